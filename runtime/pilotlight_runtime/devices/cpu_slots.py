@@ -15,7 +15,6 @@ PRICE = "cpu"
 
 
 def usable_cores() -> int:
-    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -14,8 +14,7 @@ ONE_PIECE = 64 * 1024
 """Up to here, joining header and payload costs less than sending two pieces."""
 
 
-class AgentGone(ConnectionError):
-    """The agent has closed its end."""
+class AgentGone(ConnectionError): ...
 
 
 class Channel:
@@ -37,12 +36,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, frame: GuestFrame) -> None:
-        """Send a whole frame.
-
-        Raises:
-            FrameTooLarge: nothing was sent.
-            AgentGone: or this is the child of a fork.
-        """
+        """Raises: FrameTooLarge, AgentGone (also in the child of a fork); nothing was sent."""
         payload = encode_payload(frame)
         head = header(len(payload))
         try:
@@ -56,31 +50,18 @@ class Channel:
             raise AgentGone(str(error)) from error
 
     def receive(self) -> list[Any]:
-        """Wait for the next frames, at least one.
-
-        Raises:
-            AgentGone, MalformedFrame
-        """
+        """Wait for the next frames, at least one; raises AgentGone and MalformedFrame, as all reads do."""
         frames = self._take_backlog()
         while not frames:
             frames = self._read()
         return frames
 
     def receive_one(self) -> Any:
-        """Wait for the next frame.
-
-        Raises:
-            AgentGone, MalformedFrame
-        """
         first, *self._backlog = self.receive()
         return first
 
     def receive_nowait(self) -> list[Any]:
-        """The frames that have arrived, perhaps none.
-
-        Raises:
-            AgentGone, MalformedFrame
-        """
+        """The frames that have arrived, perhaps none."""
         frames = self._take_backlog()
         if self._poll.poll(0):  # a tenth of what it costs to be refused by recv
             frames += self._read()

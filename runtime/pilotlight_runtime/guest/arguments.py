@@ -157,7 +157,6 @@ def _element(hint: Any) -> Any:
 
 
 def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Its parameters with their hints evaluated; Any for imports under TYPE_CHECKING."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (ValueError, TypeError):  # written in C: it takes what it takes

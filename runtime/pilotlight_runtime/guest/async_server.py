@@ -64,7 +64,6 @@ class AsyncServer:
         self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
 
     async def serve(self) -> None:
-        """Returns after Leave, when nothing runs any more."""
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as self._group:
             loop.add_reader(self._channel.fileno(), self._read)

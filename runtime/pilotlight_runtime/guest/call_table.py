@@ -22,8 +22,6 @@ WINDOW_WAIT_S = 60.0
 
 
 class GuestCall:
-    """One Invoke, from its arrival to its Result."""
-
     __slots__ = ("_moved", "begun", "cancelled", "frame", "upto", "wake")
 
     def __init__(self, frame: Invoke) -> None:
@@ -37,7 +35,6 @@ class GuestCall:
         self._moved: threading.Condition | None = None
 
     def may_send(self, seq: int) -> bool:
-        """Whether chunk `seq` is within the window."""
         return seq <= self.upto + self.frame.window
 
     def wait_window(self, seq: int) -> bool:
@@ -49,7 +46,6 @@ class GuestCall:
         return not self.cancelled and self.may_send(seq)
 
     def notify(self) -> None:
-        """Wake whatever waits for this call."""
         if self._moved is not None:
             with self._moved:
                 self._moved.notify_all()
@@ -58,8 +54,6 @@ class GuestCall:
 
 
 class GuestBatch:
-    """One InvokeBatch, from its arrival to its BatchResult."""
-
     __slots__ = ("begun", "dropped", "frame")
 
     def __init__(self, frame: InvokeBatch) -> None:
@@ -91,7 +85,6 @@ class CallTable:
         self._calls: dict[str, GuestWork] = {}
 
     def take(self, frame: Invoke | InvokeBatch) -> GuestWork:
-        """Enter a call or the calls of a batch."""
         if isinstance(frame, Invoke):
             call = self._calls[frame.call_id] = GuestCall(frame)
             return call
@@ -143,5 +136,4 @@ class CallTable:
 
     @property
     def held(self) -> int:
-        """The number of calls that wait or run."""
         return len(self._calls)

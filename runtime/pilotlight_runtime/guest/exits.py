@@ -67,7 +67,6 @@ def exit_if_fatal(frame: Result | BatchResult) -> None:
 
 
 def is_fatal(error: RemoteError) -> bool:
-    """Whether the device's context is dead."""
     return "CUDA" in error.message and any(sign in error.message for sign in FATAL_CUDA_ERRORS)
 
 

@@ -77,7 +77,6 @@ class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
     """Run one batch of a batched method."""
 
     batch: int
-    """The agent's number for it."""
     method: str
     items: tuple[tuple[str, bytes], ...]
     """(call, input) in grant order."""
@@ -113,21 +112,17 @@ class Hello(GuestFrame, frozen=True, kw_only=True):
 
 
 class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
-    """One of STEPS is done."""
-
     name: str
     ms: float
 
 
-class Loaded(GuestFrame, frozen=True, kw_only=True):
-    """The guest takes calls."""
+class Loaded(GuestFrame, frozen=True, kw_only=True): ...
 
 
 class LoadError(GuestFrame, frozen=True, kw_only=True):
     """The function could not be loaded; the guest ends by itself."""
 
     step: str
-    """One of STEPS."""
     error: RemoteError
 
 
@@ -180,32 +175,24 @@ FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchRes
 
 _encoder = msgspec.msgpack.Encoder()
 encode_payload = _encoder.encode
-"""The payload of a frame, without its header."""
+"""Without the header."""
 
 
 def encode(frame: GuestFrame) -> bytes:
-    """A whole frame, header and payload.
-
-    Raises:
-        FrameTooLarge: beyond MAX_FRAME.
-    """
+    """A whole frame, header and payload; raises FrameTooLarge beyond MAX_FRAME."""
     payload = encode_payload(frame)
     return header(len(payload)) + payload
 
 
 def header(length: int) -> bytes:
-    """The four bytes before a payload of `length` bytes.
-
-    Raises:
-        FrameTooLarge: beyond MAX_FRAME.
-    """
+    """The four bytes before a payload of `length` bytes; raises FrameTooLarge."""
     if length > MAX_FRAME:
         raise FrameTooLarge(f"a frame of {length} bytes is larger than {MAX_FRAME}")
     return HEADER.pack(length)
 
 
 def decoder_of(family: Any) -> msgspec.msgpack.Decoder[Any]:
-    """A decoder of the payloads of `FromAgent` or `FromGuest`; it raises msgspec.DecodeError."""
+    """A decoder of `FromAgent` or `FromGuest`; it raises msgspec.DecodeError."""
     return msgspec.msgpack.Decoder(family)
 
 
@@ -213,8 +200,7 @@ class MalformedFrame(ValueError):
     """The other end sent no valid frame; what follows cannot be decoded."""
 
 
-class FrameTooLarge(ValueError):
-    """A frame that may not be sent."""
+class FrameTooLarge(ValueError): ...
 
 
 class FrameDecoder:
@@ -234,11 +220,7 @@ class FrameDecoder:
         return self._view[self._end :]
 
     def filled(self, count: int) -> list[Any]:
-        """The frames that `count` more bytes complete, in order.
-
-        Raises:
-            MalformedFrame
-        """
+        """The frames that `count` more bytes complete, in order; raises MalformedFrame."""
         self._end += count
         frames: list[Any] = []
         wanted = 0

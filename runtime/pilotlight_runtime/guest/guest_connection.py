@@ -14,12 +14,11 @@ MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
 
 
-class GuestGone(ConnectionError):
-    """The guest's end is closed: it has died, or is dying."""
+class GuestGone(ConnectionError): ...
 
 
 class GuestSlow(ConnectionError):
-    """The guest does not read, and the waiting bytes have reached their bound."""
+    """The bytes that wait for the guest have reached their bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +60,6 @@ class GuestConnection(asyncio.BufferedProtocol):
         on_closed: Callable[[Exception | None], None],
         max_unsent: int = MAX_UNSENT,
     ) -> GuestConnection:
-        """Take over the agent's end of the socket pair."""
         sock.setblocking(False)  # noqa: FBT003 - its only argument
         loop = asyncio.get_running_loop()
         _, protocol = await loop.create_unix_connection(lambda: cls(on_frame, on_closed, max_unsent), sock=sock)

@@ -27,7 +27,7 @@ PREIMPORT = "PL_PREIMPORT"
 LOOP = "pilotlight_runtime.guest.async_server"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
 SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
-"""What every tenant's module imports, sooner or later; the SDK itself imports it late."""
+"""What every tenant's module imports, sooner or later."""
 
 
 def main() -> None:
@@ -79,11 +79,7 @@ def _importable(name: str) -> bool:
 
 
 def load_and_serve(load: Load, channel: Channel) -> None:
-    """Load the function and serve it until Leave; returns after the exit hooks.
-
-    Raises:
-        NotLoaded
-    """
+    """Load the function and serve it until Leave; raises NotLoaded."""
     if any(method.is_async for method in load.spec.methods):
         importlib.import_module(LOOP).serve(load, channel)
     else:
@@ -91,11 +87,7 @@ def load_and_serve(load: Load, channel: Channel) -> None:
 
 
 def serve(load: Load, channel: Channel) -> None:
-    """`load_and_serve` for a function without asynchronous methods.
-
-    Raises:
-        NotLoaded
-    """
+    """`load_and_serve` for a function without asynchronous methods."""
     wait = HookRunner()
     target = load_blocking(load, channel, wait)
     send_loaded(channel)

@@ -42,7 +42,7 @@ def unwrap(thing: Any) -> Any:
 
 
 def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
-    """The target for `thing`, the tenant's function or class. Instantiates the class.
+    """The target for `thing`, the tenant's function or class, which is instantiated.
 
     Raises:
         AttributeError: if the class lacks something that the spec names. And whatever its constructor raises.
@@ -63,11 +63,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
 
 
 def bound(owner: Any, name: str) -> Any:
-    """`owner.name` without the SDK's decorator, bound to `owner`.
-
-    Raises:
-        AttributeError
-    """
+    """`owner.name` without the SDK's decorator, bound to `owner`; raises AttributeError."""
     raw = inspect.getattr_static(owner, name)
     plain = unwrap(raw)
     if plain is raw or isinstance(raw, staticmethod | classmethod):

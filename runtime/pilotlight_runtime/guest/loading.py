@@ -50,11 +50,7 @@ def set_threads(cores: int) -> None:
 
 @contextmanager
 def step(channel: Channel, name: str) -> Iterator[None]:
-    """Time one step and send it; an exception of the tenant's code becomes a LoadError.
-
-    Raises:
-        NotLoaded
-    """
+    """Time one step and send it; an exception of the tenant's code becomes a LoadError and NotLoaded."""
     began = time.perf_counter()
     try:
         yield
@@ -79,11 +75,7 @@ def import_function(spec: FunctionSpec) -> Any:
 
 
 def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
-    """Load with plain hooks; `wait` runs the asynchronous ones to their end.
-
-    Raises:
-        NotLoaded
-    """
+    """Load with plain hooks; `wait` runs the asynchronous ones to their end. Raises NotLoaded."""
     with step(channel, "import"):
         prepare(load)
         thing = import_function(load.spec)
@@ -98,11 +90,7 @@ def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
 
 
 async def load_async(load: Load, channel: Channel) -> GuestTarget:
-    """Load within the event loop of the calls, so that what hooks open belongs to it.
-
-    Raises:
-        NotLoaded
-    """
+    """Load within the event loop of the calls, so that what hooks open belongs to it. Raises NotLoaded."""
     with step(channel, "import"):
         prepare(load)
         thing = import_function(load.spec)
@@ -117,19 +105,16 @@ async def load_async(load: Load, channel: Channel) -> GuestTarget:
 
 
 def call_hook(hook: Hook, wait: RunHook) -> Any:
-    """Run a hook to its end; `wait` is for an asynchronous one."""
     answer = hook()
     return wait(answer) if inspect.isawaitable(answer) else answer
 
 
 async def await_hook(hook: Hook) -> Any:
-    """Run a hook to its end within the event loop."""
     answer = hook()
     return await answer if inspect.isawaitable(answer) else answer
 
 
 def verify(healthy: Any) -> None:
-    """Raise RuntimeError for a check that returned False."""
     if healthy is False:
         raise RuntimeError("__check__ answered False")
 

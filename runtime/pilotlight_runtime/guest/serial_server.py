@@ -1,8 +1,8 @@
 """Serving synchronous functions, one call at a time, on the main thread.
 
 So signals, thread-local state and the device's context are as in a script, and a call costs no change of threads. The
-socket is read between calls, between the chunks of a stream, and before an answer; in between the code cannot be
-interrupted. When the agent has gone, the sandbox is ended from outside.
+socket is read between calls, between the chunks of a stream, and before an answer. When the agent has gone, the sandbox
+is ended from outside.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class SerialServer:
         self._left = False
 
     def serve(self) -> None:
-        """Returns after Leave, when nothing waits any more."""
         with exits.with_agent():
             while self._queue or not self._left:
                 frames = self._channel.receive_nowait() if self._queue else self._channel.receive()

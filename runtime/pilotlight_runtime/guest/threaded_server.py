@@ -30,7 +30,6 @@ class ThreadedServer:
         self._left = False
 
     def serve(self) -> None:
-        """Returns after Leave."""
         with exits.with_agent():
             while not self._left:
                 for frame in self._channel.receive():
@@ -57,7 +56,6 @@ class ThreadedServer:
             self._left = True
 
     def _add_thread(self) -> None:
-        """Add a thread if there is more work than threads."""
         if self._threads >= min(self._most, self._table.held):
             return
         try:

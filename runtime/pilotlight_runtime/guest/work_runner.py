@@ -43,7 +43,6 @@ class BoundCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def method_of(target: GuestTarget, name: str) -> TargetMethod:
-    """Raises: BadArguments"""
     try:
         return target.methods[name]
     except KeyError:
@@ -51,22 +50,14 @@ def method_of(target: GuestTarget, name: str) -> TargetMethod:
 
 
 def prepared(target: GuestTarget, call: GuestCall) -> BoundCall:
-    """The function and arguments that a call's frame names.
-
-    Raises:
-        BadArguments
-    """
+    """The function and arguments that a call's frame names; raises BadArguments."""
     method = method_of(target, call.frame.method)
     first, named = method.parameters.place(method.parameters.read(call.frame.input))
     return BoundCall(method=method, first=first, named=named)
 
 
 def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
-    """The msgpack of an answer of at most `most` bytes.
-
-    Raises:
-        BadAnswer: naming its type or its size.
-    """
+    """The msgpack of an answer of at most `most` bytes; raises BadAnswer naming its type or its size."""
     try:
         data = values.encode(value)
     except Exception as error:
@@ -83,18 +74,13 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def answered(call: GuestCall, value: Any, execute_ns: int) -> Result:
-    """The Result of a call that returned `value`.
-
-    Raises:
-        BadAnswer
-    """
+    """The Result of a call that returned `value`; raises BadAnswer."""
     if call.cancelled:
         return cancelled(call, execute_ns)
     return Result(call_id=call.frame.call_id, output=encoded(value), execute_ns=execute_ns)
 
 
 def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
-    """The Result of a stream that came to its end."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(call_id=call.frame.call_id, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
@@ -114,7 +100,6 @@ def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int
 
 
 def cancelled(call: GuestCall, execute_ns: int, last_seq: int = 0) -> Result:
-    """The Result of a call that had begun when it was cancelled."""
     return Result(call_id=call.frame.call_id, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
 
 
@@ -143,16 +128,11 @@ class ColumnBatch:
         self._named = self.method.parameters.columns(rows)
 
     def ready(self) -> BoundCall:
-        """The call of the method with its columns."""
         first, named = self.method.parameters.place(self._named)
         return BoundCall(method=self.method, first=first, named=named)
 
     def answer(self, value: Any) -> None:
-        """Take what the method returned.
-
-        Raises:
-            BadAnswer: if it is not a list with an element for each item.
-        """
+        """Take what the method returned; raises BadAnswer unless it is a list with an element for each item."""
         if type(value) is not list:
             raise BadAnswer(f"a batched method must return a list, and it returned {with_article(type(value))}")
         if len(value) != len(self.calls):
@@ -200,11 +180,9 @@ class ColumnBatch:
 class ReplyChannel(Protocol):
     """What running code needs of the connection."""
 
-    def send(self, frame: GuestFrame) -> None:
-        """Send a whole frame."""
+    def send(self, frame: GuestFrame) -> None: ...
 
-    def read_cancels(self) -> None:
-        """Read the cancels that have arrived."""
+    def read_cancels(self) -> None: ...
 
     def wait_window(self, call: GuestCall, seq: int) -> bool:
         """Wait until chunk `seq` may be sent; False if it never may."""
@@ -259,7 +237,7 @@ def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Res
 
 
 def _close(chunks: Iterator[Any] | None) -> None:
-    """Run the generator's `finally` blocks; what they raise goes into the tenant's log."""
+    """What it raises goes into the tenant's log."""
     try:
         close = getattr(chunks, "close", None)
         if close is not None:

@@ -41,7 +41,6 @@ class LineSplitter:
         return data.count(b"\n")
 
     def rest(self) -> list[str]:
-        """The unfinished last line."""
         partial, self._partial = self._partial, b""
         return [_text(partial)] if partial else []
 
@@ -53,8 +52,6 @@ def _text(line: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LogRateLimit:
-    """What one container may log in one second."""
-
     lines: int = 1_000
     bytes: int = 1_000_000
 
@@ -72,7 +69,6 @@ class LogRateLimiter:
         self._dropped_lines = self._dropped_bytes = 0
 
     def full(self, at: float) -> bool:
-        """Whether this second's room is used up."""
         self._turn(at)
         return self._lines >= self._cap.lines or self._bytes >= self._cap.bytes
 
@@ -86,7 +82,6 @@ class LogRateLimiter:
         return True
 
     def drop(self, lines: int, size: int) -> None:
-        """Count dropped lines."""
         self._dropped_lines += lines
         self._dropped_bytes += size
 

@@ -33,8 +33,6 @@ class LogKey(NamedTuple):
 
 
 class LogStore(Protocol):
-    """The part of `Bus` that stores."""
-
     async def store(self, subject: str, message: Message, *, id: str, timeout: float) -> int:  # noqa: A002
         """Keep a message for good; raises BusError when it could not be confirmed."""
 

@@ -56,12 +56,10 @@ class LogTap:
             self._loop.add_reader(fd, self._readable, fd)
 
     def tick(self, at: float) -> None:
-        """Log how many lines were dropped. Once a second."""
         if sentence := self._cap.report(at):
             self.log(sentence)
 
     def log(self, sentence: str) -> None:
-        """Put a line of the platform's into the container's log."""
         self.sink(LogLine(time.time(), "platform", sentence, self.container))
 
     def log_failure(self, call_id: str, error: RemoteError) -> None:

@@ -38,11 +38,9 @@ class ContainerMeter:
         self._meter.transition(LeaseState.FREE, self._clock())
 
     def call_started(self, call_id: str, tenant: str) -> None:
-        """The container works on a call of `tenant` from now on."""
         self._meter.call_started(call_id, tenant, self._clock())
 
     def call_ended(self, call_id: str, outcome: Outcome, batch_size: int) -> Spent:
-        """The container has ended a call; returns what it used."""
         return self._meter.call_ended(call_id, outcome.value, self._clock(), batch_size)
 
     def record_batch(self, size: int, ms: float) -> None:
@@ -52,8 +50,6 @@ class ContainerMeter:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkKey:
-    """The container that ran batches."""
-
     container: str
     version: str
     slice: str

@@ -4,10 +4,9 @@ A slice is always in one state. `transition` sets FREE, BLANK, LOADING, IDLE and
 instead, and that time is split among them.
 
 *The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by 1/k
-ns per ns, so a call's share is the difference between its end and its start, and an event costs the same with any
-number of calls. It is whole ns; the remainder of a division (less than k) is carried into the next one, and goes to the
-last call to end, or to the eldest ones at a checkpoint. So shares sum to the busy time exactly, and no share is off by
-more than 1 ns per event.
+ns per ns, so a call's share is the difference between its end and its start. It is whole ns; the remainder of a
+division (less than k) is carried into the next one, and goes to the last call to end, or to the eldest ones at a
+checkpoint. So shares sum to the busy time exactly, and no share is off by more than 1 ns per event.
 
 *Windows.* Events are made when the owner or the state set by `transition` changes, and at each checkpoint. A window
 that was in turn busy and idle gives two events, the busy time after the rest: a busy second costs two events, not two
@@ -46,8 +45,6 @@ OPERATOR = SliceOwner()
 
 
 class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a device on a node, at a price."""
-
     instance: str
     """The agent's incarnation: event ids are `{instance}.{slice}.{n}`."""
     node: str
@@ -196,7 +193,6 @@ class SliceMeter:
         self._virtual += each
 
     def _close(self) -> None:
-        """Put the window into events and begin the next one."""
         quiet_until = self._now - self._busy
         if quiet_until > self._window:
             self._emit(self._state, self._window, quiet_until)
@@ -210,7 +206,6 @@ class SliceMeter:
         self._window, self._busy = self._now, 0
 
     def _open_shares(self) -> Iterator[CallShare]:
-        """The shares of the running calls in this window; they begin the next one with nothing."""
         for call, running in self._running.items():
             extra = 1 if self._carry else 0
             self._carry -= extra
@@ -246,10 +241,7 @@ class SliceMeter:
 
 
 class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """A device of a node, at a price."""
-
     instance: str
-    """The agent's incarnation."""
     node: str
     device: str
     price: str
@@ -291,7 +283,6 @@ class DeviceMeter:
             self._meters[name] = self._meter(name, ppm, self._first)
 
     def slice(self, name: str) -> SliceMeter:
-        """Raises: KeyError"""
         return self._meters[name]
 
     @property

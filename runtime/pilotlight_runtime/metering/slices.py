@@ -21,8 +21,6 @@ from pilotlight_runtime.metering.usage_metering import Metering
 
 
 class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
-    """The container on a slice."""
-
     name: SliceName
     part: SliceReport
     container: str
@@ -32,8 +30,6 @@ class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slices:
-    """The slices of all devices of a node."""
-
     def __init__(self, devices: Devices, metering: Metering) -> None:
         self._devices = devices
         self._metering = metering
@@ -76,7 +72,6 @@ class Slices:
         return part
 
     def release(self, slice_id: str) -> None:
-        """Free the slice of a container that is gone."""
         del self._holds[slice_id]
         self.sync()
 
@@ -88,7 +83,6 @@ class Slices:
         return answer
 
     def sync(self) -> None:
-        """Meter the present slices."""
         prices = {report.id: report.price for report in self._devices.reports({})}
         self._metering.recut(self._parts(), prices)
 
@@ -138,7 +132,6 @@ class Slices:
 
 
 def _wholes(hold: SliceAllocation) -> Iterable[SliceReport]:
-    """The parts of devices that a container has: its slice, or each of several whole devices."""
     if len(hold.name.devices) == 1:
         return (hold.part,)
     return (

@@ -48,7 +48,6 @@ class AcknowledgedOffset(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file `acknowledged`."""
 
     number: int = 1
-    """Of the file."""
     offset: int = 0
     """Bytes of it that the stream has taken."""
     boot: str = ""
@@ -58,8 +57,6 @@ class AcknowledgedOffset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that waits for the stream, and where it ends in the file."""
-
     record: UsageRecord
     end: int
 
@@ -143,7 +140,6 @@ class UsageLog:
             devices[event.device] = max(event.t1, devices.get(event.device, 0))
 
     def _forget(self) -> None:
-        """Drop devices that are gone: a present one is metered each second."""
         devices = self._mark.devices
         newest = max(devices.values(), default=0)
         for name in [name for name, at in devices.items() if newest - at > FORGET_NS]:
@@ -158,8 +154,6 @@ class UsageLog:
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """The part of a record that tells whether its append ends with it."""
-
     more: bool = False
 
 

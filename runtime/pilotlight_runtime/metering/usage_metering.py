@@ -27,7 +27,6 @@ log = structlog.get_logger(__name__)
 EVERY_S = 1.0
 STORE_S = 10.0
 AT_ONCE = 64
-"""Records read from the log at a time."""
 RECORD_SHARES = 4_000
 """Calls in one record, a fraction of a message of the bus."""
 OPERATOR = "-"
@@ -41,13 +40,10 @@ boot_ns: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
-    """The id of the machine's present boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class Metering:
-    """The meters of all slices of a node, and the log and stream that take their events."""
-
     def __init__(
         self,
         *,

@@ -66,8 +66,6 @@ async def open_agent(needs: AgentDependencies) -> AsyncIterator[Agent]:
 
 
 class Agent:
-    """One node: takes commands and calls from the bus, and reports."""
-
     def __init__(
         self, needs: AgentDependencies, parts: AgentParts, layouts: LayoutKeeper, group: asyncio.TaskGroup
     ) -> None:
@@ -189,7 +187,6 @@ class Agent:
             self._parts.containers.check_limits(at)
 
     async def _refresh(self) -> None:
-        """Wait for a flush: after it, everything that had been waiting has been read."""
         with contextlib.suppress(BusError):  # while disconnected: `_on_reconnect` does it instead
             await self._bus.flush()
             self._stall.mark_fresh()
@@ -242,16 +239,15 @@ class Agent:
             log.warning("a step of the end was cut short", step=name, error=str(error))
 
 
-class _Over(Exception):
-    """The agent has ended in order; the rest is cancelled."""
+class _Over(Exception): ...
 
 
 class StallWatch:
     """Detects that this process stood still, so that messages read then are not taken for fresh.
 
-    A message that waited in the socket says "start within two seconds" of an instant that may be long past. After a
-    gap, messages count as received when the process was last known to run, until everything that may have waited has
-    been read. Call `tick` every SWEEP_S, and `mark_fresh` then.
+    Their time limits count from an instant that may be long past. After a gap, messages count as received when the
+    process was last known to run, until everything that may have waited has been read. Call `tick` every SWEEP_S, and
+    `mark_fresh` then.
     """
 
     def __init__(self, at: float) -> None:
@@ -279,5 +275,4 @@ class StallWatch:
         return self._ticked_at if at - self._ticked_at > GAP_S else at
 
     def mark_fresh(self) -> None:
-        """Count messages read from here on as fresh."""
         self._stalled_at = None

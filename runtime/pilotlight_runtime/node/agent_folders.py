@@ -13,8 +13,7 @@ from pathlib import Path
 from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private_folder
 
 
-class NodeTaken(RuntimeError):
-    """Another agent on this machine already is this node."""
+class NodeTaken(RuntimeError): ...
 
 
 @dataclass(frozen=True, kw_only=True)

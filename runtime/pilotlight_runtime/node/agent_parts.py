@@ -55,8 +55,6 @@ class AgentDependencies:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentParts:
-    """The parts that an `Agent` drives."""
-
     calls: NodeCalls
     slices: Slices
     metering: Metering

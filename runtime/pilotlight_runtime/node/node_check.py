@@ -86,8 +86,6 @@ def _code_dir() -> Iterator[Path]:
 
 
 class _Probe:
-    """Starts the probing sandboxes, each with the same small limits."""
-
     def __init__(self, with_launcher: Launcher, python: Path, code_dir: Path) -> None:
         self._launcher = with_launcher
         self._python = python
@@ -107,7 +105,6 @@ class _Probe:
                 await sandbox.cleanup()
 
     async def hog(self) -> str:
-        """How a sandbox ended that took more memory than its limit."""
         sandbox = await self._start(HOG)
         try:
             return (await sandbox.wait()).reason

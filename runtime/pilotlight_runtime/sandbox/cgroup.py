@@ -29,8 +29,6 @@ class CgroupFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class CgroupEvents:
-    """What the kernel has refused so far."""
-
     oom_kills: int = 0
     pids_refused: int = 0
 
@@ -58,8 +56,6 @@ OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.
 
 
 class Cgroup:
-    """The folders of one sandbox, which exist."""
-
     def __init__(self, places: Mapping[CgroupController, CgroupFolder]) -> None:
         self._places = places
 
@@ -155,7 +151,6 @@ def kill_members(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> bool:
-    """Remove a folder; False if it is not empty."""
     try:
         folder.rmdir()
     except FileNotFoundError:

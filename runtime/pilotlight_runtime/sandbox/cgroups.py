@@ -37,8 +37,6 @@ SWEEP_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class AgentCgroupFolder(CgroupFolder):
-    """The agent's own folder for one controller."""
-
     top: Path  #: the highest that this process can see
 
 
@@ -161,7 +159,6 @@ def _delegated(wanted: Sequence[CgroupController], own: AgentCgroupFolder) -> di
 
 
 def _is_opened(own: AgentCgroupFolder, controllers: Sequence[CgroupController]) -> bool:
-    """Ask for `controllers` below the agent's own group; whether they are there then."""
     folder = own.folder
     if set(controllers) <= set(_words(folder / "cgroup.subtree_control")) or _hand_down(folder, controllers):
         return True
@@ -181,7 +178,6 @@ def _is_opened(own: AgentCgroupFolder, controllers: Sequence[CgroupController]) 
 
 
 def _hand_down(folder: Path, controllers: Iterable[CgroupController]) -> bool:
-    """Let the children of a version 2 folder have `controllers`; version 1 needs nothing."""
     control = folder / "cgroup.subtree_control"
     if not control.exists():
         return True
@@ -207,7 +203,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _start_time(pid: int) -> str:
-    """In clock ticks since boot: with the pid, it identifies a process for good."""
+    """In clock ticks since boot."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 

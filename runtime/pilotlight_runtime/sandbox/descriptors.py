@@ -13,8 +13,6 @@ from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
 
 @dataclass(frozen=True, kw_only=True)
 class ParentDescriptors:
-    """The agent's ends, for the life of a sandbox."""
-
     socket: socket.socket
     status_fd: int  #: what bwrap reports, as JSON lines; non-blocking
 

@@ -94,7 +94,6 @@ class FakeSandbox:
         self.end(SandboxExit(code=None, signal=9, reason="killed"))
 
     def end(self, how: SandboxExit) -> None:
-        """End a running guest as `how` says, e.g. for memory."""
         if self._exit is None:
             self._exit = how
             self._task.cancel()

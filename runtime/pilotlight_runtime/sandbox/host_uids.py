@@ -71,7 +71,7 @@ class UidPool:
         return uid
 
     def release(self, uid: int) -> None:
-        """Give `uid` back; a second release of it is a bug and raises `ValueError`."""
+        """Give `uid` back; raises `ValueError` if it was not taken."""
         if uid not in self._taken:
             raise ValueError(f"host uid {uid} is not in use")
         self._taken.remove(uid)
@@ -81,7 +81,6 @@ class UidPool:
         return frozenset(self._taken)
 
     def close(self) -> None:
-        """Let other agents have the range."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

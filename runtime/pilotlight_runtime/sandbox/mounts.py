@@ -1,9 +1,9 @@
 """A mount namespace of the agent's own, in which any uid can walk to every folder that a sandbox needs.
 
-bubblewrap runs as the container's host uid, and resolves the source of each bind as that uid. It cannot reach an
-interpreter under /root, or a state folder of mode 0700. So those sources are bound a second time under `root`, in a
-namespace that only the agent's sandboxes enter: the host's mounts stay as they are, no other user gains access, and the
-kernel drops the namespace with its mounts when the agent ends, since only a descriptor of the agent keeps it alive.
+bubblewrap resolves the source of each bind as the container's host uid, which cannot reach an interpreter under /root,
+or a state folder of mode 0700. So those sources are bound a second time under `root`, in a namespace that only the
+agent's sandboxes enter: no other user gains access, and the kernel drops the namespace with its mounts when the agent
+ends, since only a descriptor of the agent keeps it alive.
 
 The bind is of the child of the last closed folder on the way, so one serves every container's folder under it, also
 those made later.
@@ -88,7 +88,6 @@ class MountNamespace:
         return target
 
     def _make(self) -> int:
-        """A descriptor of a new namespace; the helper that made it has ended."""
         try:
             self._root.mkdir(parents=True, exist_ok=True)
         except OSError as error:

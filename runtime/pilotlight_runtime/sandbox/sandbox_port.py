@@ -71,13 +71,11 @@ class Sandbox(Protocol):
 
     @property
     def stdout_fd(self) -> int:
-        """Read end of a pipe, non-blocking."""
+        """Read end of a pipe, non-blocking; so is `stderr_fd`."""
         ...
 
     @property
-    def stderr_fd(self) -> int:
-        """Read end of a pipe, non-blocking."""
-        ...
+    def stderr_fd(self) -> int: ...
 
     def pids(self) -> tuple[int, ...]:
         """Host pids of all its processes; none after its end."""
@@ -112,8 +110,6 @@ class Sandbox(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts sandboxes of one kind."""
-
     @property
     def name(self) -> Literal["bubblewrap", "process"]: ...
 

@@ -67,8 +67,6 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec:
-    """One sandbox to start, running `python argv...`."""
-
     name: str  #: unique among the running sandboxes of this agent; also the name of its cgroup
     python: Path  #: the interpreter, as a path inside one of `read_only`
     argv: tuple[str, ...]  #: what follows the interpreter

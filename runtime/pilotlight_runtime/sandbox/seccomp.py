@@ -1,9 +1,9 @@
 """The system calls that tenant code may not make, as a raw BPF program for `bwrap --seccomp`.
 
 A deny list, since tenants bring arbitrary native code (CUDA, BLAS, interpreters) and an allow list breaks with every
-libc. It denies what capabilities and namespaces leave open to an unprivileged process: new namespaces (used by most
-kernel exploits), io_uring (which would bypass this filter), BPF, keyrings, tracing, and socket families that a network
-namespace does not contain (AF_VSOCK reaches the hypervisor).
+libc. It denies what capabilities and namespaces leave open: new namespaces (used by most kernel exploits), io_uring
+(which would bypass this filter), BPF, keyrings, tracing, and socket families that a network namespace does not contain
+(AF_VSOCK reaches the hypervisor).
 
 The answers: EPERM; ENOSYS for clone3, whose flags lie behind a pointer that BPF cannot read, so that libc falls back to
 clone; EAFNOSUPPORT for a socket family; death for a foreign architecture or the x32 calls, whose numbers differ.

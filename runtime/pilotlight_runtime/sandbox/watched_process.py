@@ -25,8 +25,6 @@ RETRY_S = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Spawned:
-    """A process and the agent's ends of its pipes."""
-
     process: subprocess.Popen[bytes]
     pidfd: int
     stdout_fd: int
@@ -134,7 +132,7 @@ class ChildSandbox(ABC):
 
     @abstractmethod
     def _kill_all(self) -> None:
-        """End every process, as far as this kind of sandbox can; also when the first one has been reaped."""
+        """End every process that it can; also when the first one has been reaped."""
 
     @abstractmethod
     def _judge(self, returncode: int, *, killed: bool) -> SandboxExit:
@@ -146,7 +144,6 @@ class ChildSandbox(ABC):
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The living children of `pid`'s main thread."""
     try:
         return tuple(int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     except OSError:
@@ -154,7 +151,6 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """`pid` and all processes below it."""
     found = [pid]
     for one in found:
         found += children(one)

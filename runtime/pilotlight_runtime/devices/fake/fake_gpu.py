@@ -85,7 +85,6 @@ class FakeGpu:
 
     @property
     def device(self) -> Device:
-        """Its entry in the catalogue."""
         memory = self.total or 0
         return standard().device(product_of(self.name, memory).type, memory // MIB)
 
@@ -107,11 +106,9 @@ class FakeGpu:
         return [*self.processes, *(pid for instance in self.instances.values() for pid in instance.processes)]
 
     def id_of(self, profile: Profile) -> int:
-        """The driver's id of a profile."""
         return next(number for number, cut in self.cuts.items() if cut.profile is profile)
 
     def free_starts(self, profile: Profile) -> tuple[int, ...]:
-        """Where one more instance of the profile can lie."""
         family = self.device.family
         there = list(self.instances.values())
         if family is None or (profile.media and any(other.profile.media for other in there)):

@@ -2,8 +2,7 @@
 
 Containers run on the host's processors, but are placed, cut for, metered and shown as on these GPUs, which follow the
 catalogue and the strict double of NVML, and are cut as slowly as real ones. A file keeps how they are cut until the
-host restarts, so that an agent finds them as the one before left them. Their ids begin with `FAKE-`, the price ids in
-receipts with `fake-`.
+host restarts. Their ids begin with `FAKE-`, the price ids in receipts with `fake-`.
 
 `python -m pilotlight_runtime.devices.fake.fake_machine SPEC` prints the faults of a spec.
 """
@@ -40,8 +39,6 @@ _NAMESPACE = uuid.UUID("5f0f6a1e-6f5c-4f7e-9a53-0d6a4e1f9b7c")
 
 @dataclass(frozen=True, kw_only=True)
 class FakeKind:
-    """`count` GPUs of a kind."""
-
     count: int
     device: Device
     mig: bool

@@ -35,8 +35,6 @@ class FakeHandle:
 
 
 class FakeMig(ABC):
-    """The functions of `nvml_port.Nvml` for MIG and for processes on instances."""
-
     def __init__(self) -> None:
         self.root = True
         """Whether the caller may change anything."""
@@ -257,14 +255,12 @@ class FakeMig(ABC):
 
     @property
     def samples(self) -> int:
-        """The number of samples that were allocated and not freed."""
         return len(self._taken)
 
     # -- inside -------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def changed(self) -> None:
-        """Called when something was cut."""
+    def changed(self) -> None: ...
 
     def _need_root(self) -> None:
         if not self.root:
@@ -331,7 +327,6 @@ def address_of(handle: Any) -> int:
 
 
 def referred(reference: Any) -> Any:
-    """The target of a `byref`."""
     return reference._obj  # noqa: SLF001 - ctypes has no other way
 
 

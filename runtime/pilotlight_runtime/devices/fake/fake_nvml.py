@@ -37,8 +37,6 @@ class _EventSet:
 
 
 class FakeNvml(FakeMig):
-    """The functions of `nvml_port.Nvml`."""
-
     def __init__(self, gpus: list[FakeGpu] | None = None, *, library: bool = True) -> None:
         super().__init__()
         self.gpus = gpus or []
@@ -59,22 +57,18 @@ class FakeNvml(FakeMig):
     # -- the script ---------------------------------------------------------------------------------------------
 
     def hang(self) -> None:
-        """Let no call return from now on."""
         self._gate.clear()
 
     def release(self) -> None:
-        """Let hanging and later calls return."""
         self._gate.set()
 
     def report_xid(self, gpu: FakeGpu, xid: int) -> None:
-        """Report an error of a GPU to its listeners."""
         for events in self._sets:
             if gpu in events.gpus:
                 events.pending.append((gpu, xid))
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not shut down yet."""
         return self._users > 0
 
     # -- the library --------------------------------------------------------------------------------------------

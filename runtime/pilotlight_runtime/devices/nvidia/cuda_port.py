@@ -38,16 +38,12 @@ class Cuda(Protocol):
         """Repeat a word over `size` bytes."""
         ...
 
-    def copy(self, to: int, source: int, size: int) -> None:
-        """Copy within the device."""
-        ...
+    def copy(self, to: int, source: int, size: int) -> None: ...
 
     def read(self, address: int, size: int) -> bytes: ...
 
 
 class LibCuda:
-    """The driver's own library, by its path."""
-
     def __init__(self, path: str) -> None:
         """Raises OSError if it cannot be loaded, AttributeError if it lacks a function."""
         self._library = ctypes.CDLL(path)
@@ -101,8 +97,6 @@ class LibCuda:
 
 @dataclass(kw_only=True)
 class FakeCuda:
-    """A device whose faults are fields."""
-
     errors: dict[str, int] = field(default_factory=dict)
     """Method -> the code that it fails with."""
     stuck: tuple[int, int] | None = None

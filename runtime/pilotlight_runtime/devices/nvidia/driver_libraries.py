@@ -1,7 +1,7 @@
 """Where the driver's libraries are, and what a sandbox needs to find `libcuda.so.1`.
 
-The right ones are those of the loaded kernel module, beside the loaded NVML library. Another libcuda may be earlier on
-the linker's path (a toolkit brings one for compatibility) and would not work.
+The right ones are beside the loaded NVML library. Another libcuda may be earlier on the linker's path (a toolkit brings
+one for compatibility) and would not work.
 """
 
 from __future__ import annotations
@@ -89,5 +89,4 @@ def _is_there(path: Path) -> bool:
 
 
 def _is_shown(folder: Path) -> bool:
-    """Whether every sandbox sees it as a part of the operating system."""
     return any(folder.is_relative_to(path) for path in SYSTEM)

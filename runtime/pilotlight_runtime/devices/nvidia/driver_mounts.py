@@ -29,8 +29,6 @@ EVERYBODY = stat.S_IROTH | stat.S_IWOTH
 
 @dataclass(frozen=True, kw_only=True)
 class HostFolders:
-    """The folders of devices and kernel files; other ones in tests."""
-
     dev: Path = Path("/dev")
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
@@ -58,11 +56,7 @@ def access_to(
 
 
 def capabilities(gpu: DriverGpu, instance: DriverInstance, host: HostFolders) -> tuple[Path, Path]:
-    """The device nodes that open a MIG instance, by the kernel's table of their minor numbers.
-
-    Raises:
-        LookupError: if it is not in the table.
-    """
+    """The device nodes that open a MIG instance, by the kernel's table; raises LookupError."""
     table = (host.proc / MINORS).read_text()
     minors = dict(line.rsplit(maxsplit=1) for line in table.splitlines() if line.strip())
     inside = f"gpu{gpu.minor}/gi{instance.number}"

@@ -1,7 +1,7 @@
 """The fitness check: whether a GPU works, tested before its node offers it.
 
-NVML reports only what the driver knows. So the check fills memory, copies it within the device and reads it back, with
-patterns that set and clear each bit. That uses kernels, copy engines and the way to the host; it is no burn-in.
+The check fills memory, copies it within the device and reads it back, with patterns that set and clear each bit. That
+uses kernels, copy engines and the way to the host; it is no burn-in.
 
 It runs in its own process (`python -m pilotlight_runtime.devices.nvidia.gpu_fitness LIBCUDA`), which sees one device: a
 defective GPU may hang or kill its user. Exit codes: 0 fit; 1 not fit, with the reason on stderr; anything else: not
@@ -37,8 +37,7 @@ KILLED_S = 2.0
 WORDS = 400
 
 
-class NotTried(Exception):
-    """Why the check could not be made."""
+class NotTried(Exception): ...
 
 
 def trouble(cuda: Cuda, size: int = SIZE) -> str:
@@ -66,7 +65,6 @@ def trouble(cuda: Cuda, size: int = SIZE) -> str:
 
 
 def differing(data: bytes, word: int) -> int:
-    """The number of bytes that are not those of the repeated word."""
     expected = word.to_bytes(WORD, "little") * (len(data) // WORD)
     return 0 if data == expected else sum(one != other for one, other in zip(data, expected, strict=True))
 

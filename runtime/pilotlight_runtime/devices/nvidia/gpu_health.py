@@ -38,7 +38,6 @@ class GpuReading:
     mig: bool | None = None
     processes: int | None = None
     error: str = ""
-    """Why it could not be read."""
 
 
 def read(nvml: Nvml, gpu: DriverGpu) -> GpuReading:

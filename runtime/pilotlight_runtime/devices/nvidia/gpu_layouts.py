@@ -18,8 +18,6 @@ from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutChange:
-    """What is to be done to a GPU, in this order."""
-
     switch: bool | None = None
     destroy: tuple[DriverInstance, ...] = ()
     create: tuple[tuple[DriverProfile, MigPlacement], ...] = ()
@@ -68,11 +66,7 @@ def _cut(state: GpuState, cut: Cut, busy: Collection[str]) -> LayoutChange | str
 
 
 def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
-    """Make a change; steps done before a failure stay, and are read from the driver afterwards. Blocks.
-
-    Raises:
-        CannotCut: saying what the driver did not do, and why.
-    """
+    """Make a change; steps done before a failure stay. Blocks; raises CannotCut with the reason."""
     handle = state.gpu.handle
     try:
         for one in change.destroy:

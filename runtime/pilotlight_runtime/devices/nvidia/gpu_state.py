@@ -59,16 +59,13 @@ class GpuState:
 
     @property
     def price(self) -> str:
-        """Its id in the price book."""
         return f"{FAKE_PRICE}{self.product.price}" if self.fake else self.product.price
 
     @property
     def places(self) -> tuple[MigPlacement, ...]:
-        """Its instances' places, by start."""
         return tuple(one.place for one in self.instances)
 
     def size(self, key: str) -> int:
-        """How many memory slices an instance of a profile takes."""
         assert self.family is not None  # noqa: S101 - nothing is cut without one
         return self.family.by_key[key].size
 
@@ -98,7 +95,6 @@ class GpuState:
         )
 
     def instance(self, name: SliceName) -> DriverInstance | None:
-        """The instance of this name; None if there is none."""
         wanted = MigPlacement(start=name.start, profile=name.profile)
         return next((one for one in self.instances if one.place == wanted), None)
 
@@ -130,7 +126,6 @@ class GpuState:
         )
 
     def _whole(self) -> SliceReport:
-        """Its id is the GPU's own, which does not depend on its slot."""
         return SliceReport(
             id=self.uuid,
             kind=SliceKind.GPU,

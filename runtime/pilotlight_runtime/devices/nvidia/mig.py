@@ -149,7 +149,7 @@ def create(nvml: Nvml, handle: Any, profile: DriverProfile, start: int, size: in
     """Make an instance; if its second half cannot be made, the first is destroyed again.
 
     Raises:
-        CannotCut: if the place is not free, or the driver does not let this process.
+        CannotCut: if the place is not free, or the driver refuses this process.
     """
     try:
         placement = pynvml.c_nvmlGpuInstancePlacement_t(start, size)
@@ -168,7 +168,7 @@ def destroy(nvml: Nvml, instance: DriverInstance) -> None:
     """Destroy an idle instance.
 
     Raises:
-        CannotCut: if a process is on it, or the driver does not let this process.
+        CannotCut: if a process is on it, or the driver refuses this process.
     """
     try:
         if pids := processes(nvml, instance.device):
@@ -217,7 +217,6 @@ def _compute_id(nvml: Nvml, gpu_instance: Any, profile: DriverProfile) -> int:
 
 
 def _compute(nvml: Nvml, gpu_instance: Any, profile: DriverProfile) -> Any | None:
-    """The compute instance that has all of a GPU instance; None if there is none."""
     array, count = (pynvml.c_nvmlComputeInstance_t * MAX_INSTANCES)(), ctypes.c_uint(MAX_INSTANCES)
     number = _compute_id(nvml, gpu_instance, profile)
     nvml.nvmlGpuInstanceGetComputeInstances(gpu_instance, number, array, ctypes.byref(count))

@@ -1,9 +1,8 @@
 """NVIDIA's Multi-Process Service: shares of one GPU run at once, each within its memory and its processors.
 
 The operator runs its control daemon (`nvidia-cuda-mps-control`) and configures the agent with the folder of its pipes.
-Two variables bound a share, which CUDA reads in the client's own process: they stop a greedy program, not a malicious
-one, which could unset them, and a fault of one client may end the others. So this does not separate tenants: shares are
-one tenant's, or of versions that agree to neighbours.
+Two variables bound a share, which CUDA reads in the client's own process: a malicious program could unset them, and a
+fault of one client may end the others. So shares are one tenant's, or of versions that agree to neighbours.
 """
 
 from __future__ import annotations

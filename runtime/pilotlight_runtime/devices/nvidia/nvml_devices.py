@@ -1,10 +1,8 @@
 """The GPUs of a node in NVML: found when the agent starts, read every few seconds, cut as commanded.
 
 A node without GPUs, or without the driver, is a node like any other. While the driver hangs, its GPUs take no new
-container; running containers are left alone.
-
-How a GPU is cut is always read from the driver: after a change that failed half-way, or an agent's death in it, the
-next reading is right.
+container; running containers are left alone. How a GPU is cut is always read from the driver, also after a change that
+failed half-way.
 """
 
 from __future__ import annotations
@@ -56,8 +54,6 @@ EMPTY = Survey(driver="", gpus=(), unreadable=())
 
 @dataclass(frozen=True, kw_only=True)
 class GpuStatistics:
-    """One GPU at the last reading."""
-
     uuid: str
     type: str
     memory: int
@@ -74,8 +70,6 @@ FitnessCheck = Callable[[str, Libraries], Awaitable[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class GpuOffer:
-    """How the GPUs of a node are offered."""
-
     shareable: Callable[[DriverGpu], bool] = lambda _: False
     """Whether a GPU may be given in bounded shares."""
     mps: Mps | None = None
@@ -211,7 +205,6 @@ class NvmlDevices:
         return ""
 
     async def watch(self, changed: Callable[[], None]) -> None:
-        """Log the GPUs and each change."""
         self._announce()
         while self._states:
             with contextlib.suppress(TimeoutError):
@@ -279,7 +272,6 @@ class NvmlDevices:
         return replace(state, refused=why)
 
     async def _try(self, state: GpuState) -> None:
-        """Make the fitness check, once for each GPU, as soon as there is a device to make it on."""
         visible = state.uuid if state.mode is not MigMode.ON else next((one.uuid for one in state.instances), "")
         if self._offer.check is None or state.uuid not in self._untried or not visible:
             return
@@ -308,7 +300,6 @@ class NvmlDevices:
         return before != self._faults
 
     def statistics(self) -> tuple[GpuStatistics, ...]:
-        """All GPUs that can be offered, at the last reading."""
         return tuple(
             GpuStatistics(
                 uuid=uuid,
@@ -330,7 +321,6 @@ class NvmlDevices:
         return self._xids.of(uuid) if self._xids else ()
 
     def _take(self, found: Mapping[str, GpuState | str]) -> None:
-        """Decide which of them can be offered."""
         for uuid, state in found.items():
             if isinstance(state, str):
                 self.not_offered[uuid] = state
@@ -363,7 +353,6 @@ class NvmlDevices:
             raise
 
     def _first_look(self, gpu: DriverGpu) -> GpuState | str:
-        """A GPU's state, or why it is not offered."""
         if not self._offer.fake and (why := why_unusable(gpu, self.libraries, self._host)):
             return why
         try:

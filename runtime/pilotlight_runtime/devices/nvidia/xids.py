@@ -41,7 +41,6 @@ class XidWatch:
         return self._known.get(uuid, ())
 
     def gather(self) -> None:
-        """Take the events since the last time."""
         for _ in range(AT_ONCE if self._events is not None else 0):
             try:
                 event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
