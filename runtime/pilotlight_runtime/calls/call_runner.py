@@ -205,7 +205,7 @@ class CallRunner:
             return
         self._busy_inputs -= 1
         if frame.whole and self._spec.idempotent and batch.can_split:
-            for call in batch.items:  # those that wait for their turn do not run meanwhile
+            for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
             self._run_next_alone(deque(batch.items), at)
         else:

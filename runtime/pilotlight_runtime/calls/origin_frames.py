@@ -154,7 +154,7 @@ class OriginSender:
             self._bus.publish_nowait(subject, Started(call_id="", grant_number=0), reply=notice + "-")
             silence.probed_at = at
         except BusError:
-            silence.since_at = at  # this node is cut off itself: that says nothing of the gateway
+            silence.since_at = at  # this node is cut off itself, which does not count against the gateway
 
     def _forget(self, call_id: str) -> None:
         if (last := self._last.pop(call_id, None) or self._lost.pop(call_id, None)) is not None:

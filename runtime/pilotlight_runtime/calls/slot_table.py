@@ -344,8 +344,8 @@ class SlotTable:
     def _past_of(self, call_id: str, grant_number: int, sure: bool) -> ReleasedCall:
         past = self._past.get(call_id)
         if past is None or past.grant_number < grant_number:
-            # Never seen: from now on it is, and cannot start any more. Unless it is sure that nothing was forgotten and
-            # that it was sent to this incarnation, it may have started before.
+            # Never seen: it is entered now, so that it cannot start any more. It may have started before, unless
+            # nothing was forgotten and it was sent to this incarnation.
             self._remember(ReleasedCall(call_id, grant_number, was_started=not sure))
             return ReleasedCall(call_id, grant_number, was_started=not sure)
         return ReleasedCall(call_id, grant_number, was_started=past.was_started)

@@ -74,7 +74,7 @@ class WaitingCalls:
         self._map.close()
 
     def _write(self, slot: int, note: bytes) -> None:
-        # The length comes last: a note that was torn by a kill is none.
+        # The length comes last, so that a note torn by a kill does not count.
         start = slot * SLOT
         self._map[start + 1 : start + 1 + len(note)] = note
         self._map[start : start + 1] = bytes((len(note),))

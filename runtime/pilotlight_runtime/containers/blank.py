@@ -103,7 +103,7 @@ class Blank:
         self.broken = f"the guest's connection broke: {error}" if error else "the guest closed its connection"
         if error is not None:
             log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
-        # A guest without a socket is useless, but its process is ending, and its own exit tells why: give it END_S.
+        # A guest without a socket is useless, but its process is ending, and its own exit has the reason.
         asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
 
     def _on_hello(self, frame: Any) -> None:

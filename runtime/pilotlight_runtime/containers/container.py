@@ -102,7 +102,7 @@ class Container:
         self._loaded.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
-        self._ending = asyncio.Event()  # it shall end, or has
+        self._ending = asyncio.Event()  # its end was asked for, or has come
         self._idle = asyncio.Event()  # it holds no call any more
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
@@ -392,7 +392,7 @@ class Container:
         if not in_order:
             killed = end.reason == "killed" and (self._kill_reason or (self._blank.broken if self._blank else ""))
             reason = killed or describe(end, self._manifest.spec if self._manifest else None)
-            if self.state is not ContainerState.GONE:  # a start that failed has said why
+            if self.state is not ContainerState.GONE:  # else a failed start has set its reason
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
         if not self._loaded.done():
@@ -409,7 +409,7 @@ class Container:
         self._calls.slots.release(call.call_id, call.grant_number)
         error = call.decided.error if call.decided is not None else None
         if error is not None and self._blank is not None:
-            # A caller that is not the owner gets a code only; the owner finds the error in the log, whoever called.
+            # Callers other than the owner get only a code; the owner finds the error in the log.
             self._blank.tap.log_failure(call.call_id, error)
         if self._forming_changed():
             self._calls.credits.publish_soon(self)

@@ -241,7 +241,7 @@ class CallDispatcher:
         frame = Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=refusal)
         self._calls.origins.send(run.gateway, frame)
         if container is not None:
-            self._calls.credits.publish_soon(container)  # its home knew too little of it
+            self._calls.credits.publish_soon(container)  # its home's view of it was old
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
         if isinstance(message, Window):

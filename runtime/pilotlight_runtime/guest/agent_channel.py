@@ -29,7 +29,7 @@ class Channel:
         self._lock = threading.Lock()
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
-        # A tenant's fork inherits the socket: its child must never answer in our name.
+        # A tenant's fork inherits the socket: its child must never answer.
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def fileno(self) -> int:
@@ -63,7 +63,7 @@ class Channel:
     def receive_nowait(self) -> list[Any]:
         """The frames that have arrived, perhaps none."""
         frames = self._take_backlog()
-        if self._poll.poll(0):  # a tenth of what it costs to be refused by recv
+        if self._poll.poll(0):  # a tenth of the cost of a recv that would block
             frames += self._read()
         return frames
 

@@ -103,7 +103,7 @@ def converter(hint: Any) -> Convert | None:
         msgspec.convert(None, hint, dec_hook=_custom)
     except (msgspec.ValidationError, _Unknown):
         pass
-    except Exception:  # noqa: BLE001 - a hint that msgspec cannot read is the tenant's business, not an error
+    except Exception:  # noqa: BLE001 - a hint that msgspec cannot read is no error
         return None
 
     def convert(value: Any) -> Any:
@@ -129,7 +129,7 @@ def _custom(hint: Any, value: Any) -> Any:
     cls = typing.get_origin(hint) or hint
     if isinstance(cls, type) and isinstance(value, cls):
         return value
-    # Never imported here: whoever has such a hint has imported them.
+    # Never imported here: code with such a hint has imported them.
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and cls is numpy.ndarray:
         return numpy.asarray(value, dtype=_dtype(hint, numpy.generic))
@@ -159,7 +159,7 @@ def _element(hint: Any) -> Any:
 def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (ValueError, TypeError):  # written in C: it takes what it takes
+    except (ValueError, TypeError):  # written in C: its parameters are unknown
         return [inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD)]
     space = getattr(inspect.unwrap(function), "__globals__", {})
     return [p.replace(annotation=_evaluated(p.annotation, space)) for p in parameters]

@@ -67,7 +67,7 @@ class AsyncServer:
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as self._group:
             loop.add_reader(self._channel.fileno(), self._read)
-            self._read()  # what came behind the Load
+            self._read()  # frames that came behind the Load
             await self._left.wait()
             loop.remove_reader(self._channel.fileno())
 

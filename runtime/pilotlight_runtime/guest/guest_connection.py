@@ -117,7 +117,7 @@ class GuestConnection(asyncio.BufferedProtocol):
                     return
                 self._received += 1
                 self.on_frame(frame)
-        except Exception as error:  # noqa: BLE001 - it is told to on_closed
+        except Exception as error:  # noqa: BLE001 - on_closed gets it
             self._broken = error
             self.close()
 

@@ -37,7 +37,7 @@ def main() -> None:
         channel = Channel(socket.socket(fileno=int(os.environ.pop(SOCKET))))
         configure_process()
         wanted = os.environ.pop(PREIMPORT, "")
-        # Whose Load is here already is expected, and must not wait for what it may not need.
+        # With its Load here already, a caller waits, and the function may not need these modules.
         modules = () if channel.wait_readable(0) else preimport(wanted)
         channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
         load = channel.receive_one()
@@ -73,7 +73,7 @@ def preimport(names: str) -> tuple[str, ...]:
 def _importable(name: str) -> bool:
     try:
         importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - whoever needs it will be told why it cannot be imported
+    except Exception:  # noqa: BLE001 - the tenant's own import raises it again
         return False
     return True
 

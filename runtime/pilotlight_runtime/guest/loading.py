@@ -37,7 +37,7 @@ def prepare(load: Load) -> None:
     if THREADS not in load.spec.env and THREADS not in load.env:
         set_threads(max(1, math.ceil(load.spec.cpu)))
     sys.path.insert(0, load.root)
-    importlib.invalidate_caches()  # the files came after this interpreter had looked
+    importlib.invalidate_caches()  # the files came after this interpreter had read the folder
 
 
 def set_threads(cores: int) -> None:

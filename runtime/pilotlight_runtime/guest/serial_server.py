@@ -65,7 +65,7 @@ class SerialServer:
             self._left = True
 
     def _run(self, work: GuestWork) -> None:
-        # What a call leaves in context variables is not for the next one.
+        # The next call must not see a call's context variables.
         frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:
             self._channel.send(frame)

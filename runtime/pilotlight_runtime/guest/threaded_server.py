@@ -61,7 +61,7 @@ class ThreadedServer:
         try:
             threading.Thread(target=self._work, name="pilotlight", daemon=True).start()
             self._threads += 1
-        except RuntimeError:  # the sandbox allows no more threads: those that there are do the work
+        except RuntimeError:  # the sandbox allows no more threads: the present ones do the work
             if not self._threads:
                 raise
 
@@ -69,7 +69,7 @@ class ThreadedServer:
         with exits.with_agent():
             while True:
                 work = self._queue.get()
-                # What a call leaves in context variables is not for the next one.
+                # The next call must not see a call's context variables.
                 frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
                 if frame is not None:
                     self._channel.send(frame)

@@ -109,7 +109,7 @@ class LogShipper:
         subject, batch = subjects.logs(self._region, *topic), LogBatch(lines=tuple(lines))
         try:
             await self._store.store(subject, batch, id=number, timeout=STORE_S)
-        except MessageTooLarge as error:  # tried again it would hold up everybody's for ever
+        except MessageTooLarge as error:  # tried again it would block all others for ever
             log.error("log lines were dropped", lines=len(lines), error=str(error))
             self._dropped += len(lines)
         except BusError as error:

@@ -70,7 +70,7 @@ class UsageLog:
         mark = _read_mark(folder)
         self._path = _path(folder, mark.number)
         for path in folder.glob("*.log"):
-            if path.name < self._path.name:  # taken whole; a crash came before its removal
+            if path.name < self._path.name:  # taken whole, but not removed because of a crash
                 path.unlink()
         whole = _whole_bytes(self._path)
         self.cut_bytes = _cut(self._path, whole)
@@ -199,7 +199,7 @@ def _read_mark(folder: Path) -> AcknowledgedOffset:
 
 
 def _write_mark(folder: Path, mark: AcknowledgedOffset) -> None:
-    # Not synced: a mark that a crash takes back repeats records, and the stream knows their ids.
+    # Not synced: a mark lost in a crash repeats records, and the stream drops repeated ids.
     new = folder / "acknowledged.new"
     new.write_bytes(msgspec.json.encode(mark))
     new.replace(folder / "acknowledged")

@@ -124,7 +124,7 @@ class Metering:
         try:
             await self._blocking(self._log.append, records)
         except OSError as error:
-            # The events are lost to tenants, and the operator has the gap: better than to stop serving.
+            # The events are lost, and the operator pays for the gap: better than to stop serving.
             log.error("usage could not be written", events=len(events), error=str(error))
         self._written.set()
 

@@ -226,7 +226,7 @@ class Agent:
         await parts.metering.write()
         await self._bounded("usage", parts.metering.ship())
         await self._bounded("logs", parts.logs.ship())
-        # 4. The last report: it spares others waiting for silence.
+        # 4. The last report, so that others need not wait for the node's silence.
         parts.reporter.send(stopped=True)
         await self._bounded("last word", self._bus.flush())
         await self._bounded("bodies", parts.calls.bodies.close())

@@ -54,7 +54,7 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         NodeTaken: if another agent has them.
     """
     folders = NodeFolders(root=(state_dir / "node" / node).resolve())
-    # Containers' uids walk to their code folders; nobody has to list what others there are.
+    # Containers' uids walk to their code folders, and need not list others.
     for folder in (state_dir / "node", folders.root):
         private_folder(folder, WALK_ONLY)
     with (folders.root / "agent.lock").open("a+") as lock:

@@ -56,7 +56,7 @@ class LayoutKeeper:
             await self._news.wait()
             self._news.clear()
             layouts = {**self._kept, **self._devices.layouts()}
-            # A GPU that is not there at present is not forgotten: it may come back with the next start.
+            # The entry of a missing GPU stays: it may come back with the next start.
             if layouts == self._kept:
                 continue
             record = LayoutRecord(devices=layouts, at=time.time())

@@ -33,12 +33,12 @@ MIB = 1 << 20
 LIMITS = ResourceLimits(
     memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, open_files=64, file_bytes=64 * MIB
 )
-#: A probe takes some 50 ms; a node on which it takes this long cannot serve anybody.
+#: A probe takes some 50 ms; a node on which it takes this long cannot serve.
 PROBE_S = 20.0
 PROBE = Path(__file__).parents[1] / "sandbox" / "sandbox_probe.py"
 #: Allocates and touches twice its memory limit.
 HOG = f"bytearray({2 * LIMITS.memory_bytes})"
-#: What bubblewrap's `--dev` makes; none of it is a device of anybody's.
+#: What bubblewrap's `--dev` makes; no real devices.
 PLAIN_DEVICES = {
     *("console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero"),
     *("stdin", "stdout", "stderr"),

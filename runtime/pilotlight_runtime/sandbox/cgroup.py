@@ -15,7 +15,7 @@ from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 CgroupController = Literal["memory", "pids", "cpu"]
 CgroupVersion = Literal[1, 2]
 
-#: The scheduler's period: long enough to be cheap, short enough that nobody is throttled for more than 0.1 s at once.
+#: The scheduler's period: long enough to be cheap, short enough that nothing is throttled for more than 0.1 s.
 CPU_PERIOD_US = 100_000
 
 
@@ -43,7 +43,7 @@ def settings(controller: CgroupController, version: CgroupVersion, limits: Resou
             memory = str(limits.memory_bytes)
             return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
         case "memory", _:
-            # A container that has lost one process to memory is in a state nobody wrote code for: all of it goes.
+            # Code does not expect the loss of one process to memory: the whole container ends.
             return {"memory.max": str(limits.memory_bytes), "memory.swap.max": "0", "memory.oom.group": "1"}
         case _, 1:
             return {"cpu.cfs_period_us": str(CPU_PERIOD_US), "cpu.cfs_quota_us": str(quota)}
@@ -131,7 +131,7 @@ def _write(folder: Path, values: list[tuple[str, str]]) -> None:
 def members(folder: Path) -> list[int]:
     """The pids in a group, except those of a foreign pid namespace."""
     try:
-        # The kernel writes 0 for those, and to `kill` that would mean ourselves.
+        # The kernel writes 0 for those, which `kill` takes for the agent itself.
         return [int(pid) for pid in (folder / "cgroup.procs").read_text().split() if pid != "0"]
     except OSError:
         return []

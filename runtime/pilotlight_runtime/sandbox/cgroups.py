@@ -63,7 +63,7 @@ def own_folders(mountinfo: str, membership: str) -> dict[CgroupController, Agent
 
 
 def _own(version: CgroupVersion, root: str, mount_point: str, path: str) -> AgentCgroupFolder:
-    # In a container `root` is the part of the hierarchy that is mounted, and `path` may be told from further up.
+    # In a container `root` is the part of the hierarchy that is mounted, and `path` may begin further up.
     below = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
     folder = Path(mount_point) / below
     if version == 2 and folder.name == LEAF:
@@ -162,8 +162,8 @@ def _is_opened(own: AgentCgroupFolder, controllers: Sequence[CgroupController]) 
     folder = own.folder
     if set(controllers) <= set(_words(folder / "cgroup.subtree_control")) or _hand_down(folder, controllers):
         return True
-    # Refused while processes are in the group. They are moved only if they are ours to move: the agent alone, or all
-    # of a container's, which sees nothing above.
+    # Refused while processes are in the group. They are moved only if they belong to the agent: itself alone, or
+    # all of a container, which sees nothing above.
     pids = _words(folder / "cgroup.procs")
     if folder != own.top and pids != [str(os.getpid())]:
         return False

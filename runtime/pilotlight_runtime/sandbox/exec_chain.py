@@ -14,7 +14,7 @@ from pathlib import Path
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 
-#: What a stage's first programs see: nothing that a tenant has chosen, since they may still be root.
+#: Of a stage's first programs: nothing from a tenant, since they may still be root.
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"}
 PROGRAMS = ("sh", "prlimit", "nsenter", "setpriv", "unshare", "mount")
 #: The shell's exit code when the process could not be put into its cgroup.

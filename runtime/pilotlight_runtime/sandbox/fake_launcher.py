@@ -18,7 +18,7 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 Guest = Callable[[SandboxSpec, socket.socket], Awaitable[int]]
 
-#: Above every pid that Linux hands out (2 ** 22), so that a kill gone astray meets nobody.
+#: Above every pid of Linux (2 ** 22), so that a stray kill has no target.
 FIRST_PID = 1 << 23
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable, UidsExhausted
 
-#: Above what `useradd` hands out (60 000) and the first subordinate ranges of Docker and Podman (100 000, 165 536), so
+#: Above the uids of `useradd` (60 000) and the first subordinate ranges of Docker and Podman (100 000, 165 536), so
 #: that a container never shares a uid with a person or another runtime.
 FIRST_UID = 231_072
 #: More than one node runs at once, so that a freed uid rests for a while.

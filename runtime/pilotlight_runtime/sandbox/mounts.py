@@ -24,7 +24,7 @@ MOUNT_ROOT = Path("/run/pilotlight/mounts")
 HELPER_S = 10.0
 
 # The tmpfs hides the host's empty folder, so that mount points made in it are gone with the namespace. `slave`: what
-# the host unmounts later is unmounted here too, instead of being kept busy by us; nothing goes the other way.
+# the host unmounts later is unmounted here too, instead of being kept busy here; nothing goes the other way.
 _HOLD = 'mount -t tmpfs -o mode=0711,size=64k pilotlight "$1" && echo && read -r _'
 _BIND = 'if [ -d "$1" ]; then mkdir -p "$2"; else : > "$2"; fi && mount --rbind "$1" "$2"'
 _ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -50,7 +50,7 @@ class MountNamespace:
     @property
     def entrance(self) -> Path | None:
         """What `nsenter --mount=` takes; None while every source was reachable without it."""
-        # Named through our pid, so that the descriptor itself need not be inherited by anyone.
+        # Named through the agent's pid, so that the descriptor itself need not be inherited.
         return None if self._fd is None else Path(f"/proc/{os.getpid()}/fd/{self._fd}")
 
     def reachable(self, path: Path) -> Path:

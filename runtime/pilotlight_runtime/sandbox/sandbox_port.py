@@ -10,11 +10,11 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 ExitReason = Literal[
     "exited",  # it ended by itself, whatever its code
-    "signal",  # a signal ended it that we did not send
+    "signal",  # a signal ended it that the agent did not send
     "memory",  # the kernel ended it at its memory limit
     "pids",  # it failed after it was refused a process or thread
     "killed",  # `kill()` ended it
-    "setup",  # it never came to run: stderr says what was missing
+    "setup",  # it never came to run: stderr names what was missing
 ]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-#: unshare(CLONE_NEWUSER), by machine: the door to most kernel exploits.
+#: unshare(CLONE_NEWUSER), by machine: used by most kernel exploits.
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 CLONE_NEWUSER = 0x1000_0000
 AF_VSOCK = 40
@@ -99,4 +99,4 @@ def findings(port: int, tmp_limit: int, pid_limit: int) -> dict[str, object]:
 if __name__ == "__main__":
     with socket.socket(fileno=int(os.environ["PL_FD"])) as agent:
         agent.sendall(json.dumps(findings(*map(int, sys.argv[1:]))).encode() + b"\n")
-        agent.recv(1)  # stay, until the agent has looked from its side
+        agent.recv(1)  # stay until the agent has inspected its side

@@ -15,11 +15,11 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 #: Where tenant code lies inside.
 APP = Path("/app")
-#: Who tenant code is inside; the host sees another uid.
+#: Of tenant code inside; the host sees another uid.
 INNER_ID = 65_534
-#: bubblewrap's own two processes, which the tenant's limit must not pay for.
+#: bubblewrap's own two processes, which do not count under the tenant's limit.
 OWN_PIDS = 2
-#: Files that programs expect of any system, and no more: the names of the host's users are not the tenant's business.
+#: Files that programs expect of any system, and no more: not the names of the host's users.
 FILES: tuple[tuple[Path, str], ...] = (
     (Path("/etc/passwd"), f"tenant:x:{INNER_ID}:{INNER_ID}::/tmp:/usr/sbin/nologin\n"),
     (Path("/etc/group"), f"tenant:x:{INNER_ID}:\n"),
@@ -140,7 +140,7 @@ def bubblewrap_options(
         options += ["--setenv", name, value]
     options += ["--remount-ro", "/dev", "--remount-ro", "/"]
     if any("\0" in option for option in options):
-        # bwrap reads them separated by NUL: in a value of the environment it would add options of a tenant's choosing.
+        # bwrap reads them separated by NUL: in a value of the environment it would add a tenant's options.
         raise ValueError(f"sandbox {spec.name}: no path and no environment variable may hold a NUL character")
     return options
 

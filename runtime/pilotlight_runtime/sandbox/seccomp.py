@@ -102,7 +102,7 @@ CLONE3 = 435
 X32_BIT = 0x4000_0000
 #: CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}. Not CLONE_NEWTIME: in clone(2) that bit belongs to the exit signal.
 NAMESPACE_FLAGS = 0x7E02_0000
-#: TIOCSTI types into the terminal and TIOCLINUX pastes into it: both speak for whoever sits in front of it.
+#: TIOCSTI types into the terminal and TIOCLINUX pastes into it: both act as its user.
 DENIED_IOCTLS = (0x5412, 0x541C)
 #: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: what a network namespace contains.
 SOCKET_FAMILIES = (1, 2, 10, 16)

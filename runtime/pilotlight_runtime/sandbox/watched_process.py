@@ -106,7 +106,7 @@ class ChildSandbox(ABC):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_S):
                     await self._ended.wait()
-                    while not self._release():  # noqa: ASYNC110 - the kernel tells nobody when a cgroup falls empty
+                    while not self._release():  # noqa: ASYNC110 - the kernel sends no event when a cgroup falls empty
                         await asyncio.sleep(RETRY_S)
         finally:
             self.socket.close()

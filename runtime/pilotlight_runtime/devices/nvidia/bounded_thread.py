@@ -60,7 +60,7 @@ class BoundedThread:
         except Exception as error:  # noqa: BLE001 - it is raised again where it was asked for
             raised = error
             tell = lambda: answer.set_exception(raised)  # noqa: E731
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there is no waiting task
             loop.call_soon_threadsafe(self._deliver, answer, tell)
 
     def _deliver(self, answer: asyncio.Future[Any], tell: Callable[[], Any]) -> None:

@@ -110,7 +110,7 @@ def verdict(code: int, told: str, visible: str) -> str:
 async def _abandon(child: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         child.kill()
-    # Who hangs in the driver is not killed, so nobody waits for his end for long.
+    # A process that hangs in the driver cannot be killed, so the wait for its end is short.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(KILLED_S):
             await child.communicate()

@@ -99,7 +99,7 @@ def switch(nvml: Nvml, handle: Any, *, on: bool) -> None:
     status = nvml.nvmlDeviceSetMigMode(handle, wanted)
     if status == pynvml.NVML_SUCCESS:
         return
-    nvml.nvmlDeviceSetMigMode(handle, other)  # else the next reset would do it, when nobody expects it
+    nvml.nvmlDeviceSetMigMode(handle, other)  # else the next reset would switch it unexpectedly
     if status == pynvml.NVML_ERROR_IN_USE:
         raise CannotCut("some process uses the GPU (monitoring counts too): stop it first")
     raise CannotCut("its MIG mode cannot be switched without a reset of the GPU: nvidia-smi mig, with the node drained")

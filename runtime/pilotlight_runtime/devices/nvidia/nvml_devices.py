@@ -253,7 +253,7 @@ class NvmlDevices:
             await self._try(state)
             self._states[uuid] = state
         except TimeoutError:
-            # The thread goes on with it: what has become of it is seen when the driver answers again.
+            # The thread goes on with it; the next answer of the driver shows the result.
             self._lost_sight.add(uuid)
             log.error("the driver does not come to an end with a change", gpu=uuid)
         if why := self._states[uuid].refused:
@@ -372,9 +372,9 @@ class NvmlDevices:
         busy: dict[str, int] = {}
         for uuid, state in self._states.items():
             seen = readings[uuid]
-            # Somebody may switch the mode by hand. Instances are listed only then: the walk may take seconds.
+            # An operator may switch the mode by hand. Instances are listed only then: the walk may take seconds.
             moved = not state.changing and seen.mig is not None and seen.mig is not (state.mode is MigMode.ON)
-            with contextlib.suppress(pynvml.NVMLError):  # the reading says what is wrong with it
+            with contextlib.suppress(pynvml.NVMLError):  # the reading has its error
                 states[uuid] = reread_state(self._nvml, state) if moved or uuid in self._lost_sight else state
                 if states[uuid].instances and not state.changing:
                     busy |= self._gpms[uuid].sample(states[uuid].instances)

@@ -47,7 +47,7 @@ class XidWatch:
             except pynvml.NVMLError_Timeout:
                 return
             except pynvml.NVMLError as error:
-                # A GPU that is lost breaks the queue of all: the others still answer for themselves when they are read.
+                # A lost GPU breaks the queue of all; the others can still be read.
                 self.deaf = dict.fromkeys(self._all, str(error))
                 return
             for uuid in self._of_whom(event):
