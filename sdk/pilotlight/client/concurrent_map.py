@@ -49,7 +49,7 @@ async def map_calls(
     ordered: bool = True,
     keep_exceptions: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """Yield the answers of `call` for each of `inputs`, in their order or in that of arrival.
+    """Yield the answers of `call` for each of `inputs`, in order or as they arrive.
 
     At most `window` calls run. Inputs are read as needed, in a thread. The first exception ends the other calls, unless
     exceptions are kept in place of answers.

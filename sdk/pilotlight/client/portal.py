@@ -1,4 +1,4 @@
-"""The portal: an event loop in a background thread, which makes all calls of the process, those of async callers too.
+"""The portal: an event loop in a background thread, which makes all calls of the process.
 
 So calls share connections. A caller that leaves (Ctrl-C, a cancelled task, a loop's `break`) cancels the call's task;
 that closes its connection, and the platform cancels the call.
@@ -44,7 +44,7 @@ class SharedPortal:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it serves this process: a forked child lacks the thread."""
+        """Whether it serves this process; a forked child lacks the thread."""
         return self._process == os.getpid() and self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -136,7 +136,7 @@ class SharedPortal:
 
 
 class PortalTask(Generic[T]):
-    """A coroutine in the portal. Its `future` is done once the coroutine has ended.
+    """A coroutine in the portal; its `future` is done once it has ended.
 
     It is cancelled once: cancelling the future would cancel each wait of its clean-up, too.
     """
@@ -231,7 +231,7 @@ _END = object()
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """Drop the frames of a platform's error that do not show its cause."""
+    """Drop the frames of a platform's error that hide its cause."""
     return error.with_traceback(None) if isinstance(error, PilotlightError) else error
 
 
