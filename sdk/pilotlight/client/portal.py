@@ -65,7 +65,6 @@ class SharedPortal:
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the same in an event loop."""
         task = PortalTask(work, self._loop)
         try:
             return await self._portal.call_async(task.run, abandon_on_cancel=True)
@@ -91,7 +90,6 @@ class SharedPortal:
             task.leave()
 
     async def iterate_async(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """Do the same in an event loop."""
         reader = _Reader(source)
         task = PortalTask(reader.run(), self._loop)
         try:
@@ -209,7 +207,7 @@ class _Reader(Generic[T]):
             self._arrived.put_nowait(_END)
 
     async def next_items(self) -> list[T]:
-        """Wait for items once the last ones are used up; none: the source has ended."""
+        """Wait for items after the last ones are used up; none: the source has ended."""
         for _ in range(self._given):
             self._room.release()
         items: list[Any] = [] if self._ended else [await self._arrived.get()]

@@ -20,7 +20,7 @@ from pilotlight_core.model.errors import CODES, Code
 MIN_BATCHES = 3
 """Fewer give no 95th percentile."""
 MAX_ROUNDS = 20
-"""The most rounds beyond the time, if batches are split again and again."""
+"""If batches are split again and again."""
 SHORTEST_MS = 0.001
 """The platform reports shorter times as 0."""
 OnStage = Callable[[dict[str, Any]], None]
@@ -73,7 +73,6 @@ def point_of(load: ProfileLoad, *, batches: bool) -> CurvePoint | None:
 
 
 def count_batches(load: ProfileLoad) -> int:
-    """Count the batches of just this size."""
     return sum(sample.batch == load.batch for sample in load.samples) // load.batch
 
 

@@ -146,7 +146,6 @@ class ProfileRun:
 
 
 def line_of(point: CurvePoint) -> str:
-    """Return a point in one line."""
     return (
         f"batch {point.batch}: {rate(point.throughput)} per second, p50 {milliseconds(point.p50_ms)}, "
         f"p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
@@ -213,7 +212,6 @@ def is_named(kind: SliceKindInfo, name: str) -> bool:
 
 
 def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
-    """Return a row for each point."""
     return [
         (
             curve.gpu,
