@@ -111,7 +111,7 @@ class PlatformConnection:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # Who drops a client or ends the process without closing it is not told that a session was left open.
+        # No warning of an open session when a client is dropped, or the process ends, without a close.
         weakref.finalize(self, session.detach)
         return session
 

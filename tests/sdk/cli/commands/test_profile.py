@@ -88,11 +88,11 @@ def test_a_batch_size_that_never_formed_is_not_kept(measured: ScriptedPlatform) 
 def test_what_is_known_is_shown_without_a_call(measured: ScriptedPlatform) -> None:
     """As a table or as JSON."""
     shown = run("--show")
-    told = json.loads(run("--show", "--json").stdout)
+    profiled = json.loads(run("--show", "--json").stdout)
 
     assert shown.exit_code == 0
     assert "declared" in shown.stdout
-    assert msgspec.convert(told["curves"], tuple[Curve, ...]) == msgspec.convert(KNOWN, FunctionCurves).curves
+    assert msgspec.convert(profiled["curves"], tuple[Curve, ...]) == msgspec.convert(KNOWN, FunctionCurves).curves
     assert {request.method for request in measured.requests} == {"GET"}
 
 
@@ -116,7 +116,7 @@ def test_slips_are_told_before_anything_is_called(measured: ScriptedPlatform, wo
 
 
 def test_a_call_that_fails_ends_it_and_what_was_measured_stays(measured: ScriptedPlatform) -> None:
-    """The error is told as by any call; the sum is told too."""
+    """The error is shown as that of any call, and the sum beside it."""
     measured.does("POST", "/v1/functions/shop.f@ver_3g/calls", lambda _: problem("load_failed", "it cannot be loaded"))
 
     done = run("--batch", "2", "--seconds", "0.1")
@@ -142,9 +142,15 @@ def test_it_waits_only_so_long_for_a_slice(measured: ScriptedPlatform) -> None:
 
 def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
     """No power of ten in a price either."""
-    told = msgspec.convert(KNOWN, FunctionCurves)
+    profiled = msgspec.convert(KNOWN, FunctionCurves)
     run = ProfileRun(
-        told=told, load=told.methods[0], given={}, sizes=(1,), seconds=1.0, calls=19, cost=Decimal("2.78722E-7")
+        profiled=profiled,
+        load=profiled.methods[0],
+        given={},
+        sizes=(1,),
+        seconds=1.0,
+        calls=19,
+        cost=Decimal("2.78722E-7"),
     )
     assert run.summary() == "19 calls, 0.000000278722 USD in all; nothing was measured that could be kept"
 
