@@ -1,4 +1,4 @@
-"""What is wrong is answered in words of the command line."""
+"""Advice on errors, in the terms of the command line."""
 
 from __future__ import annotations
 

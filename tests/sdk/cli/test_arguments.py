@@ -1,4 +1,4 @@
-"""What people type: arguments, refs and times, and what is said of those that cannot be read."""
+"""Words of a command line: arguments, refs and times, and errors for those that cannot be read."""
 
 from __future__ import annotations
 

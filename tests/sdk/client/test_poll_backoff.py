@@ -1,4 +1,4 @@
-"""How fast a map submits: at once, until it is refused; then as it is told, one by one, and faster again."""
+"""How fast a map submits: at once until a refusal, then one by one, and ever faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running functions here, as their containers would."""
+"""Local calls, as containers make them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deploy is pointed at."""
+"""The argument of a deploy: a file, a folder or a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands about batches: what they send, and what they say."""
+"""Commands about batches: what they send, and what they print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pilotlight up`: a child that is told when to stop."""
+"""`pilotlight up`: a child that is announced, signalled and ended in order."""
 
 from __future__ import annotations
 

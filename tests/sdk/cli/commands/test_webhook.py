@@ -1,4 +1,4 @@
-"""Commands about webhooks: what they send, and what they say."""
+"""Commands about webhooks: what they send, and what they print."""
 
 from __future__ import annotations
 

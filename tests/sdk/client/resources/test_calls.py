@@ -1,4 +1,4 @@
-"""Calls as they travel: arguments there, answers, chunks, stages and errors back."""
+"""Live calls: arguments in requests; answers, chunks, stages and errors in event streams."""
 
 from __future__ import annotations
 

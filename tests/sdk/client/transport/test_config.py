@@ -1,4 +1,4 @@
-"""Which platform is talked to."""
+"""The configuration of a client: the environment, the file, and addresses that are refused."""
 
 from __future__ import annotations
 
