@@ -191,7 +191,7 @@ def _cluster(folder: Path, member: ClusterServer) -> str:
 
 
 def cluster(folder: Path, ports: Sequence[int]) -> tuple[ClusterServer, ...]:
-    """The servers of a cluster by their client ports; the first has `folder`, the others folders beside it."""
+    """The servers of a cluster by their client ports."""
     routes = [free_port() for _ in ports]
     return tuple(
         ClusterServer(

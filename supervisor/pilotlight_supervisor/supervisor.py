@@ -58,7 +58,7 @@ class ManagedProcess:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessStatistics:
-    """`pid` 0: it does not run at the moment."""
+    """`pid` 0: it does not run."""
 
     pid: int
     deaths: int
@@ -247,7 +247,7 @@ class Supervisor:
 def trim_log(path: Path, limit: int = MAX_LOG) -> None:
     """Move a log that has grown beyond `limit` bytes to `<name>.1`, which it replaces.
 
-    It is copied and emptied, because its writers keep it open; they append, so they continue at its start.
+    It is copied and emptied, because its writers keep it open and append.
     """
     try:
         if path.stat().st_size <= limit:
