@@ -74,7 +74,7 @@ test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
 # -- check -------------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: lint types floors lengths requirements infra ## Run every check that is not a test
+check: lint types floors lengths requirements pages infra ## Run every check that is not a test
 
 .PHONY: lint
 lint: $(READY) # ruff: rules and format
@@ -96,6 +96,10 @@ lengths: $(READY) # files and functions stay short
 .PHONY: requirements
 requirements: $(READY) # docs/requirements.md names what exists
 	@$(BIN)/python -m tools.requirements
+
+.PHONY: pages
+pages: $(READY) # files that a page names exist, and each package has its page
+	@$(BIN)/python -m tools.pages
 
 .PHONY: words
 words: $(READY) # names are those of docs/words.md, and none means two things

@@ -25,9 +25,9 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.call_plan import CallPlan
 from pilotlight_gateway.calls.effects import Effect, FinishCall
 from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.home.counters import FunctionCounters
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.home.queue import FairQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 
 RUNS = 5
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")

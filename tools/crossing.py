@@ -13,12 +13,13 @@ import argparse
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import venv
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,8 +120,8 @@ def windows(root: Path, folder: Path, deadline: float) -> tuple[list[tuple[float
     return calls, idle
 
 
-def crossed(out: Path, within: list[tuple[float, float]]) -> Counter[str]:
-    """How many of the windows each file, with its process's role, was busy in."""
+def spans_by_file(out: Path) -> dict[str, list[tuple[float, float]]]:
+    """When each file, with its process's role, was busy."""
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for path in out.iterdir():
         role = path.name.partition("-")[0]
@@ -128,16 +129,17 @@ def crossed(out: Path, within: list[tuple[float, float]]) -> Counter[str]:
             for name, span in json.loads(line):
                 if any(package in name for package in CROSSED):
                     spans[f"{role:8}{name[name.index('pilotlight_') :]}"].append(tuple(span))
-    return Counter(
-        {
-            name: sum(any(a <= end and b >= begin for a, b in found) for begin, end in within)
-            for name, found in spans.items()
-        }
-    )
+    return spans
+
+
+def first_entries(busy: list[tuple[float, float]], within: list[tuple[float, float]]) -> list[float]:
+    """How long after the begin of each window in which a file was busy it was first entered, in seconds."""
+    firsts = (min((a for a, b in busy if a <= end and b >= begin), default=None) for begin, end in within)
+    return [first - begin for first, (begin, _) in zip(firsts, within, strict=True) if first is not None]
 
 
 def main() -> None:
-    """Print the files in the order of their processes, and how many they are."""
+    """Print the files in the order in which a call enters them, and how many they are."""
     parser = argparse.ArgumentParser(prog="python -m tools.crossing", description="Count the files of a call.")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the checkout to measure")
     parser.add_argument("--up", default="pilotlight_supervisor.up", help="its module that starts the platform")
@@ -152,9 +154,11 @@ def main() -> None:
         ]  # fmt: skip
         with running(command, folder):
             calls, idle = windows(options.root.resolve(), folder, time.monotonic() + 120)
-        busy, always = crossed(out, calls), crossed(out, idle)
-    found = sorted(n for n, times in busy.items() if times >= NEARLY_ALWAYS * CALLS > always[n])
-    for file in found:
+        busy = spans_by_file(out)
+    entered = {name: first_entries(spans, calls) for name, spans in busy.items()}
+    always = {name: len(first_entries(spans, idle)) for name, spans in busy.items()}
+    found = [name for name, firsts in entered.items() if len(firsts) >= NEARLY_ALWAYS * CALLS > always[name]]
+    for file in sorted(found, key=lambda name: statistics.median(entered[name])):
         print(file)
     print(f"{len({file.split()[-1] for file in found})} files of {' and '.join(CROSSED)} in a warm unary call")
 

@@ -46,7 +46,7 @@ PRIVATE = {
     "keeping": "is `reservation`",
     "lines": "is `tier_queue`, or `input_lines`",
     "live": "is `in_flight`",
-    "losses": "is `loss_attribution`",
+    "losses": "is `breakers`",
     "mailbox": "is `outbox`",
     "mail": "is `outbox`",
     "marks": "is `markers`",

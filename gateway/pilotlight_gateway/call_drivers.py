@@ -91,7 +91,7 @@ class CallDrivers:
 
     def reconnected(self) -> None:
         """See `Driver`."""
-        self.homes.stir_all()
+        self.homes.wake_all()
 
     # -- other gateways ------------------------------------------------------------------------------------------
 

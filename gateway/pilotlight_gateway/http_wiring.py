@@ -18,13 +18,10 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
-from pilotlight_gateway.http.calls.call_answers import CallAnswers
-from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
-from pilotlight_gateway.http.calls.call_limits import CallLimits
-from pilotlight_gateway.http.calls.call_reader import CallReader
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry, CallLimits, CallReader
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls, StreamServices
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
-from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
+from pilotlight_gateway.http.calls.unary_calls import CallAnswers, UnaryCalls
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices

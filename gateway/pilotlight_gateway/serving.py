@@ -41,7 +41,9 @@ from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, uplo
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
-from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
+from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
+from pilotlight_gateway.jobs.job_calls import JobCalls
+from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.price_book import PriceBook, load_prices
 from pilotlight_gateway.limits.cost_estimates import Estimates
@@ -57,8 +59,8 @@ from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
+from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
-from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 
 ABORT_SECONDS = 2.0
@@ -201,18 +203,12 @@ async def _gateway(
     blobs, validators, costs = open_blobs(settings.blobs), Validators(), Estimates()
     jobs = GatewayJobs(
         bus,
-        blobs,
-        calls.service,
         calls.table,
+        JobStorage(blobs, settings.job_seconds, settings.job_bytes),
+        JobCalls(calls=calls.service, registry=registry, validators=validators, budget=budget, clock=time.monotonic),
+        JobPermits(limits=limiter, costs=costs),
         region=settings.region,
-        keep_s=settings.job_seconds,
-        tenant_bytes=settings.job_bytes,
         runner=RunnerIdentity(name, instance),
-        registry=registry,
-        budget=budget,
-        validators=validators,
-        limits=limiter,
-        costs=costs,
     )
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotlight.version import VERSION
+from pilotlight.definitions.version import VERSION
 
 if TYPE_CHECKING:
     from pilotlight.app import App
     from pilotlight.client import Client, call_id, cancel
     from pilotlight.cls import Cls, Obj
     from pilotlight.decorate import gpu_function
-    from pilotlight.errors import (
+    from pilotlight.definitions.errors import (
         BadInput,
         BadOutput,
         CallFailed,
@@ -59,7 +59,7 @@ _HOMES = {
     "pilotlight.client": ("Client", "call_id", "cancel"),
     "pilotlight.cls": ("Cls", "Obj"),
     "pilotlight.decorate": ("gpu_function",),
-    "pilotlight.errors": (
+    "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NotFound", "OptionError",
         "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight import App, OptionError, batched, concurrent, enter, exit, method  # noqa: A004
-from pilotlight.decorated import markers_of
+from pilotlight.definitions.decorated import markers_of
 
 
 def test_a_mark_leaves_the_function_as_it_was() -> None:

@@ -29,8 +29,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
-from pilotlight_runtime.calls.slot_table import SlotTable
+from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from tests.simulation.promises import Broken
 from tests.simulation.world import REGION, Mail, Process, World
 

@@ -28,8 +28,7 @@ from pilotlight_gateway.limits.call_usage import OpenUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
-from pilotlight_runtime.calls.slot_table import Reconciled, SlotTable
+from pilotlight_runtime.calls.slot_table import AcceptedCall, Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import simulate
@@ -229,7 +228,7 @@ class Misdirected(LimitDriver):
 
     def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
         self._held.get(shard_of(tenant), {}).pop(answer.number, None)
-        self._mail.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
+        self._outbox.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
 
 
 class Generous(LimitHome):

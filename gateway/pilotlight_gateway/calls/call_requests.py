@@ -142,6 +142,17 @@ def decode_call(body: bytes, kind: BodyFormat) -> CallRequest:
     return request
 
 
+def refuse_job_fields(request: CallRequest) -> None:
+    """A live call is carried out now.
+
+    Raises:
+        BadInput: if it names what only a job has.
+    """
+    for name in ("run_at", "expires_in_s", "keep_s"):
+        if getattr(request, name) is not None:
+            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
+
+
 def _with_advice(refused: BadInput) -> BadInput:
     """People forget the envelope: `{"name": "Ada"}` for `{"input": {"name": "Ada"}}`."""
     if "unknown field" not in refused.detail:

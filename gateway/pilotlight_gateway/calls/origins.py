@@ -157,7 +157,7 @@ class Origins:
     def frame(self, frame: Refused | Started | Chunk | Ended) -> None:
         """An agent says something of a call."""
         if self._tabs.open and isinstance(frame, Ended | Refused):
-            self._tabs.told(frame)
+            self._tabs.on_frame(frame)
         if (live := self._book.get(frame.call_id)) is not None:
             live.heard = at = self.clock()
             self._perform(live, live.origin.frame(frame, at), at)

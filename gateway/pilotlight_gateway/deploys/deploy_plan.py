@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
 from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployRequest, FunctionInfo
-from pilotlight_core.model.errors import BadInput, Conflict, NotFound, UnknownFunction
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import (
     MAX_FUNCTIONS,
@@ -28,7 +27,6 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 LONGEST_MESSAGE = 500
 DEPLOYS_KEPT = 100
 VERSIONS_PER_FUNCTION = 5_000
-VERSION_ID = re.compile(r"ver_[0-9a-f]{32}")
 RECORD_BYTES = 800_000
 """An app's record travels as one message of the bus, which takes 1 MB."""
 
@@ -201,35 +199,6 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
         stopped=record.stopped,
         functions=tuple(functions),
     )
-
-
-def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
-    """The id of the version that `app.function@pin` stands for; without a pin the deployed one.
-
-    A pin may be a version's id: whoever asks sees to it that it is one of this function.
-
-    Raises:
-        UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
-    """
-    if record is None or function not in record.versions:
-        raise UnknownFunction(f"There is no function {app}.{function}.")
-    if record.stopped:
-        raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
-    if pin is None:
-        if function not in record.functions:
-            raise UnknownFunction(f"{app}.{function} is not deployed any more.")
-        return record.functions[function]
-    if VERSION_ID.fullmatch(pin):
-        return pin
-    versions = record.versions[function]
-    if number is not None and number <= len(versions):
-        return versions[number - 1]
-    aliased = record.aliases.get(function, {}).get(pin)
-    if aliased is None:
-        raise UnknownFunction(
-            f"{app}.{function} has no version {pin}: the newest is v{len(versions)}.", code="unknown_version"
-        )
-    return aliased
 
 
 def own_app(record: AppRecord | None, app: str) -> AppRecord:

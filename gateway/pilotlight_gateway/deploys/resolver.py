@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import lru_cache
 
 import msgspec
 
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.ids import Ref, parse_ref
-from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.deploys.deploy_plan import version_wanted
+from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import no_function
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
+VERSION_ID = re.compile(r"ver_[0-9a-f]{32}")
 read_ref = lru_cache(8_192)(parse_ref)
 LOOKUPS_AT_A_TIME = 8
 """Shares that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
@@ -70,3 +71,32 @@ class Resolver:
         record = self._registry.tenant_nowait(owner)
         open_ = share is not None and share.opens(ref.function, tenant)
         return open_ and record is not None and not record.disabled
+
+
+def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
+    """The id of the version that `app.function@pin` stands for; without a pin the deployed one.
+
+    A pin may be a version's id: whoever asks sees to it that it is one of this function.
+
+    Raises:
+        UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
+    """
+    if record is None or function not in record.versions:
+        raise UnknownFunction(f"There is no function {app}.{function}.")
+    if record.stopped:
+        raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
+    if pin is None:
+        if function not in record.functions:
+            raise UnknownFunction(f"{app}.{function} is not deployed any more.")
+        return record.functions[function]
+    if VERSION_ID.fullmatch(pin):
+        return pin
+    versions = record.versions[function]
+    if number is not None and number <= len(versions):
+        return versions[number - 1]
+    aliased = record.aliases.get(function, {}).get(pin)
+    if aliased is None:
+        raise UnknownFunction(
+            f"{app}.{function} has no version {pin}: the newest is v{len(versions)}.", code="unknown_version"
+        )
+    return aliased

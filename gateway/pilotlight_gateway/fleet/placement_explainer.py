@@ -1,4 +1,4 @@
-"""Asking the controller that leads why containers are where they are. The real one and, beside it, the fake."""
+"""Asks the leading controller for the reasons of placements."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 
 ANSWER_S = 5.0
-"""A question about a past fleet has it rebuilt: a second for ten thousand GPUs."""
+"""Long enough to rebuild a past fleet."""
 
 
 class Explainer(Protocol):
-    """Knows the controller's decisions."""
+    """Explains placements."""
 
     async def explain(self, asked: ExplainPlacement) -> PlacementTold:
-        """The answer. Raises Unavailable if no controller leads."""
+        """The controller's explanation.
+
+        Raises:
+            Unavailable: no controller leads.
+        """
         ...
 
 
 class BusExplainer:
-    """The controller, over the bus."""
+    """The `Explainer` over the bus."""
 
     def __init__(self, bus: Bus, *, region: str) -> None:
         self._bus = bus
         self._region = region
 
     async def explain(self, asked: ExplainPlacement) -> PlacementTold:
-        """The answer of the controller that leads.
-
-        Raises:
-            Unavailable: if there is none now.
-        """
         try:
             told = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
         except (BusDown, BusTimeout, NoResponders):
@@ -49,7 +48,7 @@ NOTHING = PlacementTold(found=False, lines=("Nothing was decided yet.",))
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
-    """Answers with `told`; None: no controller leads."""
+    """An in-memory `Explainer`; without `told` no controller leads."""
 
     told: PlacementTold | None = NOTHING
     asked: list[ExplainPlacement] = field(default_factory=list)

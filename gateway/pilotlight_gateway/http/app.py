@@ -10,10 +10,9 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
-from pilotlight_gateway.http.calls.call_limits import CallLimits
-from pilotlight_gateway.http.edge import Edge
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallLimits
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
+from pilotlight_gateway.http.protocol.http_exchange import Edge
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -36,7 +35,7 @@ def create_app(
         paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     router = Router(routes, redirect_slashes=False)
-    return Edge(calls, _Routes(router), limits=limits, metrics=metrics, clock=clock)
+    return Edge(calls, _Routes(router), release=limits.release, metrics=metrics, clock=clock)
 
 
 def bind(operations: Iterable[Operation[G]], services: G, authenticator: Authenticator) -> Iterator[BoundOperation[G]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import NamedTuple
 
 from pilotlight_core.bus import Bus
+from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import JOB_BUCKET
-from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
+from pilotlight_gateway.jobs.bucket_headroom import Headroom
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics, JobDispatcher
@@ -22,12 +24,18 @@ from pilotlight_gateway.jobs.job_queue_client import JobQueueClient
 from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_runner import JobDependencies
 from pilotlight_gateway.jobs.job_service import JobService
-from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limits_port import Limiter
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
-from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+
+class JobStorage(NamedTuple):
+    """Where jobs keep what is large, and what all jobs of a tenant may take."""
+
+    blobs: BlobStore
+    keep_s: float
+    """At most so long after its end a job is kept."""
+    tenant_bytes: int
+    """What one tenant may store, over all gateways."""
 
 
 class GatewayJobs:
@@ -36,42 +44,39 @@ class GatewayJobs:
     def __init__(
         self,
         bus: Bus,
-        blobs: BlobStore,
-        calls: CallPort,
         ownership: ShardOwnership,
+        storage: JobStorage,
+        calls: JobCalls,
+        permits: JobPermits,
         *,
         region: str,
-        keep_s: float,
-        tenant_bytes: int,
         runner: RunnerIdentity,
-        registry: RegistryPort,
-        budget: ByteBudget,
-        validators: Validators,
-        limits: Limiter,
-        costs: Estimates,
+        wall: Callable[[], float] = time.time,
     ) -> None:
-        """`tenant_bytes` is what one tenant may store, over all gateways, for `keep_s` seconds after a job's end."""
-        store, self._publisher = BusJobs(bus), JobPublisher(bus)
-        quota = JobStorageQuota(
-            BusQuotaRecords(bus.kv(JOB_BUCKET), stored="jobs"), limit=tenant_bytes, life=keep_s, wall=time.time
-        )
+        """`wall` gives unix seconds; monotonic ones are those of `calls`."""
+        headroom = Headroom(partial(bus.jetstream.filled, bucket_stream(JOB_BUCKET)), clock=calls.clock)
+        store, self._publisher = BusJobs(bus, headroom=headroom), JobPublisher(bus)
+        shares = BusQuotaRecords(bus.kv(JOB_BUCKET), stored="jobs")
+        quota = JobStorageQuota(shares, limit=storage.tenant_bytes, life=storage.keep_s, wall=wall)
         self.service = JobService(
             store,
             queue=JobQueueClient(bus, self._publisher, ownership, region=region),
             quota=quota,
-            blobs=blobs,
+            blobs=storage.blobs,
             region=region,
-            keep_s=keep_s,
+            keep_s=storage.keep_s,
+            wall=wall,
+            clock=calls.clock,
         )
         ground = JobDependencies(
             store=store,
-            calls=JobCalls(calls=calls, registry=registry, validators=validators, budget=budget, clock=time.monotonic),
-            permits=JobPermits(limits=limits, costs=costs),
-            results=JobResults(blobs=blobs, quota=quota, wall=time.time),
+            calls=calls,
+            permits=permits,
+            results=JobResults(blobs=storage.blobs, quota=quota, wall=wall),
             me=runner,
-            wall=time.time,
+            wall=wall,
         )
-        self.dispatcher = JobDispatcher(bus, ground, region=region, gateway=runner.instance)
+        self.dispatcher = JobDispatcher(bus, ground, region=region, gateway=runner.instance, clock=calls.clock)
 
     def statistics(self) -> DispatcherStatistics:
         """How the jobs are whose home this gateway is."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,7 +86,14 @@ class JobDispatcher:
     """Looks after the jobs of the shards whose home this gateway is."""
 
     def __init__(
-        self, bus: Bus, ground: JobDependencies, *, region: str, gateway: str, drain_s: float = DRAIN_S
+        self,
+        bus: Bus,
+        ground: JobDependencies,
+        *,
+        region: str,
+        gateway: str,
+        drain_s: float = DRAIN_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`drain_s` is how long jobs that run may go on when their gateway ends."""
         self._bus = bus
@@ -94,6 +101,7 @@ class JobDispatcher:
         self._region = region
         self._gateway = gateway
         self._drain_s = drain_s
+        self._clock = clock
         self._shards: set[int] = set()
         self._work: dict[str, DispatchedFlow] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -179,7 +187,7 @@ class JobDispatcher:
         position = work.flow.position(job) if work is not None else None
         if work is None or position is None:
             return JobPlace()
-        return JobPlace(position=position, seconds=work.pace.wait(position, time.monotonic()))
+        return JobPlace(position=position, seconds=work.pace.wait(position, self._clock()))
 
     async def _find_flows(self) -> None:
         """Find flows that no bell rang for, above all those of a shard that has just become ours."""
@@ -221,8 +229,8 @@ class JobDispatcher:
             work.bell.clear()
             try:
                 await self._read(work)
-                if time.monotonic() - tidied >= TIDY_EVERY_S or not flow:
-                    tidied = time.monotonic()
+                if self._clock() - tidied >= TIDY_EVERY_S or not flow:
+                    tidied = self._clock()
                     await self._tidy(work)
             except BusError as error:
                 log.debug("a flow cannot be read", flow=flow.subject, error=str(error))
@@ -239,12 +247,12 @@ class JobDispatcher:
         if work.held_until > self._ground.wall():
             due = work.held_until
         left = POLL_S if due is None else max(0.0, due - self._ground.wall())
-        look = POLL_S if work.fresh else max(0.0, work.look_at - time.monotonic())  # fresh: it knows of enough jobs
+        look = POLL_S if work.fresh else max(0.0, work.look_at - self._clock())  # fresh: it knows of enough jobs
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(left, look)):
                 await work.bell.wait()
         # Jobs that start and end ring too: what was heard of and not found is looked for by the clock alone.
-        work.fresh = work.fresh or time.monotonic() >= work.look_at
+        work.fresh = work.fresh or self._clock() >= work.look_at
 
     async def _read(self, work: DispatchedFlow) -> None:
         flow, jetstream = work.flow, self._bus.jetstream
@@ -255,14 +263,14 @@ class JobDispatcher:
                 flow.add(record.seq, _notes(record))
             if not page.records:
                 work.fresh = False
-                work.look_at = time.monotonic() + (work.rings.pause() or POLL_S)
+                work.look_at = self._clock() + (work.rings.pause() or POLL_S)
 
     async def _page(self, flow: JobFlow, timeout_s: float) -> StreamPage:
         return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=timeout_s)
 
     async def _tidy(self, work: DispatchedFlow) -> None:
         """Remove the messages of jobs that are over. What is not removed is only looked at once more."""
-        flow, at = work.flow, time.monotonic()
+        flow, at = work.flow, self._clock()
         if below := flow.purge_below():
             await self._bus.purge_before(JOB_STREAM, flow.subject, below)
         if at - work.strays_at >= STRAY_AFTER_S:
@@ -288,7 +296,7 @@ class JobDispatcher:
             work.waiting -= 1
             work.width = min(WAITING, work.width + 1)
             self._running[name] = work.tasks.pop(name)
-            work.pace.started(time.monotonic())
+            work.pace.started(self._clock())
             work.bell.set()
 
         runner = JobRunner(self._ground, tenant, name, started)

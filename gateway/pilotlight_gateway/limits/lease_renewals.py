@@ -1,4 +1,4 @@
-"""When each gateway's lease was last renewed: if it is silent, that tells when another takes over."""
+"""When each gateway's lease was last renewed, to estimate when another gateway takes over."""
 
 from __future__ import annotations
 
@@ -14,28 +14,25 @@ from pilotlight_core.model.subjects import LEASE_BUCKET
 
 
 class LeaseWatch:
-    """The instants, by process."""
-
     def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
         self._mirror = bus.mirror(LEASE_BUCKET, "gateway.")
         self._clock = clock
         self._seen: dict[str, tuple[str, float]] = {}
-        """lease -> (process, monotonic seconds)"""
+        """Lease -> process, and instant of the renewal."""
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
-        """Listen until the block ends."""
         self._mirror.on_change.append(self._changed)
         async with self._mirror:
             yield
 
     def of(self, gateway: str) -> float | None:
-        """When the lease of a process was renewed last; None if that was never heard."""
+        """When the lease of a process was last renewed; None if unknown."""
         return next((at for process, at in self._seen.values() if process == gateway), None)
 
     def _changed(self, key: str, entry: KvEntry | None) -> None:
         self._seen.pop(key, None)
-        with contextlib.suppress(msgspec.DecodeError):  # what cannot be read renews nobody's lease
+        with contextlib.suppress(msgspec.DecodeError):  # an unreadable record renews no lease
             if entry is not None:
                 process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
                 self._seen[key] = process, self._clock()

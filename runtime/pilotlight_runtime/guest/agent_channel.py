@@ -8,8 +8,7 @@ import socket
 import threading
 from typing import Any
 
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
-from pilotlight_runtime.guest.frames import FromAgent, GuestFrame, encode_payload, header
+from pilotlight_runtime.guest.frames import FrameDecoder, FromAgent, GuestFrame, encode_payload, header
 
 ONE_PIECE = 64 * 1024
 """Up to here, joining header and payload costs less than telling the kernel about two pieces."""

@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.async_work_runner import run_async_work
 from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
@@ -107,7 +107,7 @@ class AsyncServer:
             frame = await self._answer(work)
             if frame is not None:
                 self._channel.send(frame)
-                device_health.exit_if_fatal(frame)
+                exits.exit_if_fatal(frame)
         self._running -= 1
         self._start()
 

@@ -8,12 +8,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_runtime.guest.bound_calls import BoundCall, ColumnBatch, prepared
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestBatch, GuestCall, GuestWork
 from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, GuestFrame, Result
 from pilotlight_runtime.guest.guest_target import GuestTarget
-from pilotlight_runtime.guest.result_frames import answered, cancelled, encoded, failed, streamed
-from pilotlight_runtime.guest.work_runner import now
+from pilotlight_runtime.guest.work_runner import (
+    BoundCall,
+    ColumnBatch,
+    answered,
+    cancelled,
+    encoded,
+    failed,
+    now,
+    prepared,
+    streamed,
+)
 
 SendFrame = Callable[[GuestFrame], None]
 

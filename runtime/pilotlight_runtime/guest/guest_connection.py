@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
-from pilotlight_runtime.guest.frames import SMALL_FRAME, FromGuest, GuestFrame, encode
+from pilotlight_runtime.guest.frames import SMALL_FRAME, FrameDecoder, FromGuest, GuestFrame, encode
 
 MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
@@ -37,14 +36,14 @@ class GuestConnection(asyncio.BufferedProtocol):
     """Made by `await GuestConnection.open(sock, on_frame=…, on_closed=…)`; owns the socket from then on.
 
     `on_frame(frame)` runs in the event loop for each frame in order, until the connection is closed; what it raises
-    closes it. `on_closed(error)` runs once: None when the guest or we closed it in order, MalformedFrame when the guest
-    sent what is no frame (its sandbox should be killed), and otherwise what broke it.
+    closes it. Another may be put in its place. `on_closed(error)` runs once: None after a close in order,
+    MalformedFrame when the guest sent what is no frame (its sandbox should be killed), otherwise what broke it.
     """
 
     def __init__(
         self, on_frame: Callable[[Any], None], on_closed: Callable[[Exception | None], None], max_unsent: int
     ) -> None:
-        self._on_frame = on_frame
+        self.on_frame = on_frame
         self._on_closed = on_closed
         self._max_unsent = max_unsent
         self._inbox = FrameDecoder(FromGuest, limit=SMALL_FRAME)
@@ -122,7 +121,7 @@ class GuestConnection(asyncio.BufferedProtocol):
                 if self._transport is None or self._transport.is_closing():
                     return
                 self._received += 1
-                self._on_frame(frame)
+                self.on_frame(frame)
         except Exception as error:  # noqa: BLE001 - it is told to on_closed
             self._broken = error
             self.close()

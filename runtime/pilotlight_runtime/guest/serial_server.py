@@ -11,7 +11,7 @@ import contextvars
 import time
 from collections import deque
 
-from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
@@ -70,4 +70,4 @@ class SerialServer:
         frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:
             self._channel.send(frame)
-            device_health.exit_if_fatal(frame)
+            exits.exit_if_fatal(frame)

@@ -6,7 +6,7 @@ import contextvars
 import threading
 from queue import SimpleQueue
 
-from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
@@ -75,4 +75,4 @@ class ThreadedServer:
                 frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
                 if frame is not None:
                     self._channel.send(frame)
-                    device_health.exit_if_fatal(frame)
+                    exits.exit_if_fatal(frame)

@@ -31,14 +31,15 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.origin_frames import RETRY_S
-from pilotlight_runtime.containers.call_dispatcher import CallDispatcher
+from pilotlight_runtime.containers.containers import CallDispatcher
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
-from pilotlight_runtime.node.stall_watch import StallWatch
 
 log = structlog.get_logger(__name__)
 
 SWEEP_S = 0.02
+GAP_S = 0.25
+"""So late a sweep means a paused process or a starved machine."""
 BEAT_S = 1.0
 DRAIN_S = 4.0
 """What running calls get when the agent is told to stop."""
@@ -243,3 +244,40 @@ class Agent:
 
 class _Over(Exception):
     """The agent has ended in order: whatever still runs is cancelled."""
+
+
+class StallWatch:
+    """Detects that this process stood still, so that messages read then are not taken for fresh.
+
+    A message that waited in the socket meanwhile says "start within two seconds" of an instant that may be long past.
+    After a gap, messages count as received at the last instant at which the process was known to run, until everything
+    that may have waited has been read. Call `tick` every SWEEP_S, and `mark_fresh` when that is so.
+    """
+
+    def __init__(self, at: float) -> None:
+        self._ticked_at = at
+        self._stalled_at: float | None = None
+        self.stalls = 0
+        self.longest_s = 0.0
+
+    def tick(self, at: float) -> bool:
+        """Whether a gap has just ended."""
+        gap_s, before_at = at - self._ticked_at, self._ticked_at
+        self._ticked_at = at
+        if gap_s <= GAP_S:
+            return False
+        self.stalls += 1
+        self.longest_s = max(self.longest_s, gap_s)
+        if self._stalled_at is None:
+            self._stalled_at = before_at
+        return True
+
+    def received_at(self, at: float) -> float:
+        """The earliest instant at which a message read now can have come."""
+        if self._stalled_at is not None:
+            return self._stalled_at
+        return self._ticked_at if at - self._ticked_at > GAP_S else at
+
+    def mark_fresh(self) -> None:
+        """Messages read from here on have come after the gap."""
+        self._stalled_at = None

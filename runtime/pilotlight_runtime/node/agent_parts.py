@@ -29,11 +29,10 @@ from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.logs.log_shipper import LogShipper
-from pilotlight_runtime.metering.container_meter import ContainerMeter
+from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.slices import Slices
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import Metering, boot_id
-from pilotlight_runtime.metering.work_log import WorkKey, WorkLog
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
 from pilotlight_runtime.sandbox.sandbox_port import Launcher

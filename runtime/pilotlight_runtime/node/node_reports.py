@@ -14,7 +14,7 @@ from pilotlight_core.model.messages.ran import Ran
 from pilotlight_runtime.calls.origin_frames import Publisher
 from pilotlight_runtime.containers.blank_pool import BlankPool
 from pilotlight_runtime.containers.containers import Containers
-from pilotlight_runtime.metering.work_log import WorkLog
+from pilotlight_runtime.metering.container_meter import WorkLog
 
 LEAST_S = 0.02
 """How long a change waits for others: the report then has them all."""

@@ -165,7 +165,7 @@ async def test_a_grant_to_a_call_that_is_gone_gives_its_slot_back_wherever_the_h
         homes = home.drivers.homes
         queue = homes.get(shard, time.monotonic())
         assert queue is not None
-        (entry,) = [entry for desk in queue._desks.values() for entry in desk.queue]
+        (entry,) = [entry for known in queue._queues.values() for entry in known.calls]
         for _ in range(3):
             gone = msgspec.structs.replace(entry.call, call_id=other.calls.new_id())
             homes.on_mail("", ToHome(shard=shard, items=(Enqueue(gone),)), "")

@@ -7,10 +7,9 @@ import pytest
 
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.messages.agent_messages import ContainerState, Grant, Refusal, RemoteError, Shortage
-from pilotlight_gateway.home.container_pool import PENDING_FOR, QUARANTINE
-from pilotlight_gateway.home.home import DEMAND_EVERY, NEVER_FOR, SWEEP_EVERY, Home, QueueLimits
-from pilotlight_gateway.home.loose_grants import DONE_WITHIN
-from pilotlight_gateway.home.version_queue import KEPT_IDLE
+from pilotlight_gateway.home.container_pool import PENDING_S, QUARANTINE_AFTER_S
+from pilotlight_gateway.home.home import DEMAND_EVERY_S, NEVER_FITS_S, SWEEP_EVERY_S, Home, QueueLimits
+from pilotlight_gateway.home.version_queue import DONE_WITHIN_S, KEEP_IDLE_S
 from tests.builders.calls import call, credit
 
 
@@ -91,9 +90,9 @@ def test_a_grant_whose_place_was_given_away_is_made_anew(home: Home) -> None:
     home.credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
-    home.credit(credit(seq=2), PENDING_FOR + 0.1)
-    home.enqueue(call("a", admitted=True), PENDING_FOR + 0.2)
-    assert granted(home, PENDING_FOR + 0.2) == [("a", "c1", 2)]
+    home.credit(credit(seq=2), PENDING_S + 0.1)
+    home.enqueue(call("a", admitted=True), PENDING_S + 0.2)
+    assert granted(home, PENDING_S + 0.2) == [("a", "c1", 2)]
 
 
 def test_a_call_that_is_run_again_replaces_its_old_grant(home: Home) -> None:
@@ -164,10 +163,10 @@ def test_a_cancelled_call_is_never_granted(home: Home) -> None:
 def test_a_silent_container_is_not_used(home: Home) -> None:
     """Quarantined until it speaks again."""
     home.credit(credit(), 0.0)
-    home.enqueue(call("a"), QUARANTINE + 0.5)
-    assert granted(home, QUARANTINE + 0.5) == []
-    home.credit(credit(seq=2), QUARANTINE + 1.0)
-    assert granted(home, QUARANTINE + 1.0) == [("a", "c1", 1)]
+    home.enqueue(call("a"), QUARANTINE_AFTER_S + 0.5)
+    assert granted(home, QUARANTINE_AFTER_S + 0.5) == []
+    home.credit(credit(seq=2), QUARANTINE_AFTER_S + 1.0)
+    assert granted(home, QUARANTINE_AFTER_S + 1.0) == [("a", "c1", 1)]
 
 
 def test_a_credit_heals_a_lost_word(home: Home) -> None:
@@ -180,7 +179,7 @@ def test_a_credit_heals_a_lost_word(home: Home) -> None:
     home.credit(credit("c1", 3), 1.0)
     assert granted(home, 1.0) == [("b", "c1", 1)]
     assert home.statistics(1.0).granted == 2
-    home.expire(1.0 + DONE_WITHIN)
+    home.expire(1.0 + DONE_WITHIN_S)
     assert home.statistics(1.0).granted == 1
 
 
@@ -244,14 +243,14 @@ def test_a_call_that_fits_nowhere_is_refused_after_a_while(home: Home) -> None:
     never = Shortage(version="ver_1", epoch=1, reason="the fleet has no GPU", never=True)
     home.shortage(never, 0.0)
     home.enqueue(call("a"), 0.0)
-    for second in range(int(NEVER_FOR) - 2):
+    for second in range(int(NEVER_FITS_S) - 2):
         home.shortage(never, float(second))
-    home.shortage(msgspec.structs.replace(never, never=False), NEVER_FOR - 1.0)
-    for second in range(int(NEVER_FOR)):
-        home.shortage(never, NEVER_FOR + second)
-        assert home.expire(NEVER_FOR + second) == []
-    home.shortage(never, 2 * NEVER_FOR)
-    (dropped,) = home.expire(2 * NEVER_FOR)
+    home.shortage(msgspec.structs.replace(never, never=False), NEVER_FITS_S - 1.0)
+    for second in range(int(NEVER_FITS_S)):
+        home.shortage(never, NEVER_FITS_S + second)
+        assert home.expire(NEVER_FITS_S + second) == []
+    home.shortage(never, 2 * NEVER_FITS_S)
+    (dropped,) = home.expire(2 * NEVER_FITS_S)
     assert (dropped.code, dropped.detail) == ("no_capacity", "the fleet has no GPU")
 
 
@@ -322,8 +321,8 @@ def test_an_edge_is_told_at_once_then_each_quarter_second_then_a_last_word(home:
     home.enqueue(call("b"), 0.1)
     home.grants(0.1)
     assert home.demand(0.1) == []
-    assert home.next_wake() == DEMAND_EVERY
-    (again,) = home.demand(DEMAND_EVERY)
+    assert home.next_wake() == DEMAND_EVERY_S
+    (again,) = home.demand(DEMAND_EVERY_S)
     assert (again.edge, again.queued, again.arrivals, again.oldest_ms) == (False, 2, 1, 250.0)
 
     home.credit(credit(slots=2), 0.3)
@@ -368,7 +367,7 @@ def test_what_is_unused_for_long_is_forgotten(home: Home) -> None:
     home.demand(1.0)
     home.expire(100.0)
     assert home.statistics(100.0).versions == 1
-    home.expire(KEPT_IDLE + 100.0)
-    home.expire(KEPT_IDLE + 100.0 + SWEEP_EVERY)
+    home.expire(KEEP_IDLE_S + 100.0)
+    home.expire(KEEP_IDLE_S + 100.0 + SWEEP_EVERY_S)
     assert home.statistics(0.0).versions == 0
     home.check_integrity()

@@ -12,9 +12,9 @@ from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Outcome, RemoteError
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES
-from pilotlight_gateway.home.container_pool import QUARANTINE
-from pilotlight_gateway.home.home import LOOK_EVERY, Home
-from pilotlight_gateway.home.version_queue import GRACE
+from pilotlight_gateway.home.container_pool import QUARANTINE_AFTER_S
+from pilotlight_gateway.home.home import REFRESH_EVERY_S, Home
+from pilotlight_gateway.home.version_queue import GRACE_S
 from tests.builders.calls import call, credit
 
 RANKS = {"free": 0, "paid": 1, "enterprise": 2}
@@ -106,7 +106,7 @@ def test_a_full_queue_is_shed_in_the_order_of_tiers_when_a_container_dies(home: 
     dropped: list[Dropped] = []
     at = 1.6
     while not dropped:
-        at += LOOK_EVERY
+        at += REFRESH_EVERY_S
         dropped, _ = turn(home, at)
         assert at - 1.6 < 2.0
     tiers = [d.call_id.rstrip("0123456789") for d in dropped]
@@ -126,9 +126,9 @@ def test_capacity_that_is_replaced_at_once_costs_no_call(home: Home) -> None:
     turn(home, 1.2)
     home.credit(credit("c2", 10**6, slots=4, state=ContainerState.GONE), 1.25)
     assert turn(home, 1.3)[0] == []
-    home.credit(credit("c3", 10**6 + 1, slots=4), 1.25 + GRACE / 2)
-    assert turn(home, 1.25 + GRACE / 2)[0] == []
-    assert turn(home, 1.3 + GRACE)[0] == []
+    home.credit(credit("c3", 10**6 + 1, slots=4), 1.25 + GRACE_S / 2)
+    assert turn(home, 1.25 + GRACE_S / 2)[0] == []
+    assert turn(home, 1.3 + GRACE_S)[0] == []
 
 
 def test_admission_tightens_at_once_and_loosens_as_capacity_returns(home: Home) -> None:
@@ -165,7 +165,7 @@ def test_a_frozen_node_is_noticed_without_any_event(home: Home) -> None:
         at = max(at + 0.001, wake)
         home.credit(credit("c1", int(at * 1000) + 1, *held[:4], slots=4), at)
         dropped, _ = turn(home, at)
-    assert QUARANTINE < at - 0.5 < 4.0
+    assert QUARANTINE_AFTER_S < at - 0.5 < 4.0
 
 
 def kill(home: Home, *tenants: str) -> float:

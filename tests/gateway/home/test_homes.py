@@ -165,6 +165,6 @@ def test_a_home_that_fails_stops_no_other() -> None:
             site.homes.begin(shard, 1, b"")
             site.homes._homes[shard] = Broken(gateway="gw1", epoch=1)
     site.credit(1)
-    site.homes.stir_all()
+    site.homes.wake_all()
 
     assert [item.call_id for item in site.turn(Enqueue(call("a")))] == ["a"]

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import WEIGHTS, FairQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 from tests.builders.calls import call
 
 
@@ -182,8 +181,8 @@ def test_removed_calls_leave_no_litter(queue: FairQueue) -> None:
         queue.remove(f"y{n}")
     (entry,) = queue
     assert len(list(entry.flow)) < 200
-    assert len(entry.flow.line._heap) < 200
-    assert len(entry.flow.line.counters) < 2000
+    assert len(entry.flow.tier_queue._heap) < 200
+    assert len(entry.flow.tier_queue.counters) < 2000
     queue.check_integrity()
 
 
@@ -291,9 +290,9 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priori
             queue.give_back(entry, entry.call)
             waiting.add(entry.call.call_id)
         elif step == "f" and flying:
-            queue.forgo(flying.pop(tenant % len(flying)))
+            queue.refund(flying.pop(tenant % len(flying)))
         elif step == "c" and flying:
-            queue.so_far(flying[tenant % len(flying)], float(cost))
+            queue.charge_so_far(flying[tenant % len(flying)], float(cost))
         elif step == "x" and waiting:
             name = min(waiting)
             queue.remove(name)
@@ -368,8 +367,8 @@ def test_a_call_that_runs_on_is_charged_meanwhile(queue: FairQueue) -> None:
     for n in range(10):
         push(queue, f"l{n}", "long")
         push(queue, f"o{n}", "other")
-    queue.so_far(stream, 6.0)
-    queue.so_far(stream, 4.0)
+    queue.charge_so_far(stream, 6.0)
+    queue.charge_so_far(stream, 4.0)
     assert [name[0] for name in picks(queue, 5)] == ["o"] * 5
     queue.settle(stream, 2.0)
     assert stream.flow.counter.value == 2.0

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.home.call_admission import ServiceTime
 from pilotlight_gateway.home.container_pool import ContainerPool
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 from tests.builders.calls import call, credit
 
 tiers, classes = st.sampled_from(["free", "paid", "enterprise"]), st.sampled_from(list(Priority))
@@ -25,10 +25,10 @@ class World:
 
     def __init__(self, slots: int, hold_ms: float | None) -> None:
         self.queue = FairQueue(FunctionCounters())
-        self.rooms = ContainerPool()
-        self.rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
-        self.pace = ServiceTime()
-        self.pace.hold_ms = hold_ms
+        self.pool = ContainerPool()
+        self.pool.update(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
+        self.service_time = ServiceTime()
+        self.service_time.hold_ms = hold_ms
         self.until: dict[str, float] = {}
 
     def wait(self, tier: str, count: int, seconds: float, tenant: str = "", **more: object) -> None:
@@ -41,12 +41,12 @@ class World:
 
     def shed(self, at: float = 0.0) -> Counter[str]:
         """Shed, and say how many of each tier."""
-        victims = shed(self.queue, self.rooms, self.pace, self.until.get, at)
+        victims = shed(self.queue, self.pool, self.service_time, self.until.get, at)
         for entry, wait in victims:
             assert wait >= 0.0
-            assert self.queue.remove(entry.id) is not None
+            assert self.queue.remove(entry.call_id) is not None
         self.queue.check_integrity()
-        return Counter(entry.id.split()[0] for entry, _ in victims)
+        return Counter(entry.call_id.split()[0] for entry, _ in victims)
 
 
 def test_nothing_is_shed_that_can_be_served() -> None:
@@ -61,7 +61,7 @@ def test_what_cannot_be_served_is_shed_youngest_first() -> None:
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
     assert 17 <= world.shed()["free"] <= 22
-    assert [entry.id for entry in world.queue] == list(world.until)[: len(world.queue)]
+    assert [entry.call_id for entry in world.queue] == list(world.until)[: len(world.queue)]
     assert not world.shed()
 
 
@@ -74,9 +74,9 @@ def test_free_gives_way_before_paid_and_paid_before_enterprise() -> None:
     assert first["enterprise"] == first["paid"] == 0
     assert 10 <= first["free"] <= 15
 
-    world.pace.hold_ms = 160.0
+    world.service_time.hold_ms = 160.0
     world.shed()
-    world.pace.hold_ms = 250.0
+    world.service_time.hold_ms = 250.0
     for _ in range(3):
         last = world.shed()
     assert {entry.call.tier_rank for entry in world.queue} == {2}
@@ -100,8 +100,8 @@ def test_nothing_is_shed_for_a_guess() -> None:
     world = World(1, None)
     world.wait("free", 100, 1.0)
     assert not world.shed()
-    world.pace.hold_ms = 100.0
-    world.rooms.hear(credit("c2", 1, state=ContainerState.LOADING), 0.0)
+    world.service_time.hold_ms = 100.0
+    world.pool.update(credit("c2", 1, state=ContainerState.LOADING), 0.0)
     assert not world.shed()
 
 
@@ -109,8 +109,8 @@ def test_a_start_that_comes_in_time_saves_the_queue() -> None:
     """Capacity that is on its way counts."""
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
-    world.rooms.start_ms = 500.0
-    world.rooms.hear(credit("c2", 1, slots=9, state=ContainerState.LOADING), 0.0)
+    world.pool.start_ms = 500.0
+    world.pool.update(credit("c2", 1, slots=9, state=ContainerState.LOADING), 0.0)
     assert not world.shed()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 import pytest
@@ -18,7 +19,9 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
-from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs
+from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
+from pilotlight_gateway.jobs.job_calls import JobCalls
+from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_service import RECORD_BYTES, JobOptions
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
@@ -33,18 +36,18 @@ def gateway(bus: Bus, world: World, calls: Calls | None = None, *, tenant_bytes:
     name = f"gw{token(4)}"
     return GatewayJobs(
         bus,
-        MemoryBlobs(),
-        calls or Calls(),
         MemoryShardOwnership(gateway=f"{name}-a", home=ShardOwner(f"{name}-a", 1)),
+        JobStorage(MemoryBlobs(), 3_600.0, tenant_bytes),
+        JobCalls(
+            calls=calls or Calls(),
+            registry=world.registry,
+            validators=Validators(),
+            budget=ByteBudget(limit=10**7),
+            clock=time.monotonic,
+        ),
+        JobPermits(limits=MemoryLimiter(), costs=Estimates()),
         region=f"r{token(8)}",
-        keep_s=3_600.0,
-        tenant_bytes=tenant_bytes,
         runner=RunnerIdentity(name, f"{name}-a"),
-        registry=world.registry,
-        budget=ByteBudget(limit=10**7),
-        validators=Validators(),
-        limits=MemoryLimiter(),
-        costs=Estimates(),
     )
 
 

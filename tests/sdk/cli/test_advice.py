@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pilotlight.cli.advice import advice, advising
-from pilotlight.errors import NotConfigured, PilotlightError, TooMuch, Unreachable
+from pilotlight.definitions.errors import NotConfigured, PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 
 OF_PROGRAMS = re.compile(r"\b(GET|POST|Retry-After|header|send|Send|Accept|Allow|application/json|Bearer)\b")

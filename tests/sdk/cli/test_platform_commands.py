@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.cli.platform_commands import GROUP, command_line, find_command
-from pilotlight.errors import OptionError
+from pilotlight.definitions.errors import OptionError
 
 CODE = """
 import sys

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from pilotlight.client.portal import AHEAD, SharedPortal, shared_portal
-from pilotlight.errors import Cancelled
+from pilotlight.definitions.errors import Cancelled
 
 
 class Endless:

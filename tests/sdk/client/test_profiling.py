@@ -10,7 +10,7 @@ import pytest
 
 import pilotlight
 from pilotlight.client.profiling import ProfileLoad, ProfileSample, SliceBenchmark, batch_sizes, point_of, quantile
-from pilotlight.client.wire import OutgoingCall
+from pilotlight.client.transport.wire import OutgoingCall
 from tests.sdk.scripted import ScriptedPlatform, result, stream
 
 

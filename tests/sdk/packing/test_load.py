@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.errors import BadInput, OptionError
+from pilotlight.definitions.errors import BadInput, OptionError
 from pilotlight.packing import find_target, load_apps
 from pilotlight.packing.load import AppSpecs
 

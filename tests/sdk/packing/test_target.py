@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.errors import BadInput
+from pilotlight.definitions.errors import BadInput
 from pilotlight.packing import find_target
 
 

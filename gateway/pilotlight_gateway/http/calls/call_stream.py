@@ -27,10 +27,9 @@ from pilotlight_gateway.calls.call_responses import (
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators

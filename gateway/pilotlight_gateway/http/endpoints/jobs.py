@@ -1,4 +1,4 @@
-"""Durable calls over HTTP: `Prefer: respond-async` on a call, `/v1/jobs`, and jobs among `/v1/calls/{id}`."""
+"""Durable calls: `Prefer: respond-async` on a call, `/v1/jobs`, and jobs in `/v1/calls/{id}`."""
 
 from __future__ import annotations
 
@@ -32,17 +32,14 @@ from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
-"""Jobs on a page, by default."""
+"""Default number of jobs on a page."""
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-LONGEST_PREFER = 1_024
-"""Bytes of a Prefer header that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobServices:
-    """What durable calls are stored, found and answered with."""
+    """The ports of these endpoints."""
 
     jobs: JobService
     registry: RegistryPort
@@ -50,22 +47,6 @@ class JobServices:
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
-
-
-def wants_async(prefer: bytes) -> bool:
-    """Whether a request is to be answered before it is carried out (RFC 7240)."""
-    return prefer == b"respond-async" or (prefer != b"" and ASYNC.search(prefer[:LONGEST_PREFER]) is not None)
-
-
-def refuse_job_fields(request: CallRequest) -> None:
-    """A live call is carried out now.
-
-    Raises:
-        BadInput: if it names what only a job has.
-    """
-    for name in ("run_at", "expires_in_s", "keep_s"):
-        if getattr(request, name) is not None:
-            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
 
 
 async def accept_job(
@@ -76,10 +57,10 @@ async def accept_job(
     scope: Scope,
     headers: dict[bytes, bytes],
 ) -> None:
-    """Store the call as a job, and answer: 202, or with `wait=N` what it came to, if it did in time.
+    """Store the call as a job, and answer 202, or with `wait=N` its result if it ends in time.
 
     Raises:
-        PilotlightError: why it was not accepted; or how it ended while it was waited for.
+        PilotlightError: the job was not accepted, or failed during the wait.
     """
     exchange = exchange_of(scope)
     prefer, key = headers.get(PREFER, b""), headers.get(KEY, b"")
@@ -105,7 +86,7 @@ async def accept_job(
     if job.state.terminal and wait:
         await _answer_ended(services, job, call, answer, scope, applied)
         return
-    status = _status(services, job)  # its place is told to whoever asks: here it would cost more than the rest
+    status = _status(services, job)  # without its position in the queue, whose computation costs more than the rest
     await exchange.answer(202, [(b"content-type", b"application/json"), *applied], msgspec.json.encode(status))
 
 
@@ -117,7 +98,7 @@ async def _answer_ended(
     scope: Scope,
     headers: list[tuple[bytes, bytes]],
 ) -> None:
-    """As a live call would be answered."""
+    """Answer with the job's result, as a live call would."""
     exchange = exchange_of(scope)
     if job.state is not JobState.SUCCEEDED:
         raise error_of(job)
@@ -131,7 +112,7 @@ async def _answer_ended(
 
 
 async def show_job(request: Request, services: JobServices, job: JobRecord) -> Response | None:
-    """A job at `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; its result is in it, once there is one."""
+    """A job in `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; a successful one with its output."""
     answer = format_of_answer(header(request.scope, b"accept"))
     if wait := read_wait(header(request.scope, PREFER)):
         job = await services.jobs.wait(job, wait)
@@ -173,14 +154,14 @@ async def redrive_job(request: Request, services: JobServices) -> Response:
 
 
 async def status_of(services: JobServices, job: JobRecord) -> JobStatus:
-    """A job as the API shows it, with its place while it is queued; without its output."""
+    """A job as the API shows it, without its output; a queued one with its position."""
     place = await services.jobs.locate(job)
     seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
     return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=seconds)
 
 
 def error_of(job: JobRecord) -> Exception:
-    """How a job ended that has no answer; its `state` tells it from a submission that was refused."""
+    """The error of a job without output; `state` distinguishes it from a refused submission."""
     state = str(job.state)
     if job.state is JobState.CANCELLED:
         return error_from_code("cancelled", "The job was cancelled.", state=state)

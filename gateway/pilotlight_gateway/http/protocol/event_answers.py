@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from starlette.types import Receive
 
-from pilotlight_gateway.http.protocol.http_exchange import Exchange
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 from pilotlight_gateway.http.protocol.large_answers import STUCK_S, split_pieces
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

@@ -1,26 +1,38 @@
-"""One request on its way through the gateway, and what is known of its answer."""
+"""One request on its way through the gateway, and the outermost application, by which every request passes."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Protocol
 
-from starlette.types import Message, Scope, Send
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
+from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
 SERVED = "pilotlight.served"
 """In the scope: what our server knows of the request beyond ASGI (`ServerRequest`); another one may not."""
+CLIENT_CLOSED = 499
+
+log = structlog.get_logger(__name__)
 _prefix = f"req_{secrets.token_hex(6)}"
 _numbers = count(1)
+
+
+class ClientGone(Exception):
+    """The client hung up before its request was whole."""
 
 
 class ServerRequest(Protocol):
@@ -110,3 +122,83 @@ def header(scope: Scope, name: bytes) -> bytes:
         if key == name:
             return bytes(value)
     return b""
+
+
+class CallApp(Protocol):
+    """The application that takes calls."""
+
+    def serves(self, scope: Scope) -> bool:
+        """Whether a request is a call."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer it."""
+        ...
+
+
+class Edge:
+    """Sends calls straight to their endpoint and everything else to the routes."""
+
+    def __init__(
+        self,
+        calls: CallApp,
+        routes: ASGIApp,
+        *,
+        release: Callable[[Exchange], None],
+        metrics: GatewayMetrics,
+        clock: Callable[[], float],
+    ) -> None:
+        """`release` is called with each exchange that is over; `clock`: monotonic seconds."""
+        self._calls = calls
+        self._routes = routes
+        self._release = release
+        self._metrics = metrics
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._routes(scope, receive, send)
+            return
+        exchange = scope[KEY] = Exchange(scope, send, self._clock())
+        try:
+            if self._calls.serves(scope):
+                await self._calls(scope, receive, exchange)
+            else:
+                await self._routes(scope, receive, exchange)
+        except PilotlightError as error:
+            await self._answer_error(exchange, error)
+        except HTTPException as error:
+            await self._answer_error(exchange, _of_starlette(error, scope))
+        except ClientGone:
+            exchange.status = exchange.status or CLIENT_CLOSED
+        except Exception as error:
+            log.exception("a request failed unexpectedly", request_id=exchange.request_id, route=exchange.route)
+            if exchange.status:
+                raise  # the head is out: only a broken connection still tells the client
+            await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
+        finally:
+            self._release(exchange)
+            self._metrics.requests[exchange.route, exchange.status] += 1
+            # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
+            del scope[KEY]
+            scope.pop(SERVED, None)
+
+    async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
+        if error.meaning.status >= 500 and cause is None:
+            # Refusals are counted. They come by the thousand when there is least time to write each of them down.
+            tell = log.debug if error.meaning.status == 503 else log.info
+            tell("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
+        if exchange.status:
+            log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
+            raise error
+        problem = problem_of(error, exchange.request_id)
+        await exchange.answer(problem.status, problem.headers, problem.encode())
+
+
+def _of_starlette(error: HTTPException, scope: Scope) -> PilotlightError:
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        return BadInput(f"{scope['path']} does not take {scope['method']}.", code="method_not_allowed", allow=allow)
+    if error.status_code == 404:
+        return NotFound(f"There is nothing at {scope['path'][:200]}.")
+    return BadInput(str(error.detail), code="bad_request")

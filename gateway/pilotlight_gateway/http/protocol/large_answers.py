@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from pilotlight_gateway.http.protocol.http_exchange import Exchange
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 
 PIECE_BYTES = 64 * 1024
 """The server waits before it takes a piece while more than this is in its buffer, which no budget counts."""

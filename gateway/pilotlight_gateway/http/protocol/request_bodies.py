@@ -11,16 +11,12 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.http.protocol.http_exchange import SERVED, ServerRequest, header
+from pilotlight_gateway.http.protocol.http_exchange import SERVED, ClientGone, ServerRequest, header
 
 LATE = "The request's body did not arrive in time."
 SLOW = "The request's body came too slowly: of one like this at least {least} bytes have to come in {window:g} s."
 LAST_LOOK_S = 0.25
 """For what is there already when the time is up: a process that stood still finds its timers before its mail."""
-
-
-class ClientGone(Exception):
-    """The client hung up before its request was whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
