@@ -31,7 +31,7 @@ from pilotlight_gateway.home.tier_queue import FunctionCounters
 
 RUNS = 5
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
-STAGES = Stages(execute=1.0, total=1.2)
+STAGES = Stages(execute_ms=1.0, total_ms=1.2)
 
 
 def descriptors(flows: int, calls: int) -> list[CallDescriptor]:
