@@ -187,8 +187,8 @@ def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> NoOption | None:
 
 
 def _instances(ask: Ask, choice: int, wanted: GpuAsk, device: Device) -> Iterator[Option]:
-    """MIG instances cannot work together, so an ask for several has no option; if the need is unknown only the largest
-    has.
+    """MIG instances cannot work together, so there is none for a count above 1; for an unknown need only the largest
+    one is.
     """
     if device.family is None or wanted.count > 1:
         return
