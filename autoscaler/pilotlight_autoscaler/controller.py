@@ -289,7 +289,7 @@ class Controller:
         self._advance_plans(at)
 
     def _advance_plans(self, at: float) -> None:
-        """Send what plans under way have been waiting to send."""
+        """Send the due steps of plans under way."""
         due, notes = self.world.executions.advance(self.world, at)
         for note in notes:
             log.warning("a plan was given up", what=note)

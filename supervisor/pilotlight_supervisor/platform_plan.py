@@ -89,7 +89,7 @@ def plan(
     nodes = [_numbered("local", number) for number in _agents(settings)]
 
     def env(user: str) -> Mapping[str, str]:
-        # The address has the user's password, and command lines are public.
+        # The address has the user's password, and every user can read command lines.
         return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_ports, user)}
 
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"

@@ -171,8 +171,8 @@ class Lease:
         try:
             holder = self._holder_of(record)
         except msgspec.DecodeError:
-            # Whoever holds it renews it, also where it is written in a way that is not known here. So what stands for
-            # a whole time to live is nobody's.
+            # Its holder renews it, even if its format is unknown here: a record that stands for a whole time to live
+            # has no holder.
             revision, since = self._unreadable
             if revision != record.seq:
                 self._unreadable = record.seq, at
