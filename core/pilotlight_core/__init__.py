@@ -1,1 +1,1 @@
-"""The base of all packages: the vocabulary (`model`), the bus (`bus`), and parts that server processes share (`host`)."""
+"""The base of all packages: the vocabulary (`model`), the bus (`bus`), and shared parts of server processes (`host`)."""

@@ -4,9 +4,8 @@
   api_keys          creates and ends keys; `bootstrap` makes the first one
   tenants           creates and changes tenants; `tenant_limits` their limits, and tiers
   function_shares   lets other tenants call a function
-  scheduling_class  the standing of calls at the scheduler
   name_hints        suggestions for unknown names
-  registry_port     the port of the registry
+  registry_port     the port of the registry, with its fake
 
 Entered by `http.endpoints`, `deploys`, `calls` and `jobs`. Imports nothing else of the gateway.
 """

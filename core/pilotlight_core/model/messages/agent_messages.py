@@ -183,6 +183,11 @@ class Ended(Message, frozen=True, kw_only=True):
     frees: bool = True
     """Whether its slot is free again. If the home is another gateway, the agent also sends it a Credit."""
 
+    @property
+    def gpu_ms(self) -> float | None:
+        """GPU-milliseconds that the start has taken; None: it was not metered."""
+        return self.spent.ns / 1e6 * (self.spent.ppm / 1e6) if self.spent is not None else None
+
 
 CallFrame = Refused | Started | Chunk | Ended
 

@@ -17,9 +17,10 @@ from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces

@@ -52,7 +52,7 @@ async def test_those_who_stay_too_long_hear_why(world: World) -> None:
     assert await world.services.gate.abort(1.0) == 1
 
     assert ((await inside).status, wire.json["code"]) == (503, "draining")
-    assert world.calls.cancelled == [world.calls.seen[0].id]
+    assert world.calls.cancelled == [world.calls.seen[0].call_id]
 
 
 async def test_an_empty_gate_drains_at_once() -> None:
