@@ -1,1 +1,1 @@
-"""The base of all packages: the vocabulary (`model`), the bus (`bus`), and shared parts of server processes (`host`)."""
+"""The base of all packages: the types (`model`), the bus (`bus`), and shared parts of server processes (`host`)."""
