@@ -1,4 +1,4 @@
-"""Whether a platform is up: asked over HTTP, told in a file."""
+"""Whether the platform is ready: checked over HTTP, reported in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READY_WITHIN = 60.0
 READY_EVERY = 0.03
 ANSWER_WITHIN = 2.0
 GIVE_UP_AFTER = 4
-"""Deaths of one part before the platform was ever ready."""
+"""Deaths of one process before the platform was ever ready."""
 
 
 class UpError(RuntimeError):
@@ -25,7 +25,7 @@ class UpError(RuntimeError):
 
 
 class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The ready file; written anew when a pid changes."""
+    """Rewritten when a pid changes."""
 
     url: str
     api_key_file: str
@@ -37,17 +37,17 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_ready(path: Path, ready: ReadyFile) -> None:
-    """Write the ready file, whole or not at all; for its owner's eyes, since the bus's address holds its token."""
+    """Write the ready file atomically; only its owner may read it, since the bus's address has a token."""
     temporary = private_file(path.with_name(f".{path.name}.{os.getpid()}"))
     temporary.write_bytes(msgspec.json.encode(ready))
     temporary.rename(path)
 
 
 async def wait_ready(supervisor: Supervisor, url: str, within: float = READY_WITHIN) -> None:
-    """Until the gateway at `url` says that it is ready.
+    """Wait until the gateway at `url` is ready.
 
     Raises:
-        UpError: with the end of the logs, if a part dies again and again, or it takes too long.
+        UpError: with the end of the logs, if a process dies repeatedly, or after `within` seconds.
     """
     try:
         async with asyncio.timeout(within):
@@ -62,7 +62,7 @@ async def wait_ready(supervisor: Supervisor, url: str, within: float = READY_WIT
 
 
 async def http_status(url: str) -> int:
-    """The status of a GET, 0 if there is no answer."""
+    """The status of a GET; 0 without an answer."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:

@@ -38,8 +38,6 @@ log = structlog.get_logger(__name__)
 
 
 class Notice(Enum):
-    """What a handler may get instead of a message."""
-
     NO_RESPONDERS = "no_responders"  # nobody listened where a message with this reply subject was sent
 
 
@@ -98,7 +96,6 @@ class Bus:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that the connection was opened in."""
         return self._client.loop
 
     @property
@@ -148,8 +145,8 @@ class Bus:
     async def subscribe(self, subject: str, handler: Handler, *, queue: str = "") -> Subscription:
         """Call `handler` for each message on `subject`, in order, also after reconnects.
 
-        `handler` is a plain function and must be fast: it runs in the read loop. An undecodable message is counted and
-        dropped; what `handler` raises is logged. Call `flush` afterwards if no later message may be missed.
+        `handler` must be fast, since it runs in the read loop. Undecodable messages are counted and dropped; what
+        `handler` raises is logged. Call `flush` afterwards if no later message may be missed.
         """
 
         def receive(subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
@@ -228,14 +225,12 @@ class Bus:
         return read_stream(self, stream, subject, start=start, follow=follow)
 
     async def purge_before(self, stream: str, subject: str, seq: int) -> int:
-        """Remove the messages on `subject` with a sequence below `seq`; their number."""
         return await self.jetstream.purge(stream, subject=subject, below=seq)
 
     def kv(self, bucket: str) -> Kv:
         return Kv(self.jetstream, bucket)
 
     def group_commit(self, bucket: str) -> GroupCommit:
-        """A bucket whose concurrent writes are stored together."""
         return GroupCommit(self.jetstream, bucket, self.loop)
 
     def mirror(self, bucket: str, prefix: str = "") -> Mirror:
@@ -245,7 +240,6 @@ class Bus:
     def lease(
         self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"", may_succeed: MaySucceed = at_once
     ) -> Lease:
-        """The right to act as `key`, for one holder at a time."""
         return Lease(self, key, holder, ttl=ttl, data=data, may_succeed=may_succeed)
 
     # -- how it is ----------------------------------------------------------------------------------------------
@@ -270,7 +264,6 @@ class Bus:
         return self._jobs.spawn(job)
 
     async def end(self, job: asyncio.Task[None]) -> None:
-        """Cancel a background task and wait for it."""
         await self._jobs.end(job)
 
     # -- the connection's own life ------------------------------------------------------------------------------
@@ -362,7 +355,7 @@ async def connect(
     """Connect to the bus at `url`, create the platform's streams, and stay connected until the block ends.
 
     `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
-    service has its own. A service without permission to create streams (`bus_users`) sets `makes_streams` to False.
+    service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
 
     Raises:
         BusDown: if there is no connection within `timeout` seconds.

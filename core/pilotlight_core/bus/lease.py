@@ -3,8 +3,8 @@
 The key is in a bucket whose entries expire. The holder renews it by compare-and-set at a third of its time to live, and
 has lost it if the key has another revision. `epoch` is the revision of the acquisition: it rises from holder to holder
 and is constant over renewals, so receivers keep the highest and refuse lower ones. A holder acts only while `valid`: by
-its own monotonic clock, from the instant before the last successful renewal was sent, less a margin. A process that
-wakes up after a pause therefore knows at once that it may not act, and the epoch fences what it sent.
+its own monotonic clock, from the instant before the last successful renewal was sent, less a margin. After a pause a
+process therefore knows at once that it may not act, and the epoch fences what it sent.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ RELEASE_TIMEOUT = 1.0
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The value of the key."""
-
     holder: str
     epoch: int = 0
     """0 in the acquisition, whose own revision is the epoch."""
@@ -49,11 +47,6 @@ class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_holder(value: bytes, revision: int) -> LeaseHolder:
-    """The holder in an entry of the lease bucket.
-
-    Raises:
-        msgspec.DecodeError.
-    """
     record = msgspec.msgpack.decode(value, type=LeaseRecord)
     return LeaseHolder(name=record.holder, epoch=record.epoch or revision, data=record.data)
 
@@ -71,9 +64,9 @@ async def at_once(_: LeaseHolder) -> bool:
 class Lease:
     """The lease `key` for `holder`. `async with` acquires and releases it.
 
-    The same holder name takes over at once: a restarted process need not wait until the lease of its earlier run
-    expires, which the new epoch fences. Where two processes may have one name by mistake, `data` identifies the
-    process, and `may_succeed` decides whether the other one is gone. `ttl` is in seconds, at least 1.
+    The same holder name takes over at once, without waiting for the lease of the process's earlier run, which the new
+    epoch fences. Where two processes may have one name by mistake, `data` identifies the process, and `may_succeed`
+    decides whether the other one is gone. `ttl` is in seconds, at least 1.
     """
 
     def __init__(

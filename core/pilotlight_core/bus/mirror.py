@@ -1,8 +1,8 @@
 """A live copy of a part of a bucket that knows its age.
 
-A `Mirror` follows the bucket's stream by sequence. Every answer of the server confirms the copy as of the instant at
-which the request was sent. Callers check `fresh` and fail closed when it is too old. After a silence in which markers
-of deleted keys may have expired, the mirror reads the whole prefix again.
+A `Mirror` follows the bucket's stream by sequence. Every answer of the server confirms the copy as of the instant of
+the request. Callers check `fresh` and fail closed. After a silence in which markers of deleted keys may have expired,
+the mirror reads the whole prefix again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pilotlight_core.bus.subscription import Subscription
 log = structlog.get_logger(__name__)
 
 FRESH_FOR = 30.0
-"""Seconds for which an unconfirmed mirror is fresh."""
 RELOAD_AFTER = MARKER_TTL / 4
 """Seconds of silence after which deletions may have been missed."""
 
@@ -47,7 +46,6 @@ class Mirror:
         self._task: asyncio.Task[None] | None = None
         self._bell: Subscription | None = None
         self.on_change: list[OnChange] = []
-        """Plain, fast functions, called in the order of the writes."""
 
     async def __aenter__(self) -> Mirror:
         self._bell = await self._bus.doorbell(self._subject, self._position.ring)

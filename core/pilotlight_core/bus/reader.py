@@ -1,9 +1,9 @@
 """Reading a stream in order, each message once, also over restarts of the server.
 
-A `StreamCursor` is a position: it reads the next page by sequence and moves on. The server keeps nothing between pages,
-so there is no consumer to lose, leak or restore. To follow a stream, the cursor subscribes to the same subjects as a
-doorbell and then reads a page; `PendingReads` repeats the read until the announced messages are stored, and a slow poll
-finds messages whose bell was lost.
+A `StreamCursor` reads the next page by sequence and moves on. The server keeps nothing between pages, so there is no
+consumer to lose, leak or restore. To follow a stream, the cursor listens to its subjects as a doorbell and then reads;
+`PendingReads` repeats the read until the announced messages are stored, and a slow poll finds messages whose bell was
+lost.
 """
 
 from __future__ import annotations
@@ -25,19 +25,15 @@ from pilotlight_core.model.messages.wire import decode
 log = structlog.get_logger(__name__)
 
 POLL = 1.0
-"""Seconds after which a follower reads although no bell rang."""
 SETTLE = 0.005
 """Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
 
 
 class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of a stream."""
-
     seq: int
     subject: str
     message: Any
     at: float
-    """Unix seconds at which it was stored."""
 
 
 class StreamCursor:

@@ -176,7 +176,7 @@ class Home:
 
     # -- from agents and the controller ----------------------------------------------------------------------------
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         """Apply a credit; late and repeated ones change nothing."""
         self.node_seen(credit.node, credit.instance, at)
         if self._nodes.is_former(credit.node, credit.instance):
@@ -206,14 +206,14 @@ class Home:
             queue.resized(at)
             self._wake(queue)
 
-    def node_unheard(self, node: str, at: float) -> None:
+    def on_node_unheard(self, node: str, at: float) -> None:
         """The bus has no listener at a node: its containers are unusable until their next credit."""
         for queue in self._queues.values():
             queue.pool.quarantine_node(node)
             queue.resized(at)
             self._wake(queue)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         queue = self._queues.get(shortage.version)
         if queue is None:
             return

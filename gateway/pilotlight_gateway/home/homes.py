@@ -117,17 +117,17 @@ class Homes:
             self._inbox.extend((message.shard, item) for item in message.items)
             self._port.wake_at(SOON)
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         self._receive(at)  # a call that this agent refused may be in the inbox
         shard = subjects.shard_of(credit.function)
         if (home := self.get(shard, at)) is not None:
-            home.credit(credit, at)
+            home.on_credit(credit, at)
             self.wake(shard)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         self._receive(at)
         for home in self:
-            home.shortage(shortage, at)
+            home.on_shortage(shortage, at)
         self.wake_all()
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
@@ -136,10 +136,10 @@ class Homes:
             home.node_gone(gone.node, gone.instance, at)
         self.wake_all()
 
-    def node_unheard(self, node: str, at: float) -> None:
+    def on_node_unheard(self, node: str, at: float) -> None:
         self._receive(at)
         for home in self:
-            home.node_unheard(node, at)
+            home.on_node_unheard(node, at)
         self.wake_all()
 
     def gateway_gone(self, instance: str) -> None:
@@ -192,7 +192,7 @@ class Homes:
         self._awake.update(self._homes)
         self._port.wake_at(SOON)
 
-    def turn(self, at: float) -> None:
+    def take_turn(self, at: float) -> None:
         """Deliver the inbox and let every home decide that has something to."""
         self._receive(at)
         self._awake.update(int(name) for name in self._wakes.due(at))

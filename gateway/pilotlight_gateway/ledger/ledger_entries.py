@@ -54,9 +54,9 @@ class LedgerRows:
     usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
     calls: dict[CallKey, CallSum] = field(default_factory=dict)
     unpriced: int = 0
-    """Events whose price id is not in the book; they are stored with the rate 0."""
+    """Events whose price id is unknown; their rate is 0."""
     misfits: int = 0
-    """Busy events whose shares do not sum to them, which the operator pays, and impossible ones, which are dropped."""
+    """Busy events whose shares do not sum to them (the operator pays), and impossible ones (dropped)."""
 
 
 def day_of(wall_ns: int) -> str:
@@ -77,7 +77,7 @@ def cut_at_midnights(end: int, ns: int) -> list[tuple[str, int]]:
 
 
 def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list[tuple[str, int]]]:
-    """The parts by day of each share, where shares lie end to end over `days`; both sums stay exact."""
+    """The parts by day of each share, where shares lie end to end over `days`; sums stay exact."""
     index, left = 0, days[0][1]
     for share in shares:
         parts = []

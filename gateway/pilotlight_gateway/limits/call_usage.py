@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused, Spent
+from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
 
 AFTER_TIMEOUT_S = 15.0
 """More than an agent takes to kill a container after its function's timeout, and to report it."""
@@ -99,7 +99,7 @@ class UsageTracker:
         del self.open[frame.call_id]
         if isinstance(frame, Ended):
             # Without a container the agent does not know the call, nor its cost.
-            found.usage.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
+            found.usage.close(frame.gpu_ms or (0.0 if frame.container else None), started=frame.started)
         else:
             found.usage.close(None, started=False)
 
@@ -114,8 +114,3 @@ class UsageTracker:
     def _lose(self, calls: list[str]) -> None:
         for call in calls:
             self.open.pop(call).usage.close(None)
-
-
-def gpu_ms(spent: Spent | None) -> float | None:
-    """GPU-milliseconds of a start; None if it was not metered."""
-    return spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None

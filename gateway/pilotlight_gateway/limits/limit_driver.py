@@ -102,7 +102,7 @@ class LimitDriver:
             subjects.holdings_wanted(region): self._on_wanted,
         }
 
-    def turn(self) -> None:
+    def take_turn(self) -> None:
         at = self._port.clock()
         if at >= self._refresh_at:
             self._refresh_at = at + REFRESH_S

@@ -1,7 +1,6 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-A blank has an empty code folder of its own, which it sees read-only; the agent links a version's files into it. A
-blank is used for one container and never again.
+It sees an empty code folder of its own, read-only, into which the agent links a version's files. It is used once.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Blank:
         self.sandbox = sandbox
         self.tap = tap
         self.code = folder / "app"
-        """Where the version's files go."""
+        """The folder of the version's files."""
         self.root = root
         """The path of `code` inside the sandbox."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
@@ -75,10 +74,10 @@ class Blank:
         self.on_exit(self.exit)
 
     async def wait_ready(self) -> None:
-        """Wait until the guest has said Hello.
+        """Wait for the guest's Hello.
 
         Raises:
-            BlankDied: if it ended, or said nothing within HELLO_S.
+            BlankDied: if the sandbox ended, or no Hello came within HELLO_S.
         """
         try:
             async with asyncio.timeout(HELLO_S):
@@ -88,7 +87,7 @@ class Blank:
             raise BlankDied(f"the sandbox was not ready after {HELLO_S:g} s") from None
 
     def hand_over(self, on_frame: Callable[[Any], None]) -> GuestConnection:
-        """Give a ready guest's connection to its container; `on_frame` gets every frame from now on."""
+        """Give a ready guest's connection to its container, whose `on_frame` gets every frame from now on."""
         assert self._connection is not None  # noqa: S101 - it has said Hello
         self._connection.on_frame = on_frame
         return self._connection
@@ -116,4 +115,4 @@ class Blank:
 
 
 def ignore_exit(_exit: SandboxExit) -> None:
-    """The `on_exit` of a blank whose end interests no container."""
+    """The `on_exit` of a blank without a container."""

@@ -1,4 +1,4 @@
-"""A version's bundle on its way to a container: the signed manifest, checked, and the files it names. Pure checks."""
+"""Checks of a version's bundle: the signed manifest, and the files it names. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileE
 
 
 class CannotVerify(PilotlightError):
-    """What the blob store holds is not what was signed: it must not run."""
+    """What the blob store holds is not what was signed."""
 
     code = "load_failed"
 
@@ -35,7 +35,7 @@ def read_signed(data: bytes) -> SignedManifest:
 
 
 def check_manifest(manifest: Manifest, bind: Bind) -> None:
-    """Refuse a manifest, whoever signed it, that is not the one which the command names.
+    """Check that a manifest is the one that the command names, whoever signed it.
 
     Raises:
         CannotVerify: saying what differs.
@@ -50,7 +50,7 @@ def check_manifest(manifest: Manifest, bind: Bind) -> None:
 
 
 def check_files(files: tuple[FileEntry, ...]) -> None:
-    """Refuse paths that leave the bundle, a path that is a file and a folder, and what is no digest and size.
+    """Check that paths stay inside the bundle and are files or folders, not both; and digests and sizes.
 
     Raises:
         CannotVerify: naming the path.

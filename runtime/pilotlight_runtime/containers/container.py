@@ -1,12 +1,12 @@
 """One container, from its bind to its end.
 
-    BINDING   a blank is taken, or a sandbox started; the files are verified and linked into it
+    BINDING   a blank is taken, or a sandbox started; the verified files are linked into it
     LOADING   the guest imports, enters, checks
     READY     calls run
-    DRAINING  what is held ends, exit hooks run
+    DRAINING  held calls end, exit hooks run
     GONE      everything is removed, and the slice is free again
 
-One task (`Container.run`) leads through these; the guest's frames and the sandbox's exit call methods in between.
+The task `Container.run` goes through these; the guest's frames and the sandbox's exit call methods in between.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 log = structlog.get_logger(__name__)
 
 FETCH_S = 300.0
-"""What a start may take until the manifest, and with it the function's own bound, is known."""
+"""Bounds a start until the manifest, and with it the function's own bound, is known."""
 LEAVE_S = 10.0
-"""What exit hooks may take."""
+"""Bounds the exit hooks."""
 
 
 class StartFailed(Exception):
-    """The container will not become ready. `error` is what the tenant can mend; None: it is the platform's fault."""
+    """The container will not become ready. `error` is what the tenant can mend; None: the platform's fault."""
 
     def __init__(self, reason: str, error: RemoteError | None = None) -> None:
         super().__init__(reason)
@@ -114,17 +114,17 @@ class Container:
 
     @property
     def slots(self) -> int:
-        """How many calls it holds at most; 0 until its manifest is known."""
+        """The most calls it holds; 0 until its manifest is known."""
         return self._manifest.spec.slots if self._manifest else 0
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The ids of the calls that occupy its slots."""
+        """The ids of the calls in its slots."""
         return self.runner.held if self.runner else ()
 
     @property
     def batch_room(self) -> int:
-        """Items that the batch now forming could still take."""
+        """The items that the forming batch can still take."""
         return self.runner.batch_room if self.runner else 0
 
     @property
@@ -164,7 +164,6 @@ class Container:
             self._calls.credits.publish_soon(self)
 
     def holds(self, call_id: str) -> bool:
-        """Whether a run of this call is here."""
         return self.runner is not None and self.runner.holds(call_id)
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
@@ -178,18 +177,18 @@ class Container:
             self.runner.cancel(call_id, reason, at)
 
     def cancel_calls_of(self, gateway: str, at: float) -> None:
-        """Cancel the calls of an origin that is gone."""
+        """Cancel the calls of a gateway that is gone."""
         if self.runner is not None:
             for call_id in self.runner.calls_of(gateway):
                 self.runner.cancel(call_id, f"the gateway {gateway} is gone", at)
 
     def check_limits(self, at: float) -> None:
-        """Refuse calls that did not start in time, and end a container whose call runs too long. Every few 10 ms."""
+        """Enforce the time limits of calls. Every few 10 ms."""
         if self.runner is not None and self.state is not ContainerState.GONE:
             self.runner.check_limits(at)
 
     def drain(self, within_s: float, reason: str) -> None:
-        """Take no new call, end what is held within `within_s`, then be gone."""
+        """Take no new call, end the held ones within `within_s`, then end."""
         if self.state is ContainerState.READY:
             self._drain_until_at = self._clock() + within_s
             self._enter(ContainerState.DRAINING, reason)
@@ -204,7 +203,7 @@ class Container:
             self.stop(reason)
 
     def stop(self, reason: str) -> None:
-        """Be gone now."""
+        """End now."""
         if (
             self.is_starting
             and self._start_timeout is not None
@@ -238,7 +237,7 @@ class Container:
             await self._destroy()
 
     async def _start_up(self) -> bool:
-        """Whether it has become ready."""
+        """Start, and return whether it has become ready."""
         try:
             if self._ending.is_set():
                 raise StartFailed(self._kill_reason)
@@ -281,7 +280,7 @@ class Container:
         await self._load(blank, manifest)
 
     def _set_manifest(self, manifest: Manifest) -> None:
-        """The manifest is verified: from here on the tenant pays."""
+        """Take the verified manifest; from here on the tenant pays."""
         if manifest.base != self._provisioner.base:
             text = f"this node has no base environment {manifest.base!r}"
             raise StartFailed(text, RemoteError("UnknownBase", text))
@@ -394,7 +393,7 @@ class Container:
             self._kill_untrusted(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
     def _note_step(self, step: guest.LoadStep) -> None:
-        """Enter a step of the guest's in the timeline, which others see: each once, and no longer than possible."""
+        """Enter one of the guest's steps in the public timeline, once and no longer than possible."""
         if step.name not in guest.STEPS or step.name in self.timeline:
             self._kill_untrusted("the guest told of a step that there is not")
             return
@@ -438,12 +437,12 @@ class Container:
     # -- small steps --------------------------------------------------------------------------------------------
 
     def _forming_changed(self) -> bool:
-        """Whether a batch has begun or ceased to form since this was last asked."""
+        """Whether a batch has begun or ceased to form since the last call."""
         before, self._is_forming = self._is_forming, self.batch_room > 0
         return before is not self._is_forming
 
     def _kill_untrusted(self, reason: str) -> None:
-        """Kill a guest that breaks the protocol, once: more of its frames may come before it is dead."""
+        """Kill a guest that breaks the protocol, once: more of its frames may follow."""
         if not self._kill_reason:
             self._kill(reason)
 
@@ -462,7 +461,7 @@ class Container:
         self._set_gone()
 
     def _set_gone(self) -> None:
-        """Its sandbox has ended, though removing its files may take a moment."""
+        """Mark it as ended; removing its files may take a moment more."""
         if self.state is not ContainerState.GONE:
             self.state = ContainerState.GONE
             self._meter.release()
@@ -475,7 +474,7 @@ class Container:
         self._calls.credits.publish_soon(self)
 
     def _step(self, name: str, began_at: float) -> float:
-        """Enter a step of the start in the timeline; returns when the next one begins: now."""
+        """Enter a step of the start in the timeline; returns the present instant, when the next one begins."""
         now = self._clock()
         self.timeline[name] = round(self.timeline.get(name, 0.0) + (now - began_at) * 1000, 3)
         self._calls.credits.publish_soon(self)

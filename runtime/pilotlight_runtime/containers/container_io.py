@@ -1,4 +1,4 @@
-"""What one container's `CallRunner` is connected to: the guest, the callers' gateways, the meter, the slots."""
+"""Connects one container's `CallRunner` to the guest, the callers' gateways, the meter and the slots."""
 
 from __future__ import annotations
 

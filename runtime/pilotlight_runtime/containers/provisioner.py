@@ -46,7 +46,7 @@ class Provisioner:
         return await self._pool.starter.start(limits, self._devices.access(part.id))
 
     async def stage(self, manifest: Manifest, blank: Blank) -> None:
-        """Link the version's files into the blank's code folder, fetching what this node does not have.
+        """Link the version's files into the blank's code folder, fetching missing ones.
 
         Raises:
             CannotVerify, BlobMissing, BlobsDown
@@ -58,5 +58,5 @@ class Provisioner:
         return self._devices.access(part.id).env
 
     def container_changed(self) -> None:
-        """A container is ready or gone: its node may have room to make a blank."""
+        """Let the pool make a blank: a container is ready or gone."""
         self._pool.wake()

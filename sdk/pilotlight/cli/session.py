@@ -11,12 +11,11 @@ T = TypeVar("T")
 
 
 def client() -> Client:
-    """Return the client of the configured platform."""
     return default_client()
 
 
 def ask(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for the result of a coroutine of the client."""
+    """Return the result of a coroutine of the client."""
     return shared_portal().run(work)
 
 

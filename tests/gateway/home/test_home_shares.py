@@ -55,7 +55,7 @@ class Platform:
                 self._meter += (at - self._at) * 1000.0 / len(self._cost)
             self._at = at
             if what == "heartbeat":
-                self.home.credit(credit("c1", int(at) + 1, *self._cost, slots=SLOTS), at)
+                self.home.on_credit(credit("c1", int(at) + 1, *self._cost, slots=SLOTS), at)
                 self._say(at + 1.0, "heartbeat", "")
             elif what == "call":
                 name = f"{who} {next(self._numbers)}"

@@ -35,12 +35,12 @@ def run(home: Home, name: str, at: float, outcome: Outcome = Outcome.OK, **more:
 def test_the_next_home_knows_how_long_calls_take() -> None:
     """So it refuses what would come too late, as the former one would have."""
     home = Home(gateway="gw1", epoch=7)
-    home.credit(credit("c1", 1, slots=1), 0.0)
+    home.on_credit(credit("c1", 1, slots=1), 0.0)
     for n in range(3):
         run(home, f"a{n}", float(n))
 
     heir = handed_over(home, 10.0, now=500.0)
-    heir.credit(credit("c1", 2, slots=1), 500.0)
+    heir.on_credit(credit("c1", 2, slots=1), 500.0)
     heir.enqueue(call("first"), 500.0)
     heir.grants(500.0)
     heir.enqueue(call("second"), 500.0)
@@ -56,7 +56,7 @@ def test_an_open_breaker_stays_open_for_the_rest_of_its_pause() -> None:
     home.enqueue(call("a0"), 0.0)
     error = RemoteError("ImportError", "no module named numpi")
     for n in range(VERSION_FAILURES):
-        home.credit(credit(f"c{n}", n + 1, state=ContainerState.GONE, error=error), 0.0)
+        home.on_credit(credit(f"c{n}", n + 1, state=ContainerState.GONE, error=error), 0.0)
 
     heir = handed_over(home, FIRST_PAUSE_S / 4, now=500.0)
 
@@ -71,12 +71,12 @@ def test_a_row_of_lost_containers_goes_on() -> None:
     """Four were lost at the former home, of one tenant's calls: the fifth shuts that tenant out, and nobody else."""
     home = Home(gateway="gw1", epoch=7)
     for n in range(VERSION_FAILURES - 1):
-        home.credit(credit(f"c{n}", n + 1), 0.0)
+        home.on_credit(credit(f"c{n}", n + 1), 0.0)
         run(home, f"a{n}", 0.0, Outcome.DIED, tenant="bad")
-        home.credit(credit(f"c{n}", n + 100, state=ContainerState.GONE), 0.0)
+        home.on_credit(credit(f"c{n}", n + 100, state=ContainerState.GONE), 0.0)
 
     heir = handed_over(home, 1.0, now=500.0)
-    heir.credit(credit("last", 1), 500.0)
+    heir.on_credit(credit("last", 1), 500.0)
     run(heir, "b", 500.0, Outcome.DIED, tenant="bad")
 
     with pytest.raises(Unavailable):
@@ -88,7 +88,7 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
     """Until its pause is over; what never speaks there is forgotten."""
     home = Home(gateway="gw1", epoch=7)
     for name in ("bad", "good"):
-        home.credit(credit(name, 1, slots=1), 0.0)
+        home.on_credit(credit(name, 1, slots=1), 0.0)
     for n in range(CONTAINER_FAILURES):
         home.enqueue(call(f"x{n}"), 0.0)
         home.enqueue(call(f"y{n}"), 0.0)
@@ -98,7 +98,7 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
 
     heir = handed_over(home, 0.1, now=500.0)
     for name in ("bad", "good"):
-        heir.credit(credit(name, 2, slots=1), 500.0)
+        heir.on_credit(credit(name, 2, slots=1), 500.0)
     heir.enqueue(call("a"), 500.0)
     heir.enqueue(call("b"), 500.0)
 
@@ -111,7 +111,7 @@ def test_no_more_versions_travel_than_fit() -> None:
     """Those that were used last."""
     home = Home(gateway="gw1", epoch=7)
     for n in range(VERSIONS_AT_MOST + 5):
-        home.credit(credit(f"c{n}", 1, version=f"ver_{n}"), float(n))
+        home.on_credit(credit(f"c{n}", 1, version=f"ver_{n}"), float(n))
         run(home, f"a{n}", float(n), version=f"ver_{n}")
         home.demand(n + 1.0)
 

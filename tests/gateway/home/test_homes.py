@@ -65,11 +65,11 @@ class Site:
         """What homes say to these."""
         self.inbox.extend((SHARD, item) for item in items)
         self.router.said.clear()
-        self.homes.turn(self.port.at)
+        self.homes.take_turn(self.port.at)
         return [item for _, item in self.router.said]
 
     def credit(self, seq: int, slots: int = 1) -> None:
-        self.homes.credit(credit("c1", seq, slots=slots, function="acme:app.fn"), self.port.at)
+        self.homes.on_credit(credit("c1", seq, slots=slots, function="acme:app.fn"), self.port.at)
 
 
 def test_the_queue_goes_before_what_was_learnt() -> None:

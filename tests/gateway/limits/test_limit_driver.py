@@ -77,13 +77,13 @@ class Fleet:
     def settle(self, lost: Callable[[Message], bool] = lambda _: False) -> None:
         """Turns and messages, until nothing is under way; those that `lost` picks never arrive."""
         for gateway in self.gateways.values():
-            gateway.driver.turn()
+            gateway.driver.take_turn()
         while letters := list(self._posted()):
             for sender, subject, message, reply in letters:
                 if not lost(message):
                     self._deliver(sender, subject, message, reply)
             for gateway in self.gateways.values():
-                gateway.driver.turn()
+                gateway.driver.take_turn()
 
     def _posted(self) -> Iterator[tuple[Gateway, str, Message, str]]:
         for gateway in self.gateways.values():
@@ -211,7 +211,7 @@ def test_a_permit_of_whom_nobody_waits_for_comes_back_with_the_next_telling() ->
     """Its caller hung up while it was counted."""
     fleet = Fleet("g1", "g2", concurrency=1)
     ask = fleet["g2"].ask()
-    fleet["g2"].driver.turn()
+    fleet["g2"].driver.take_turn()
     fleet["g2"].driver.forget(ask)
     fleet.settle()
     assert fleet["g1"].driver.home.statistics().permits == 1
@@ -261,13 +261,13 @@ def test_the_next_turn_is_asked_for_when_something_is_due() -> None:
     fleet = Fleet("g1", "g2", concurrency=1)
     gateway = fleet["g2"]
     gateway.port.woken()
-    gateway.driver.turn()
+    gateway.driver.take_turn()
     assert gateway.port.woken() == gateway.port.at + REFRESH_S
 
     gateway.port.connected = False
     gateway.ask()
-    gateway.driver.turn()
+    gateway.driver.take_turn()
     assert gateway.port.woken() < gateway.port.at
-    gateway.driver.turn()
+    gateway.driver.take_turn()
 
     assert gateway.port.woken() == gateway.port.at + RETRY_S

@@ -61,10 +61,10 @@ async def test_a_record_expires(bus: Bus) -> None:
     records, key = on(bus), quota_key(token())
     await records.write_share(key, QuotaUsage({1: 5}), 0, ttl=1.0)
 
-    async def is_gone() -> bool:
+    async def expired() -> bool:
         return await records.read_share(key) is None
 
-    await until_found(is_gone)
+    assert await until_found(expired)
 
 
 async def test_a_deleted_record_counts_nothing_and_is_written_over(bus: Bus) -> None:

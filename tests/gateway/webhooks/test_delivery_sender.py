@@ -55,7 +55,7 @@ class Site:
     async def until_over(self, record: DeliveryRecord) -> DeliveryRecord:
         async def over() -> DeliveryRecord | None:
             found = await self.state(record)
-            return found if found is not None and found.state is not DeliveryState.PENDING else None
+            return None if found is None or found.state is DeliveryState.PENDING else found
 
         return await until_found(over)
 
@@ -137,7 +137,7 @@ async def test_a_receiver_that_is_gone_disables_its_webhook(site: Site) -> None:
 
     async with site.sending():
         await site.until_over(record)
-        await until_found(disabled)
+        assert await until_found(disabled)
 
     assert len(site.http.to(site.url)) == 1
 
@@ -189,12 +189,12 @@ async def test_deliveries_of_a_deleted_webhook_go(site: Site) -> None:
     webhook = await site.webhook()
     record = await site.delivery(webhook.id, time.time() + 86_400.0)
 
-    async def gone() -> bool:
+    async def removed() -> bool:
         return await site.state(record) is None
 
     async with site.sending() as sender:
         await until(lambda: sender.pending)
         await site.store.change_webhook(site.tenant, webhook.id, lambda _: None)
-        await until_found(gone)
+        assert await until_found(removed)
 
     assert not site.http.to(site.url)

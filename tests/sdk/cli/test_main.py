@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from pilotlight.cli.main import COMMANDS, app
-from tests.sdk.scripted import ScriptedPlatform, problem
 
 PAGES = [[], *([name] for name in COMMANDS), ["app", "list"], ["app", "history"], ["app", "stop"], ["key", "create"]]
 WITH_EXAMPLES = ("up", "deploy", "run", "call", "logs", "usage")
@@ -70,42 +71,6 @@ def test_a_misspelt_command_is_answered_with_the_one_that_was_meant() -> None:
     assert "Did you mean 'show'" in CliRunner().invoke(app, ["quota", "shwo"]).stderr
 
 
-def test_an_error_is_two_lines_and_exit_code_1(platform: ScriptedPlatform) -> None:
-    """What happened, and what to do; no traceback."""
-    platform.will("GET", "/v1/apps", problem("forbidden", "The key has no scope 'read'."))
-    done = CliRunner().invoke(app, ["app", "list"])
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == (
-        "error: The key has no scope 'read'.\n"
-        "Use a key that may do this: 'pilotlight key list' shows what each one may.\n"
-    )
-
-
-def test_a_limit_that_is_reached_is_told_in_numbers(platform: ScriptedPlatform) -> None:
-    """And when to come back, in words of the command line."""
-    limits = [
-        {
-            "limit": "requests_per_s", "tenant": "acme", "function": "zoo:llm.chat", "allowed": 5.0, "burst": 10.0,
-            "left": 0.0,
-        },
-        {"limit": "concurrency", "tenant": "acme", "allowed": 4, "current": 4},
-    ]  # fmt: skip
-    platform.will("DELETE", "/v1/keys/k9", problem("rate_limited", "Too much.", limits=limits, retry_after=90.0))
-
-    assert CliRunner().invoke(app, ["key", "revoke", "k9"]).stderr.splitlines() == [
-        "error: Too much.",
-        "  requests_per_s=5 of acme, calls to zoo:llm.chat: burst 10, left 0",
-        "  concurrency=4 of acme: current 4",
-        "Run the command again in 90.0 s.",
-    ]
-
-
-def test_an_error_of_the_platform_names_its_request(platform: ScriptedPlatform) -> None:
-    """For whoever looks into its logs."""
-    platform.will("GET", "/v1/apps", problem("internal", "oh"))
-    assert "request req_1" in CliRunner().invoke(app, ["app", "list"]).stderr
-
-
 def test_nothing_configured_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With what to do about it."""
     monkeypatch.delenv("PILOTLIGHT_URL", raising=False)
@@ -124,3 +89,12 @@ def test_a_command_loads_what_it_needs() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pilotlight 0.")
     assert not {"httpx", "rich", "pathspec"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("noun", ["tenant", "key", "quota", "app"])
+def test_every_command_has_an_example_in_its_help(noun: str) -> None:
+    """Which names the command as it is typed."""
+    group = typer.main.get_command(import_module(f"pilotlight.cli.commands.{noun}").app)
+    for name in group.commands:  # type: ignore[attr-defined]
+        shown = CliRunner().invoke(app, [noun, name, "--help"]).stdout
+        assert f"pilotlight {noun} {name}" in shown

@@ -15,7 +15,7 @@ from pilotlight.client import durable_map
 from pilotlight.client.concurrent_map import WINDOW
 from pilotlight.definitions.errors import Cancelled, PilotlightError, TooMuch
 from pilotlight_core.model import values
-from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
+from tests.sdk.scripted import JOB, Answer, Request, ScriptedPlatform, answer, job_status, problem
 from tests.waiting import until
 
 DOUBLE = "/v1/functions/maps.double/calls"
@@ -34,11 +34,7 @@ def count(upto: int) -> Iterator[int]:
 
 def done(output: Any, **how: Any) -> Answer:
     """The answer of a submission whose job ended while it waited."""
-    return Answer(headers=MSGPACK, pieces=[values.encode({"id": "call_local_1_a", "output": output})], **how)
-
-
-def told(state: str, **more: Any) -> Answer:
-    return Answer(headers=MSGPACK, pieces=[values.encode({"id": "call_local_1_a", "state": state, **more})])
+    return Answer(headers=MSGPACK, pieces=[values.encode({"id": JOB, "output": output})], **how)
 
 
 class Store:
@@ -105,14 +101,14 @@ def test_what_is_not_sure_to_be_stored_is_sent_again_as_the_same_job(platform: S
 
 def test_what_takes_long_is_asked_for(platform: ScriptedPlatform) -> None:
     """Also over questions that break off."""
-    platform.will("POST", DOUBLE, answer({"id": "call_local_1_a", "state": "queued"}, status=202))
+    platform.will("POST", DOUBLE, answer({"id": JOB, "state": "queued"}, status=202))
     platform.will(
         "GET",
-        "/v1/calls/call_local_1_a",
-        told("queued"),
+        f"/v1/calls/{JOB}",
+        job_status("queued"),
         Answer(cut=True),
-        told("running"),
-        told("succeeded", output=3),
+        job_status("running"),
+        job_status("succeeded", output=3),
     )
     assert list(double.map([1])) == [3]
 

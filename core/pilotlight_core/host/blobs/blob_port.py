@@ -35,8 +35,6 @@ class BlobsDown(Unavailable):
 
 
 class BlobInfo(NamedTuple):
-    """A stored blob."""
-
     tenant: str
     sha256: str
     size: int
@@ -90,9 +88,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def delete(self, tenant: str, sha256: str) -> None:
-        """Delete a blob, if it exists."""
-        ...
+    async def delete(self, tenant: str, sha256: str) -> None: ...
 
     async def aclose(self) -> None: ...
 

@@ -10,8 +10,6 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class LeaseState(StrEnum):
-    """The state of a metered slice."""
-
     FREE = "free"  # unused: the operator pays
     BLANK = "blank"  # held by a blank: the operator pays
     LOADING = "loading"

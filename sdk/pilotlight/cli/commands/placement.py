@@ -34,9 +34,9 @@ def explain(
     why_not: Annotated[str, typer.Option("--why-not", help="a node: why it was not chosen", metavar="NODE")] = "",
     as_json: Json = False,
 ) -> None:
-    """Tell why a container is where it is.
+    """Explain the place of a container.
 
-    Or of a function what runs now and what ran, of which version, and when it was placed; or why a node was not chosen.
+    Of a function, explain all containers, past and present, with version and time; with --why-not, a node's rejection.
 
     \b
     pilotlight placement explain ctr_embed_1_4
@@ -69,8 +69,8 @@ def plan(
 ) -> None:
     """Show how much GPU memory functions need.
 
-    Line by line, with what is known of their speed, and whether the fleet could hold them. All methods of a class run
-    in one container, which is what is planned.
+    The report has a line for each part, the known speed, and whether the fleet has room. All methods of a class run
+    in one container, so the class is planned.
 
     \b
     pilotlight placement plan chat.generate
@@ -88,7 +88,7 @@ def plan(
 
 
 def is_file(text: str) -> bool:
-    """Whether `text` means a file, rather than a deployed function."""
+    """Whether `text` means a file, not a deployed function."""
     return text.endswith(".py") or SEPARATOR in text or "/" in text
 
 

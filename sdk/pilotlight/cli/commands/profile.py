@@ -30,7 +30,7 @@ from pilotlight_core.model.units import rate
 
 app = command_app()
 WAIT_S = 60.0
-"""Longer than a GPU takes to be emptied and cut; not as long as others' work may take."""
+"""Long enough to empty and cut a GPU; others' work may take longer."""
 COLUMNS = ("gpu", "slice", "batch", "per second", "p50", "p95", "batches", "source")
 NUMBERS = COLUMNS[2:7]
 
@@ -52,11 +52,9 @@ def profile(
 ) -> None:
     """Measure how fast a function is on each kind of slice.
 
-    Of those that the fleet has; what is measured is kept with the version.
-
-    Real calls are made with the arguments given, in a container of its own for each kind of slice; they cost what
-    calls cost. Placement and `pilotlight plan` go by what was measured. Ctrl-C ends it: what was measured stays,
-    and the container goes by itself.
+    It makes real calls with the given arguments, at their usual cost, in a container of its own for each kind of slice
+    in the fleet. The results are kept with the version; placement and `pilotlight plan` use them. Ctrl-C ends it and
+    keeps the results so far.
 
     \b
     pilotlight profile search.embed text="A small flame"
@@ -89,14 +87,14 @@ def profile(
 
 
 def unknown(version: str) -> str:
-    """Return what is said of a version that has no curves: placement goes by those of the version before it."""
+    """Return the note for a version without curves: placement uses those of the version before it."""
     shown = f"'pilotlight placement plan {version}' tells what placement goes by"
     return f"Nothing was measured of {version} itself; {shown}."
 
 
 @dataclass(kw_only=True)
 class ProfileRun:
-    """One run of the command: what is called how often, and what came of it."""
+    """One run of the command: its calls and results."""
 
     told: FunctionCurves
     load: MethodLoad
@@ -109,12 +107,12 @@ class ProfileRun:
     kept: int = 0
 
     def summary(self) -> str:
-        """Return what was called, what it cost, and whether anything of it is kept."""
+        """Return the number of calls, their cost, and whether results were kept."""
         kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
         return f"{self.calls} calls, {self.cost:f} USD in all; {kept}"
 
     def measure(self, kind: SliceKindInfo) -> None:
-        """Measure all batch sizes on one kind of slice; each is kept as soon as it is known."""
+        """Measure all batch sizes on one kind of slice; store each at once."""
         platform = client().platform
         own = self.told.version
         software = " (a GPU in software: its figures are those of the host's processors)" if kind.software else ""
@@ -156,17 +154,17 @@ def line_of(point: CurvePoint) -> str:
 
 
 def input_of(whole: str | None) -> str | None:
-    """Return `--input` as calls take it; a plain file's name becomes @FILE."""
+    """Return `--input` as calls take it: the name of a file becomes @FILE."""
     if whole is None or whole[:1] in ("@", "{", "-", "") or not Path(whole).is_file():
         return whole
     return f"@{whole}"
 
 
 def load_of(told: FunctionCurves, method: str | None) -> MethodLoad:
-    """Return how many calls a container works on at once, of the method that is called.
+    """Return how many calls of a method a container runs at once.
 
     Raises:
-        Misuse: if the method must be named, or there is none of that name.
+        Misuse: if the method is not named, or unknown.
     """
     for load in told.methods:
         if load.method == (method or "") or (not method and len(told.methods) == 1):
@@ -176,10 +174,10 @@ def load_of(told: FunctionCurves, method: str | None) -> MethodLoad:
 
 
 def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
-    """Return the batch sizes that `--batch` asks for.
+    """Return the batch sizes of `--batch`.
 
     Raises:
-        Misuse: if it cannot be read, or the function never works on so many at once.
+        Misuse: if it cannot be read, or the function never runs so many at once.
     """
     if not text:
         return batch_sizes(load.most)
@@ -194,10 +192,10 @@ def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
 
 
 def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
-    """Return the kinds of slices that `--slice` names; all that there are if it names none.
+    """Return the kinds of slices of `--slice`; without it all.
 
     Raises:
-        Misuse: if the fleet has none of that name that would hold the function.
+        Misuse: if none of that name could hold the function.
     """
     known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in told.slices) or "none"
     if not told.slices:
@@ -209,7 +207,7 @@ def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo,
 
 
 def is_named(kind: SliceKindInfo, name: str) -> bool:
-    """Whether a name means a kind of slice: by its key, its device, or both."""
+    """Whether a name is that of a kind of slice: its key, its device, or both."""
     both = f"{kind.gpu}/{kind.slice}"
     return name.lower() in (kind.slice.lower(), kind.gpu.lower(), both.lower())
 
@@ -233,5 +231,5 @@ def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
 
 
 def source_of(curve: Curve) -> str:
-    """Return `measured`, and whether that was on a GPU that exists in software only."""
+    """Return `measured`, with a note for GPUs in software."""
     return f"{curve.source.value}, in software" if curve.software else curve.source.value

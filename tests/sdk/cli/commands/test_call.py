@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.main import app
 from tests.sdk.scripted import ScriptedPlatform, chunk, event, problem_document, result, stream
 
@@ -62,7 +61,6 @@ def test_a_method_may_stand_in_the_ref(platform: ScriptedPlatform) -> None:
         assert call(*words, "--deadline", "5").stdout == "1\n"
     assert [request.call["method"] for request in platform.requests] == ["embed", "embed"]
     assert 0 < platform.requests[0].call["deadline_ms"] <= 5000
-    assert read_ref("a.b", None)[1] is None
 
 
 def test_chunks_are_lines(platform: ScriptedPlatform) -> None:
@@ -87,23 +85,6 @@ def test_stream_prints_every_event(platform: ScriptedPlatform) -> None:
     platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 1}), chunk(1, 1), result(None)))
     names = [msgspec.json.decode(line)["event"] for line in call("hello.greet", "--stream").stdout.splitlines()]
     assert names == ["stage", "chunk", "result"]
-
-
-def test_a_cold_start_is_told_as_it_happens(platform: ScriptedPlatform) -> None:
-    """A line for each stage where no terminal is; what every call passes is not told."""
-    stages = [
-        {"name": "queued", "ms": 1, "detail": {}},
-        {"name": "binding", "ms": 20, "detail": {"blank": 0.3}},
-        {"name": "loading", "ms": 30.4, "detail": {"blank": 0.3, "stage": 9}},
-        {"name": "loading", "ms": 1500, "detail": {"blank": 0.3, "stage": 9, "import": 1470}},
-        {"name": "running", "ms": 1501, "detail": {}},
-    ]
-    answer = result("x", cold_start={"blank": 0.3, "import": 1470}, usage={"batch_size": 3, "cost": "0.1"})
-    platform.will("POST", GREET, stream(*(event("stage", stage) for stage in stages), answer))
-    binding, loading, summary = call("hello.greet").stderr.splitlines()
-    assert binding == "hello.greet: binding 20 ms (blank 0.3 ms)"
-    assert loading == "hello.greet: loading 30 ms (blank 0.3 ms, stage 9.0 ms)"
-    assert summary.endswith("  cold start blank 0.3 ms, import 1.47 s  in a batch of 3  0.1 USD")
 
 
 def test_a_function_that_raised_shows_its_traceback(platform: ScriptedPlatform) -> None:

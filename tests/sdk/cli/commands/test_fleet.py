@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pilotlight.cli.commands.fleet import line, tenant_colour
 from pilotlight.cli.main import app
-from tests.sdk.cli.test_terminal import on_terminal
+from tests.sdk.cli.shell import on_terminal
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -12,7 +12,6 @@ import pytest
 
 import pilotlight
 from pilotlight import Function, gpu_function
-from pilotlight.client import Client
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.transport.config import ClientConfig
 from pilotlight.client.transport.platform_connection import PlatformConnection
@@ -176,18 +175,6 @@ def test_stages_are_told(platform: ScriptedPlatform) -> None:
     assert seen == [("queued", 0.2, {}), ("starting", 80.0, {"bind": 20.0})]
 
 
-def test_an_id_of_ones_own_travels_and_cancels(platform: ScriptedPlatform) -> None:
-    """`options(id=)` is what `cancel` takes."""
-    platform.will("POST", GREET, stream(event("error", problem_document("cancelled"))))
-    own = pilotlight.call_id()
-    platform.will("DELETE", f"/v1/calls/{own}", answer({"id": own, "cancelled": True}, 202))
-
-    assert pilotlight.cancel(own) is True
-    with pytest.raises(pilotlight.Cancelled):
-        greet.options(id=own).remote("Ada")
-    assert platform.asked(GREET)[0].call["id"] == own
-
-
 def test_a_generator_gives_its_chunks(platform: ScriptedPlatform) -> None:
     """In order, as they come, and an error between them is raised there."""
     path = "/v1/functions/hello.count/calls"
@@ -200,69 +187,6 @@ def test_a_generator_gives_its_chunks(platform: ScriptedPlatform) -> None:
     with pytest.raises(pilotlight.ContainerDied):
         next(chunks)
     assert len(platform.asked(path)) == 2
-
-
-def test_leaving_a_stream_hangs_up(platform: ScriptedPlatform) -> None:
-    """Which is what cancels the call at the platform."""
-    held = stream(chunk(1, "a"), hold=True)
-    platform.will("POST", "/v1/functions/hello.count/calls", held)
-
-    for value in count.remote_gen(9):
-        assert value == "a"
-        break
-    assert held.hung_up.wait(5)
-
-
-async def test_cancelling_a_task_hangs_up(platform: ScriptedPlatform) -> None:
-    """An async caller ends a call like a blocking one."""
-    held = stream(event("stage", {"name": "queued"}), hold=True)
-    platform.will("POST", GREET, held)
-    queued = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    function = greet.options(on_stage=lambda *_: loop.call_soon_threadsafe(queued.set))
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(function.remote.aio("Ada"))
-        await queued.wait()
-        task.cancel()
-    assert await asyncio.to_thread(held.hung_up.wait, 5)
-
-
-async def test_async_callers_get_the_same(platform: ScriptedPlatform) -> None:
-    """`.aio` of each verb."""
-    platform.does("POST", GREET, lambda request: stream(result(request.call["input"]["name"].upper())))
-    platform.will("POST", "/v1/functions/hello.count/calls", stream(chunk(1, 1), chunk(2, 2), result(None)))
-
-    assert await greet.remote.aio("a") == "A"
-    assert [value async for value in count.remote_gen.aio(2)] == [1, 2]
-    assert [value async for value in greet.map.aio(["a", "b"], durable=False)] == ["A", "B"]
-    assert [value async for value in greet.starmap.aio([("c", 1)], durable=False)] == ["C"]
-    async with asyncio.timeout(30):
-        left: AsyncIterator[Any] = count.remote_gen.aio(2)
-        assert await anext(left) == 1
-        await left.aclose()  # type: ignore[attr-defined]
-
-
-def test_the_wrong_verb_names_the_right_one(platform: ScriptedPlatform) -> None:
-    """Before anything is sent, where the function is known here."""
-    with pytest.raises(TypeError, match="remote_gen"):
-        count.remote(3)
-    with pytest.raises(TypeError, match=r"\.remote\("):
-        greet.remote_gen("Ada")
-    with pytest.raises(TypeError, match="generator"):
-        count.map([1])
-    assert platform.requests == []
-
-
-def test_a_function_by_name_learns_what_it_is_from_the_answer(platform: ScriptedPlatform) -> None:
-    """The wrong verb is told there too."""
-    found = Function.from_name("hello", "words", version=7)
-    platform.will("POST", "/v1/functions/hello.words@v7/calls", stream(chunk(1, "a"), hold=True))
-    with pytest.raises(pilotlight.BadInput, match="remote_gen"):
-        found.remote(text="x")
-    platform.will("POST", "/v1/functions/hello.words@v7/calls", stream(result("a")))
-    with pytest.raises(pilotlight.BadInput, match=r"\.remote\("):
-        list(found.remote_gen(text="x"))
 
 
 def test_a_function_by_name_takes_positions_from_its_schema(platform: ScriptedPlatform) -> None:
@@ -298,15 +222,6 @@ def test_a_function_by_name_without_a_known_order_takes_names(platform: Scripted
     platform.will("GET", "/v1/functions/hello.raw/openapi.json", answer({"paths": {}}))
     with pytest.raises(TypeError, match="pass arguments by name"):
         Function.from_name("hello", "raw").remote(1)
-
-
-def test_another_client_goes_elsewhere(platform: ScriptedPlatform) -> None:
-    """`options(client=)` overrides what is configured."""
-    platform.will("POST", GREET, stream(result("there")))
-
-    with Client(url=platform.url, api_key="another") as client:
-        assert greet.options(client=client).remote("Ada") == "there"
-    assert platform.requests[0].headers["authorization"] == "Bearer another"
 
 
 def test_nobody_there_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:

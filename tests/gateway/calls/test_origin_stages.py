@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import Stages
-from pilotlight_gateway.calls.stopwatch import Stopwatch
+from pilotlight_gateway.calls.origin import Stopwatch
 
 ms = st.floats(0.0, 1e4)
 
