@@ -262,14 +262,14 @@ class Home:
 
     def demand(self, at: float) -> list[Demand]:
         """The demands to publish now: a first call at once, others every DEMAND_EVERY_S while busy, and a last one."""
-        told = []
+        demands = []
         for version in self._demands.due(at):
             queue = self._queues[version]
             if queue.edge or at >= queue.reported_at + DEMAND_EVERY_S:
-                told.append(queue.demand(self.gateway, self.epoch, at))
+                demands.append(queue.demand(self.gateway, self.epoch, at))
             if queue.busy:
                 self._demands.set(version, queue.reported_at + DEMAND_EVERY_S)
-        return told
+        return demands
 
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
@@ -323,7 +323,7 @@ class Home:
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
         """The breakers of versions, tenants and containers that are not closed or count failures."""
-        return tuple(told for queue in self._queues.values() for told in breakers_of(queue, at))
+        return tuple(report for queue in self._queues.values() for report in breakers_of(queue, at))
 
     def check_integrity(self) -> None:
         waiting = {entry.call_id: version for version, queue in self._queues.items() for entry in queue.calls}

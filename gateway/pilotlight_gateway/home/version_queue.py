@@ -84,7 +84,7 @@ class VersionQueue:
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
         """The demand of the version; it counts as reported."""
         oldest = self.calls.oldest()
-        told = Demand(
+        demand = Demand(
             version=self.version,
             tenant=self.tenant,
             gateway=gateway,
@@ -96,11 +96,11 @@ class VersionQueue:
             service_ms=self.service_time.hold_ms or 0.0,
             edge=self.edge,
         )
-        self.reported_at, self.reported_queued, self.arrivals = at, told.queued, 0
-        self.reported_busy = bool(told.queued or told.running)
-        if told.queued or told.running or told.arrivals:
+        self.reported_at, self.reported_queued, self.arrivals = at, demand.queued, 0
+        self.reported_busy = bool(demand.queued or demand.running)
+        if demand.queued or demand.running or demand.arrivals:
             self.used_at = at
-        return told
+        return demand
 
     def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
         """Update the pool, and return the calls to shed with the wait (ms) of each.
