@@ -229,7 +229,7 @@ class Misdirected(LimitDriver):
 
     def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
         self._held.get(shard_of(tenant), {}).pop(answer.number, None)
-        self._mail.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
+        self._outbox.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
 
 
 class Generous(LimitHome):

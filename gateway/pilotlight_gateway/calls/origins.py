@@ -175,7 +175,7 @@ class Origins:
     def on_frame(self, frame: Refused | Started | Chunk | Ended) -> None:
         """An agent says something of a call."""
         if self._tabs.open and isinstance(frame, Ended | Refused):
-            self._tabs.told(frame)
+            self._tabs.on_frame(frame)
         if (live := self._book.get(frame.call_id)) is not None:
             live.heard_at = at = self.clock()
             self._perform(live, live.origin.frame(frame, at), at)

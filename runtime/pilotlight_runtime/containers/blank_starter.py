@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class BlankStarter:
-    """Starts blanks of one base environment, each with a code folder below `folder`; `group` watches them."""
+    """Starts blanks of one base environment, each with a code folder below `folder`, and watches them in `group`."""
 
     launcher: Launcher
     base: BaseEnvironment

@@ -1,4 +1,4 @@
-"""The containers of a node: which one is on which slice, what the controller may command, and which call goes where."""
+"""The containers of a node: the slices they are on, the controller's commands, and the dispatch of calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pilotlight_runtime.metering.slices import Slices
 log = structlog.get_logger(__name__)
 
 REMEMBERED = 10_000
-"""Ids of former containers that are remembered: a late or repeated bind must not bring one back."""
+"""Ids of former containers, so that a late or repeated bind does not bring one back."""
 LAST_FRAME_LOST = "its last frame was lost"
 
 MakeContainer = Callable[[Bind, SliceReport], Container]
@@ -46,7 +46,7 @@ MakeContainer = Callable[[Bind, SliceReport], Container]
 class Containers:
     """Binds containers to slices and runs them in `group`.
 
-    `many_tenants` says whether the node's sandboxes keep tenants apart; `changed` is called when a report is due.
+    `many_tenants`: the node's sandboxes keep tenants apart. `changed` is called when a report is due.
     """
 
     def __init__(
@@ -79,31 +79,27 @@ class Containers:
     # -- state --------------------------------------------------------------------------------------------------
 
     def get(self, container: str) -> Container | None:
-        """The container of this id, if it is here."""
         return self._containers.get(container)
 
     @property
     def cpu_slots(self) -> int:
-        """CPU slots, taken ones too: an idle container may be ended for another one, which then needs a blank."""
+        """All CPU slots: an idle container may be ended for another one, which then needs a blank."""
         return self._slices.cpu_slots
 
     @property
     def any_starting(self) -> bool:
-        """Whether a container needs the processors to become ready."""
         return any(container.is_starting for container in self._containers.values())
 
     def slices(self) -> tuple[SliceReport, ...]:
-        """The slices on offer, with the containers on them."""
         return self._slices.reports()
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        """The node's GPUs."""
         return self._slices.devices()
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
     def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
-        """Obey a command, or say why not; one of an older epoch than the highest seen is refused."""
+        """Obey a command, or reply why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
@@ -172,12 +168,10 @@ class Containers:
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
     def check_limits(self, at: float) -> None:
-        """Enforce the time limits of calls in every container. Every few 10 ms."""
         for container in self._containers.values():
             self._guarded(container, container.check_limits, at)
 
     def tick(self, at: float) -> None:
-        """Do what every container does once a second."""
         for container in self._containers.values():
             self._guarded(container, container.tick, at)
 
@@ -191,7 +185,7 @@ class Containers:
             container.stop("a mistake of the platform")
 
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
-        """Let every container end what it holds within `drain_s`, then stop those that are left."""
+        """Let every container end its calls within `drain_s`, then stop the rest."""
         self.draining = True
         self._changed()
         for container in self:
@@ -225,7 +219,7 @@ log = structlog.get_logger(__name__)
 
 
 class CallDispatcher:
-    """Hands what origins send of calls to the node's containers. `at` is the present instant, in monotonic seconds."""
+    """Gives what origins send about calls to the node's containers. `at` is the present monotonic instant."""
 
     def __init__(self, containers: Containers, calls: NodeCalls) -> None:
         self._containers = containers
@@ -247,10 +241,9 @@ class CallDispatcher:
         frame = Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=refusal)
         self._calls.origins.send(run.gateway, frame)
         if container is not None:
-            self._calls.credits.publish_soon(container)  # its home knew too little of it
+            self._calls.credits.publish_soon(container)  # its home's view of it was old
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
-        """Obey what an origin sends of calls that are here."""
         if isinstance(message, Window):
             for container in self._containers:
                 container.on_window(message.call_id, message.upto, at)

@@ -41,7 +41,7 @@ def test_a_silent_call_is_asked_for() -> None:
 
 def test_a_start_that_runs_on_is_asked_for_and_not_wanted() -> None:
     """Its caller has left, and what it takes is still to be heard."""
-    left = OpenUsage(CallUsage(), grant(4), since=10.0, until=99.0)
+    left = OpenUsage(CallUsage(), grant(4), since=10.0, expires_at=99.0)
     reconciler = Reconciler("gw1")
     assert reconciler.messages([], (left,), 11.0) == []
     ((_, told),) = reconciler.messages([], (left,), 10.1 + SILENT_S)

@@ -10,16 +10,12 @@ from pathlib import Path
 import pytest
 
 from pilotlight_runtime.sandbox.cgroup import (
-    Cgroup,
     CgroupController,
-    CgroupEvents,
-    CgroupFolder,
     remove_folder,
-    settings,
 )
 from pilotlight_runtime.sandbox.cgroups import LEAF, AgentCgroupFolder, Cgroups, _delegated, own_folders
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
-from tests.runtime.sandbox.conftest import LIMITS, MIB, limits, sleeper
+from tests.runtime.sandbox.conftest import LIMITS, limits, sleeper
 
 V1 = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
@@ -66,41 +62,6 @@ def test_a_container_that_sees_only_its_own_part() -> None:
 
     assert str(own_folders(mounts, "4:memory:/docker/f00/sub\n")["memory"].folder) == "/sys/fs/cgroup/memory/sub"
     assert str(own_folders(mounts, "4:memory:/\n")["memory"].folder) == "/sys/fs/cgroup/memory"
-
-
-def test_settings_of_both_versions() -> None:
-    small = limits(memory_bytes=64 * MIB, pids=10, cpu_millis=1500)
-
-    assert settings("memory", 1, small) == {
-        "memory.limit_in_bytes": str(64 * MIB),
-        "memory.memsw.limit_in_bytes": str(64 * MIB),
-    }
-    assert settings("memory", 2, small) == {
-        "memory.max": str(64 * MIB),
-        "memory.swap.max": "0",
-        "memory.oom.group": "1",
-    }
-    assert settings("pids", 1, small) == settings("pids", 2, small) == {"pids.max": "12"}
-    assert settings("cpu", 1, small) == {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000"}
-    assert settings("cpu", 2, small) == {"cpu.max": "150000 100000"}
-
-
-def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:
-    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 31\noom 2\noom_kill 2\noom_group_kill 1\n")
-    (tmp_path / "pids.events").write_text("max 7\n")
-    (tmp_path / "memory.peak").write_text("4096\n")
-    place = CgroupFolder(version=2, folder=tmp_path)
-    group = Cgroup({"memory": place, "pids": place, "cpu": place})
-
-    assert group.events() == CgroupEvents(oom_kills=2, pids_refused=7)
-    assert group.memory_peak_bytes() == 4096
-    assert group.folders == (tmp_path,)
-
-
-def test_a_group_without_controllers_tells_nothing(tmp_path: Path) -> None:
-    assert Cgroup({}).events() == CgroupEvents()
-    assert Cgroup({}).memory_peak_bytes() == 0
-    assert Cgroup({"memory": CgroupFolder(version=2, folder=tmp_path)}).pids() == ()
 
 
 def _group(folder: Path, *, has: str, hands_down: str | None, pids: str = "") -> Path:

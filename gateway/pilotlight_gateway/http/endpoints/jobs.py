@@ -40,6 +40,8 @@ NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, kw_only=True)
 class JobServices:
+    """The ports of these endpoints."""
+
     jobs: JobService
     registry: RegistryPort
     budget: ByteBudget
@@ -111,7 +113,7 @@ async def _answer_ended(
 
 
 async def show_job(request: Request, services: JobServices, job: JobRecord) -> Response | None:
-    """A job in `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; an ended one with its output."""
+    """A job in `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; a successful one with its output."""
     answer = format_of_answer(header(request.scope, b"accept"))
     if wait := read_wait(header(request.scope, PREFER)):
         job = await services.jobs.wait(job, wait)
@@ -160,7 +162,7 @@ async def status_of(services: JobServices, job: JobRecord) -> JobStatus:
 
 
 def error_of(job: JobRecord) -> Exception:
-    """The error of a job that ended without an output. Its `state` distinguishes it from a refused submission."""
+    """The error of a job without output; `state` distinguishes it from a refused submission."""
     state = str(job.state)
     if job.state is JobState.CANCELLED:
         return error_from_code("cancelled", "The job was cancelled.", state=state)

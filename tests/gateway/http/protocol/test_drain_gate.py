@@ -27,7 +27,7 @@ async def test_calls_inside_finish_and_new_ones_are_turned_away(world: World) ->
     first = call(world, wire)
     await until(lambda: world.calls.seen)
     draining = asyncio.create_task(world.services.gate.drain(5.0))
-    await asyncio.sleep(0)
+    await until(lambda: world.services.gate.draining)
 
     async with world.client() as client:
         for answer in (await client.post(CALL, json={}), await client.get("/readyz")):
