@@ -1,4 +1,4 @@
-"""How many calls a second come for each version, from what homes count. Pure: time is an argument (seconds)."""
+"""The rate of calls of each version, from the homes' counts. Pure: time is an argument (seconds)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pilotlight_core.model.ewma import ewma
 
 SHORTEST_S, LONGEST_S = 0.25, 1.0
-"""Homes count each 250 ms while there is anything to count; what came after a pause came at its end."""
+"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
 SMOOTHED_S = 2.0
 """A rate follows a step by 63 % in this time."""
 
@@ -21,7 +21,7 @@ class CallRate:
     at: float = -math.inf
 
     def after(self, arrivals: int, at: float) -> CallRate:
-        """The rate with so many more calls that came until `at`."""
+        """The rate after so many more calls until `at`."""
         elapsed = min(LONGEST_S, max(SHORTEST_S, at - self.at))
         part = 1 - math.exp(-elapsed / SMOOTHED_S)
         value = self.value if at - self.at <= 2 * LONGEST_S else 0.0

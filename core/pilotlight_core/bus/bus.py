@@ -38,8 +38,6 @@ log = structlog.get_logger(__name__)
 
 
 class Notice(Enum):
-    """What a handler may get instead of a message."""
-
     NO_RESPONDERS = "no_responders"  # nobody listened where a message with this reply subject was sent
 
 
@@ -53,10 +51,10 @@ FLUSH_TIMEOUT = 5.0
 CALLBACK_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
-ERROR_EVERY = 10.0
+ERROR_EVERY_S = 10.0
 CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
-RECONNECT_PAUSE = 0.1
-PING_INTERVAL = 2
+RECONNECT_PAUSE_S = 0.1
+PING_INTERVAL_S = 2
 """Seconds; a server that answers no ping for two of these counts as lost."""
 
 
@@ -98,7 +96,6 @@ class Bus:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that the connection was opened in."""
         return self._client.loop
 
     @property
@@ -148,8 +145,8 @@ class Bus:
     async def subscribe(self, subject: str, handler: Handler, *, queue: str = "") -> Subscription:
         """Call `handler` for each message on `subject`, in order, also after reconnects.
 
-        `handler` is a plain function and must be fast: it runs in the read loop. An undecodable message is counted and
-        dropped; what `handler` raises is logged. Call `flush` afterwards if no later message may be missed.
+        `handler` must be fast, since it runs in the read loop. Undecodable messages are counted and dropped; what
+        `handler` raises is logged. Call `flush` afterwards if no later message may be missed.
         """
 
         def receive(subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
@@ -228,14 +225,12 @@ class Bus:
         return read_stream(self, stream, subject, start=start, follow=follow)
 
     async def purge_before(self, stream: str, subject: str, seq: int) -> int:
-        """Remove the messages on `subject` with a sequence below `seq`; their number."""
         return await self.jetstream.purge(stream, subject=subject, below=seq)
 
     def kv(self, bucket: str) -> Kv:
         return Kv(self.jetstream, bucket)
 
     def group_commit(self, bucket: str) -> GroupCommit:
-        """A bucket whose concurrent writes are stored together."""
         return GroupCommit(self.jetstream, bucket, self.loop)
 
     def mirror(self, bucket: str, prefix: str = "") -> Mirror:
@@ -245,7 +240,6 @@ class Bus:
     def lease(
         self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"", may_succeed: MaySucceed = at_once
     ) -> Lease:
-        """The right to act as `key`, for one holder at a time."""
         return Lease(self, key, holder, ttl=ttl, data=data, may_succeed=may_succeed)
 
     # -- how it is ----------------------------------------------------------------------------------------------
@@ -270,7 +264,6 @@ class Bus:
         return self._jobs.spawn(job)
 
     async def end(self, job: asyncio.Task[None]) -> None:
-        """Cancel a background task and wait for it."""
         await self._jobs.end(job)
 
     # -- the connection's own life ------------------------------------------------------------------------------
@@ -287,9 +280,9 @@ class Bus:
                     reconnected_cb=self._on_reconnected,
                     closed_cb=self._on_closed,
                     max_reconnect_attempts=-1,
-                    reconnect_time_wait=RECONNECT_PAUSE,  # type: ignore[arg-type]
+                    reconnect_time_wait=RECONNECT_PAUSE_S,  # type: ignore[arg-type]
                     connect_timeout=CONNECT_TIMEOUT,
-                    ping_interval=PING_INTERVAL,
+                    ping_interval=PING_INTERVAL_S,
                     max_outstanding_pings=2,
                     pending_size=0,
                 )
@@ -310,7 +303,7 @@ class Bus:
     async def _on_error(self, error: Exception) -> None:
         # While the server is away ten attempts a second fail: one line in ten seconds is enough.
         now = time.monotonic()
-        if now - self._errors_told > ERROR_EVERY:
+        if now - self._errors_told > ERROR_EVERY_S:
             self._errors_told = now
             log.warning("bus error", error=repr(error))
 
@@ -338,7 +331,7 @@ class Bus:
                     await self.ensure_streams()
             except BusError as error:
                 log.warning("streams are not restored yet", error=str(error))
-                await asyncio.sleep(RECONNECT_PAUSE)
+                await asyncio.sleep(RECONNECT_PAUSE_S)
                 self._reconnected.set()
                 continue
             for callback in list(self.on_reconnect):
@@ -362,7 +355,7 @@ async def connect(
     """Connect to the bus at `url`, create the platform's streams, and stay connected until the block ends.
 
     `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
-    service has its own. A service without permission to create streams (`bus_users`) sets `makes_streams` to False.
+    service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
 
     Raises:
         BusDown: if there is no connection within `timeout` seconds.

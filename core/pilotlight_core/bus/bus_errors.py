@@ -1,14 +1,8 @@
 """The errors of the bus.
 
-BusError (Unavailable, 503)
-├── BusDown            not connected: nothing was sent, or the reply cannot arrive any more
-├── BusTimeout         no reply in time
-├── NoResponders       nobody listens on the subject: the message was certainly not received
-└── StoreRefused       JetStream replied with an error
-MessageTooLarge        (BadInput) the message exceeds the server's limit
-KeyConflict (Conflict)
-├── KeyExists          create: the key exists
-└── WrongRevision      update: another process wrote the key first
+BusError (Unavailable, 503)      BusDown, BusTimeout, NoResponders, StoreRefused
+MessageTooLarge (BadInput)
+KeyConflict (Conflict)           KeyExists, WrongRevision
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@
     duties       reads usage and logs, trims logs, sends webhooks, drives batches, under its own leases
     agent-NODE   subjects of its node; usage and logs into their streams; the layouts of its GPUs
 
-Permissions are lists of allowed subjects; anything else is refused. Gateways talk to each other below
-`pl.{region}.gw.`. A new subject, stream or bucket has to be added here, which a test checks. `python -m
-pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
+Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
+`python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class BusUser(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variable(self) -> str:
-        """The environment variable of its password."""
         return VARIABLE + self.name.upper().replace("-", "_")
 
 
@@ -116,7 +114,6 @@ def controller() -> BusUser:
 
 
 def duties() -> BusUser:
-    """The user that folds the ledger, trims logs, sends webhooks, and stores the items of batches as jobs."""
     lease = key_subject(subjects.LEASE_BUCKET, "duty.*")
     buckets = (subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET)
     return _user(
@@ -167,7 +164,6 @@ def agent(node: str) -> BusUser:
 
 
 def everybody(nodes: Iterable[str]) -> tuple[BusUser, ...]:
-    """All users of a bus with these nodes."""
     return (operator(), gateway(), controller(), duties(), *(agent(node) for node in nodes))
 
 

@@ -4,11 +4,10 @@ nats-py spends most of a small message's time on queues, on a task per subscript
 coroutines that never wait. `NatsClient` publishes from plain code, writes once per turn of the loop, and calls a plain
 handler from the read loop, in order and without a queue: a slow handler pushes back on the socket and fills no memory.
 
-No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue) and `_process_err` (an
-error causes a reconnect, by `_process_op_err`, and no close); it parses with `_process_headers`, writes `_pending` and
-`_pending_data_size` by way of `_transport._io_writer` or wakes `_flush_queue`, reads `_max_payload` and `_subs`, and
-relies on `subscribe` taking `_sid + 1` before its first await. The distribution pins nats-py below 2.17;
-`test_nats_internals.py` fails on a release that changes any of these.
+No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue) and `_process_err`
+(reconnect instead of close), uses `_process_headers`, `_process_op_err`, `_pending`, `_pending_data_size`,
+`_transport._io_writer`, `_flush_queue`, `_max_payload` and `_subs`, and relies on `subscribe` taking `_sid + 1` before
+its first await. The distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MAX_BACKLOG = 64 * 2**20
 
 @lru_cache(8192)
 def checked_subject(subject: str) -> str:
-    """`subject`, if it cannot break the line protocol.
+    """`subject`, unless it could break the line protocol.
 
     Raises:
         ValueError: if it is empty, too long, or has white space.
@@ -46,11 +45,6 @@ def checked_subject(subject: str) -> str:
 
 
 def header_block(headers: dict[str, str]) -> bytes:
-    """The NATS header block of `headers`.
-
-    Raises:
-        ValueError: if a name or value has a line break.
-    """
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
         raise ValueError("a header has a line break")
@@ -58,8 +52,6 @@ def header_block(headers: dict[str, str]) -> bytes:
 
 
 class NatsClient(Client):
-    """One connection."""
-
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.get_running_loop()
@@ -103,7 +95,6 @@ class NatsClient(Client):
             self.loop.call_soon(self._write)
 
     def _write(self) -> None:
-        """Write this turn's messages to the socket, or wake nats-py's flusher if the socket's buffer is not empty."""
         self._write_due = False
         if not self._pending or not self.is_connected:
             return

@@ -13,8 +13,6 @@ from pilotlight_core.bus.subscription import Subscription
 
 
 class BusConnection(Protocol):
-    """See `Bus`."""
-
     jetstream: JetStream
     on_reconnect: list[Callable[[], Awaitable[None]]]
 

@@ -1,7 +1,7 @@
 """Messages that were announced and are not read yet.
 
 A subscriber gets a message before it is stored, by the duration of a disk sync. A read at the ring of the bell may find
-nothing, so it is repeated after growing pauses until as many messages are read as were announced. After two seconds the
+nothing, so it is repeated after growing pauses until as many messages are read as were announced; after two seconds the
 rest, such as refused writes, are given up.
 """
 
@@ -20,12 +20,10 @@ class PendingReads:
         self._looks = 0
 
     def ring(self) -> None:
-        """Count one announced message."""
         self._due += 1
         self._looks = 0
 
     def read(self, count: int) -> None:
-        """Subtract `count` messages that were read."""
         self._due = max(0, self._due - count)
 
     @property

@@ -1,11 +1,11 @@
 """Group commit: concurrent compare-and-sets of one bucket, stored together.
 
 Each write stays a compare-and-set on its own key, synced before it is confirmed. Writes of consecutive turns of the
-loop, and those that wait while `GROUPS_AT_ONCE` groups are under way, form one batch, which the server takes whole or
-not at all (JetStream's atomic batches, ADR-50): one proposal to the cluster, one sync, one confirmation.
+loop, and those that wait for earlier groups, form one batch, which the server takes whole or not at all (JetStream's
+atomic batches, ADR-50): one proposal to the cluster, one sync, one confirmation.
 
-If a batch is refused, for whatever reason, each of its writes is repeated alone and gets its own result. Keys with
-frequent conflicts therefore do not belong here.
+If a batch is refused, each of its writes is repeated alone and gets its own result. Keys with frequent conflicts
+therefore do not belong here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from pilotlight_core.bus.streams import key_subject
 GROUPS_AT_ONCE = 2
 """One group gathers while the other is stored. More groups would be smaller, and no faster."""
 QUIET_TURNS = 2
-"""Turns of the loop without another write after which a group is sent. In an idle loop they take microseconds; in a
-busy one the writers whom the last group has just confirmed join, who would otherwise wait for the next group."""
+"""Turns of the loop without another write after which a group is sent. In a busy loop the writers that the last group
+has just confirmed join, instead of waiting for the next one."""
 MAX_TURNS = 16
 GATHER_S = 0.01
 """A group is sent after this many seconds, or `MAX_TURNS` turns, at the latest."""
@@ -83,14 +83,12 @@ class GroupCommit:
         return stored or await self._kv.update(key, value, revision, ttl=ttl, timeout=left)
 
     def _start_group(self) -> None:
-        """Start gathering a group, if writes wait and fewer than `GROUPS_AT_ONCE` are under way."""
         if self._waiting and self._gathering is None and len(self._running) < GROUPS_AT_ONCE:
             task = self._gathering = self._loop.create_task(self._commit())
             self._running.add(task)
             task.add_done_callback(self._on_done)
 
     async def _gather(self) -> list[_Write]:
-        """The writes of the next group."""
         quiet, end = 0, self._loop.time() + GATHER_S
         for _ in range(MAX_TURNS):
             before = len(self._waiting)

@@ -47,8 +47,6 @@ class PendingRequest:
 
 
 class Inbox:
-    """The requests of one connection."""
-
     def __init__(self, client: NatsClient, prefix: str) -> None:
         self._client = client
         self._base = f"{prefix}.{token(12)}."

@@ -25,9 +25,8 @@ API = "$JS.API"
 ANSWER_TIMEOUT = 2.0
 """Seconds for one request; callers repeat it within their own time."""
 READ_TIMEOUT = 2.0
-"""Seconds for a read, with its repetitions."""
-FIRST_PAUSE = 0.02
-LONGEST_PAUSE = 0.5
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
 PAGE_MESSAGES = 256
 PAGE_BYTES = 2**20
 
@@ -50,8 +49,6 @@ class ApiError(msgspec.Struct, frozen=True):
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """The server's confirmation of a stored message."""
-
     seq: int = 0
     duplicate: bool = False
     error: ApiError | None = None
@@ -66,8 +63,6 @@ class RawMessage(msgspec.Struct, frozen=True):
 
 
 class OutgoingMessage(NamedTuple):
-    """One of several messages that are stored together."""
-
     subject: str
     payload: bytes
     headers: bytes
@@ -87,8 +82,6 @@ class ApiReply(msgspec.Struct, frozen=True):
 
 
 class StreamMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored message."""
-
     seq: int
     subject: str
     data: bytes
@@ -107,7 +100,6 @@ class StreamPage(msgspec.Struct, frozen=True, kw_only=True):
 
     records: tuple[StreamMessage, ...]
     pending: int
-    """Number of messages behind these."""
 
 
 _ack = msgspec.json.Decoder(Ack)
@@ -115,8 +107,6 @@ _answer = msgspec.json.Decoder(ApiReply)
 
 
 class JetStream:
-    """The stream verbs of one connection."""
-
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
 
@@ -125,7 +115,8 @@ class JetStream:
 
         Raises:
             StoreRefused: with the server's error number.
-            BusTimeout, BusDown, NoResponders: NoResponders if JetStream is not ready.
+            NoResponders: JetStream is not ready.
+            BusTimeout, BusDown.
         """
         reply = await self._inbox.ask(f"{API}.{verb}", msgspec.json.encode(request), timeout=timeout)
         answer = _answer.decode(reply.data)
@@ -134,12 +125,6 @@ class JetStream:
         return answer
 
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
-        """Create the stream, or update its configuration.
-
-        Raises:
-            StoreRefused: if the server rejects the configuration.
-            BusDown, BusTimeout, NoResponders: after `timeout` seconds of retries.
-        """
 
         async def attempt(timeout_s: float) -> None:
             try:
@@ -158,7 +143,7 @@ class JetStream:
             BusDown, BusTimeout, NoResponders: after `timeout` seconds of retries.
         """
         until = time.monotonic() + timeout
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 return await attempt(max(0.001, min(until - time.monotonic(), ANSWER_TIMEOUT)))
@@ -166,7 +151,7 @@ class JetStream:
                 if time.monotonic() + pause >= until:
                     raise
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def store(
         self,
@@ -195,7 +180,7 @@ class JetStream:
     async def store_together(self, messages: Sequence[OutgoingMessage], *, timeout: float) -> int:
         """Store messages of one stream that allows it, consecutively and in this order, or none of them; one attempt.
 
-        Returns the sequence of the last message; the others precede it without gaps.
+        Returns the sequence of the last message.
 
         Raises:
             WrongRevision: if one of them expected another last sequence of its subject, or that is not settled yet.
@@ -252,7 +237,6 @@ class JetStream:
         return StreamPage(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
 
     async def delete(self, stream: str, seq: int) -> None:
-        """Remove one message, if it exists."""
         request = {"seq": seq, "no_erase": True}
         try:
             await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)

@@ -34,8 +34,8 @@ class Kv:
     """One bucket. Reads go to the leader, so they see every confirmed write.
 
     All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 2 s, writes after
-    5 s, in which case the write may or may not be stored. A write behind an unsettled write of the same key is no
-    conflict: it is repeated within its time.
+    5 s; the write may or may not be stored. A write behind an unsettled write of the same key is no conflict: it is
+    repeated within its time.
     """
 
     def __init__(self, jetstream: JetStream, bucket: str) -> None:
@@ -103,13 +103,10 @@ class Kv:
         await retry_conflicts(attempt, tries=tries, failed=again)
 
     async def put(self, key: str, value: bytes) -> int:
-        """Write unconditionally; the new revision."""
         return await self._write(key, value, {})
 
     async def delete(self, key: str, revision: int | None = None, *, ttl: float | None = None) -> None:
-        """Remove a key; with `revision` only if it has that one.
-
-        In a bucket whose entries may expire, the marker is kept for `ttl` seconds (None: for ever).
+        """Remove a key; with `revision` only if it has that one. The marker is kept for `ttl` seconds (None: for ever).
 
         Raises:
             WrongRevision: if the key has another revision.

@@ -1,7 +1,7 @@
 """Ends the lease of a gateway whose process has ended, so that its shards are taken over at once.
 
-Other gateways must wait until the lease expires, since an unresponsive gateway may only be cut off from the bus and
-still act. The supervisor sees the process end, and can therefore delete its lease.
+Other gateways must wait until the lease expires, since an unresponsive gateway may still act. The supervisor sees the
+process end, and can therefore delete its lease.
 """
 
 from __future__ import annotations
@@ -32,5 +32,4 @@ async def end_lease(bus: Bus, key: str, data: str) -> bool:
 
 
 def instance_of(name: str, launch: str) -> str:
-    """The name of a gateway's process on the bus."""
     return f"{name}-{launch}"

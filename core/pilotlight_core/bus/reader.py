@@ -1,9 +1,9 @@
 """Reading a stream in order, each message once, also over restarts of the server.
 
-A `StreamCursor` is a position: it reads the next page by sequence and moves on. The server keeps nothing between pages,
-so there is no consumer to lose, leak or restore. To follow a stream, the cursor subscribes to the same subjects as a
-doorbell and then reads a page; `PendingReads` repeats the read until the announced messages are stored, and a slow poll
-finds messages whose bell was lost.
+A `StreamCursor` reads the next page by sequence and moves on. The server keeps nothing between pages, so there is no
+consumer to lose, leak or restore. To follow a stream, the cursor listens to its subjects as a doorbell and then reads;
+`PendingReads` repeats the read until the announced messages are stored, and a slow poll finds messages whose bell was
+lost.
 """
 
 from __future__ import annotations
@@ -19,25 +19,21 @@ import structlog
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
 from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.doorbells import PendingReads
-from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, StreamPage
+from pilotlight_core.bus.jetstream import FIRST_PAUSE_S, LONGEST_PAUSE_S, StreamPage
 from pilotlight_core.model.messages.wire import decode
 
 log = structlog.get_logger(__name__)
 
-POLL = 1.0
-"""Seconds after which a follower reads although no bell rang."""
-SETTLE = 0.005
+POLL_S = 1.0
+SETTLE_S = 0.005
 """Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
 
 
 class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of a stream."""
-
     seq: int
     subject: str
     message: Any
     at: float
-    """Unix seconds at which it was stored."""
 
 
 class StreamCursor:
@@ -57,25 +53,25 @@ class StreamCursor:
 
     async def read(self) -> StreamPage:
         """The next page; it waits while the server is unavailable."""
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 page = await self._bus.jetstream.page(self._stream, self._subject, self.next)
             except (BusDown, BusTimeout, NoResponders):
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
                 continue
             if page.records:
                 self.next = page.records[-1].seq + 1
                 self._rings.read(len(page.records))
             return page
 
-    async def wait_bell(self, poll: float = POLL) -> None:
+    async def wait_bell(self, poll: float = POLL_S) -> None:
         """Wait until something is published on the subject or the next read is due, at most `poll` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
                 await self._bell.wait()
-                await asyncio.sleep(SETTLE)
+                await asyncio.sleep(SETTLE_S)
         self._bell.clear()
 
 

@@ -32,7 +32,6 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_keys: int = 2_000_000
     jobs_bytes: int = 8 * 2**30
     jobs: int = 5_000_000
-    """Records of waiting jobs and of kept results."""
     batches_bytes: int = 256 * 2**20
     batches: int = 100_000
     webhooks_bytes: int = 128 * 2**20

@@ -1,12 +1,10 @@
-"""A subscription to a subject of the bus."""
-
 from __future__ import annotations
 
 from pilotlight_core.bus.client import NatsClient
 
 
 class Subscription:
-    """A subscription, until it is ended or the bus closes."""
+    """A subscription to a subject, until it is ended or the bus closes."""
 
     def __init__(self, client: NatsClient, number: int, subject: str) -> None:
         self._client = client

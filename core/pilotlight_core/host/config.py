@@ -37,8 +37,6 @@ class BadSetting(ValueError):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of every process."""
-
     nats_url: Annotated[str, msgspec.Meta(description="where the bus is; of a cluster all, by commas")] = (
         "nats://127.0.0.1:4222"
     )

@@ -24,12 +24,10 @@ class Allowances:
         self._kept: dict[tuple[str, str], EffectiveLimits] = {}
 
     def changed(self, key: str) -> None:
-        """Invalidate the cache after a change of the record of `key`."""
         if key.startswith(DECIDES):
             self._kept.clear()
 
     def limits(self, tenant: str, function: str) -> EffectiveLimits:
-        """The limits of the calls of `tenant` to `function` (`owner:app.function`)."""
         found = self._kept.get((tenant, function))
         return found if found is not None else self._work_out(tenant, function)
 
@@ -50,11 +48,9 @@ class Allowances:
         return found if found is not None else self._configured.get(name)
 
     def configured(self, name: str) -> Tier | None:
-        """The configured tier."""
         return self._configured.get(name)
 
     def tiers(self) -> list[Tier]:
-        """All tiers, in the order in which they are shed."""
         stored = {record.name: record for key, record in self._records.items() if key.startswith("tier.")}
         return sorted((self._configured | stored).values(), key=lambda tier: (tier.rank, tier.name))
 

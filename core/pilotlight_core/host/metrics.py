@@ -43,5 +43,4 @@ class ProcessMetrics:
         return self._labels.setdefault(label, BoundedLabel(limit))
 
     def render(self) -> bytes:
-        """The Prometheus text of all registered metrics."""
         return generate_latest(self.registry)

@@ -52,10 +52,9 @@ OnRecord = Callable[[str, Any], None]
 class Registry:
     """The registry in one process; an async context manager, which reads all records on entry.
 
-    `tiers` are the configured ones (default: the standard tiers).
-
-    The methods `change_…` take a pure function from the present record (None: there is none) to the next one; it may
-    raise to refuse. After a conflict it is called again, so that no change is lost; repeated conflicts raise Conflict.
+    `tiers` are the configured ones (default: the standard tiers). The methods `change_…` take a pure function from the
+    present record (None: there is none) to the next one; it may raise to refuse. After a conflict it is called again,
+    so that no change is lost; repeated conflicts raise Conflict.
     """
 
     def __init__(self, bus: Bus, tiers: Mapping[str, Tier] | None = None) -> None:
@@ -81,7 +80,6 @@ class Registry:
         return self._mirror.fresh(time.monotonic() if at is None else at)
 
     def age(self, at: float) -> float:
-        """Seconds since the bus last confirmed it."""
         return self._mirror.age(at)
 
     # -- tenants and keys ---------------------------------------------------------------------------------------
@@ -121,15 +119,12 @@ class Registry:
     # -- what tenants are allowed -------------------------------------------------------------------------------
 
     def limits(self, tenant: str, function: str) -> EffectiveLimits:
-        """The limits of the calls of `tenant` to `function` (`owner:app.function`): from memory, O(1), cached."""
         return self._allowances.limits(tenant, function)
 
     def tier_of(self, tenant: str) -> Tier:
-        """The tenant's tier; for an unknown tenant the one that is shed first."""
         return self._allowances.tier_of(tenant)
 
     def weight_of(self, tenant: str) -> float:
-        """The tenant's share among all competing ones: its own weight times its tier's."""
         return self._allowances.weight_of(tenant)
 
     def tier(self, name: str) -> Tier | None:
@@ -140,7 +135,6 @@ class Registry:
         return self._allowances.configured(name)
 
     def tiers(self) -> list[Tier]:
-        """All tiers, in the order in which they are shed."""
         return self._allowances.tiers()
 
     async def change_tier(self, name: str, change: Callable[[Tier | None], Tier | None]) -> Tier | None:
@@ -190,7 +184,6 @@ class Registry:
         return self._each("app." if tenant is None else f"app.{tenant}.", AppRecord)
 
     def version(self, version_id: str) -> VersionRecord | None:
-        """The version, from memory."""
         return self._get(f"version.{version_id}", VersionRecord)
 
     async def fetch_version(self, version_id: str) -> VersionRecord | None:
@@ -214,7 +207,6 @@ class Registry:
         await self._mirror.fetch(key)
 
     def curves(self, version_id: str) -> CurvesRecord | None:
-        """The version's throughput curves, from memory."""
         return self._get(f"curves.{version_id}", CurvesRecord)
 
     async def change_curves(

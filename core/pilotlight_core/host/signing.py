@@ -37,8 +37,6 @@ class NoKey(PilotlightError):
 
 
 class Signer:
-    """Signs manifests with one private key."""
-
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
         self.public = private.public_key().public_bytes_raw()
@@ -77,8 +75,6 @@ class Signer:
 
 
 class Verifier:
-    """Checks signatures against one public key."""
-
     def __init__(self, public: bytes) -> None:
         self._public = Ed25519PublicKey.from_public_bytes(public)
         self.key_id = key_id(public)

@@ -4,15 +4,15 @@ The agent's report is authoritative: a `NodeReport` has a `DeviceReport` for eac
 `NodeReport.slices` has what can be bound now: CPU slots, GPUs that are not in MIG mode, MIG instances, and the shares
 that containers hold (a GPU with shares is not listed as a whole).
 
-A `SliceName` names a part, in `Bind.slice`, `SliceReport.id` and usage alike:
+`SliceName` is the name of a part:
 
     GPU-8f2e…                      a whole GPU
     GPU-8f2e…+GPU-91aa…            several whole GPUs of one node
     GPU-8f2e…:3g@4                 the MIG instance of a profile (as the catalogue calls it) at a memory slice
     GPU-8f2e…:16/64~ctr_a_1        a bounded share: a number of 64ths, for that container
 
-A share exists from its `Bind` to the end of its container. A MIG instance exists from the `Cut` that creates it to the
-one that destroys it, over any number of containers; a `Bind` to a missing one is refused (`no_such_slice`).
+A share exists from its `Bind` to the end of its container, a MIG instance from the `Cut` that creates it to the one
+that destroys it. A `Bind` to a missing instance is refused (`no_such_slice`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import WHOLE_DEVICE
 
 SHARE_UNITS = 64
-"""A bounded share is a number of 64ths of its device."""
 FAKE_PRICE = "fake-"
 """Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
@@ -43,9 +42,8 @@ class SliceName(msgspec.Struct, frozen=True, kw_only=True, order=True):
     profile: str = ""
     start: int = 0
     units: int = 0
-    """64ths of a bounded share; 0: not a share."""
+    """64ths of the device in a bounded share; 0: not a share."""
     holder: str = ""
-    """The container of a share."""
 
     def __str__(self) -> str:
         devices = "+".join(self.devices)
@@ -117,7 +115,6 @@ class InstanceReport(msgspec.Struct, frozen=True, kw_only=True):
     ppm: int
     """Its part of the device's memory slices, so that instances never sum to more than the whole."""
     container: str = ""
-    """The container that runs on it, or ""."""
     utilisation: int | None = None
     """Percent; None if the driver does not report it."""
 
@@ -134,31 +131,24 @@ class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU's present state."""
-
     id: str
-    """Its UUID."""
     type: str
     """The type in specs: "H100", "A100-80GB". The catalogue distinguishes memory sizes by `memory`."""
     name: str
-    """The driver's name."""
     memory: int
     """Bytes that programs may allocate."""
     price: str
     """Its id in the price book; a part costs its ppm of that."""
     mig: MigMode = MigMode.NONE
     shareable: bool = False
-    """Whether it may be allocated in bounded shares."""
     instances: tuple[InstanceReport, ...] = ()
     profiles: tuple[ProfileReport, ...] = ()
     """As read from the driver; empty if that failed."""
     withdrawn: str = ""
-    """Why nothing new may start on it, or ""."""
     changing: bool = False
     refused: str = ""
     """Why the last command for it failed, or ""."""
     utilisation: int | None = None
-    """Percent; None if the driver does not report it, as for a GPU in MIG mode."""
     memory_used: int | None = None
     """Bytes."""
     processes: int | None = None
@@ -167,7 +157,7 @@ class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """The layout of a GPU, kept to restore it after a reboot of the host, which destroys all instances."""
+    """The layout of a GPU, restored after a reboot of the host, which destroys all instances."""
 
     mig: bool
     places: tuple[MigPlacement, ...] = ()
@@ -178,4 +168,3 @@ class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     devices: dict[str, GpuLayout]
     at: float
-    """Unix seconds."""

@@ -108,7 +108,6 @@ class PilotlightError(Exception):
             self.wire_code = "internal"
         self.detail = detail or CODES[self.wire_code].title
         self.retry_after = retry_after
-        """Seconds to wait before trying again, if known."""
         self.more = more
         """Further members of the problem document, such as `field` or `request_id`."""
         super().__init__(self.detail)

@@ -26,7 +26,6 @@ FUNCTION_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}{END}"
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
 LENGTH = 20
-"""Characters of a token."""
 REF = re.compile(r"(?:(?P<tenant>[^:.@]+):)?(?P<app>[^:.@]+)\.(?P<function>[^:.@]+)(?:@(?P<pin>[^:.@]+))?")
 VERSION_PIN = re.compile(r"v([1-9][0-9]{0,8})")
 
@@ -53,7 +52,6 @@ def token(length: int = LENGTH) -> str:
 
 
 def base36(number: int) -> str:
-    """`number` (>= 0) in base 36."""
     digits = ""
     while True:
         number, digit = divmod(number, 36)
@@ -88,7 +86,6 @@ class CallId(msgspec.Struct, frozen=True):
 
 
 def new_call_id(region: str, epoch: int) -> str:
-    """A new call id, owned by the gateway whose lease has the revision `epoch`."""
     return _head_of(region, epoch) + token()
 
 
@@ -130,11 +127,6 @@ class Ref(msgspec.Struct, frozen=True):
 
 
 def parse_ref(text: str) -> Ref:
-    """Parse a ref.
-
-    Raises:
-        BadInput: naming the part that is wrong.
-    """
     found = REF.fullmatch(text)
     if found is None:
         raise BadInput(f"{text!r} is not a function: expected app.function, optionally @v7 or @alias.", field="ref")

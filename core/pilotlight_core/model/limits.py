@@ -1,17 +1,16 @@
 """The limits of tenants, and the tiers that set them.
 
-A field of `Limits` that is None is not set, and the next layer decides; if no layer sets it, there is no limit:
+A field of `Limits` that is None is not set, and the next layer decides; if none sets it, there is no limit:
 
     the tenant's own limits for one function  >  the tenant's own limits  >  its tier's limits
 
-Rates and concurrency are counted twice: over all calls of the tenant (`EffectiveLimits.tenant`), and over its calls to
-one function if a limit is set for that function (`EffectiveLimits.function`). A call must pass both. The bounds of one
-call (`payload_bytes`) and of one queue (`queue_calls`, `queue_seconds`) are per function: the nearest layer that sets
-one decides, and may raise as well as lower it. They are in `EffectiveLimits.function`.
+Rates and concurrency are counted over all calls of the tenant (`EffectiveLimits.tenant`), and again over its calls to
+one function if a limit is set for it (`EffectiveLimits.function`); a call must pass both. The bounds of one call
+(`payload_bytes`) and of one queue (`queue_calls`, `queue_seconds`) are in `EffectiveLimits.function`: the nearest layer
+decides, and may raise as well as lower them.
 
-`Registry.limits`, `Registry.tier_of` and `Registry.weight_of` answer from the registry's mirror.
-
-Tiers come from `tiers.toml` beside this module, an operator's file over it, and the registry's records over both.
+`Registry.limits`, `Registry.tier_of` and `Registry.weight_of` answer from the registry's mirror. Tiers come from
+`tiers.toml` beside this module, an operator's file over it, and the registry's records over both.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ DEFAULT_TIER = "paid"
 """The tier of a tenant whose record names none."""
 TIERS_AT_MOST = 32
 COST_BURST_S = 10.0
-"""Seconds of the full cost rate that may be spent at once if `cost_burst` is not set, since one call may be long."""
+"""Seconds of the full cost rate that make the burst if `cost_burst` is not set, since one call may be long."""
 
 RatePerSecond = Annotated[float, Meta(ge=1e-3, le=1e9)]
 Burst = Annotated[float, Meta(ge=1, le=1e9)]
@@ -57,7 +56,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     payload_bytes: Annotated[int, Meta(ge=1, le=2**40)] | None = None
     """The largest body of one call, in bytes."""
     queue_calls: LimitCount | None = None
-    """Calls that may wait for one function."""
     queue_seconds: Annotated[float, Meta(ge=1e-3, le=86_400)] | None = None
     """A call is refused when its estimated wait is longer than this many seconds."""
 
@@ -72,7 +70,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.cost_burst if self.cost_burst is not None else max(1.0, COST_BURST_S * (self.cost_per_s or 0.0))
 
     def over(self, base: Limits) -> Limits:
-        """These limits, with `base`'s where nothing is set here; a rate that is set here replaces the burst too."""
+        """These limits, or `base`'s where none is set; a rate that is set here replaces the burst too."""
         if self == NO_LIMITS:
             return base
         merged = _set_fields(base) | _set_fields(self)
@@ -121,22 +119,19 @@ class ReachedLimit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     limit: str
     """Its field: `requests_per_s`, `cost_per_s`, `concurrency`, `queue_calls` or `queue_seconds`."""
     tenant: str
-    """Whose calls it counts."""
     function: str | None = None
-    """`tenant:app.function`, if it counts calls to that function only."""
+    """`tenant:app.function`, if only calls to that one count."""
     allowed: float
     """Per second, or at a time."""
     burst: float | None = None
-    """Of a rate: the burst."""
+    """Of a rate."""
     left: float | None = None
-    """Of a rate: what is left now."""
+    """Of a rate: the present rest."""
     current: float | None = None
     """Of the others: the present number."""
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A class of tenants."""
-
     name: str
     rank: Rank = 0
     """The order in which tiers are shed when capacity shrinks: the lowest first."""
@@ -158,9 +153,7 @@ def effective(tier: Limits, tenant: Limits, function: Limits) -> EffectiveLimits
 
 
 def load_tiers(override: Path | None = None) -> dict[str, Tier]:
-    """The standard tiers by name, with those of `override` (a TOML file of the same shape) over them.
-
-    A tier in the file replaces the standard one as a whole.
+    """The standard tiers by name; those of `override`, a TOML file of the same shape, replace them as a whole.
 
     Raises:
         BadInput: naming the file and what is wrong in it.

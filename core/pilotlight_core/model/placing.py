@@ -21,7 +21,6 @@ CONTEXT_BYTES = 600 * 2**20
 MAX_POINTS = 512
 """Measured points of one function: a dozen GPU types, their slices, a few batch sizes."""
 MAX_NAMES = 32
-"""Regions, zones, and functions to avoid."""
 MAX_WEIGHTS = 200
 MAX_COUNT = 2.0**53
 MIN_THROUGHPUT = 1e-6
@@ -29,15 +28,11 @@ MIN_THROUGHPUT = 1e-6
 
 
 class Over(StrEnum):
-    """The domains that containers are spread over."""
-
     NODE = "node"
     ZONE = "zone"
 
 
 class Purchase(StrEnum):
-    """How the node was bought."""
-
     ANY = "any"
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -61,7 +56,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hidden: int = 0
     kv_precision: str = "bf16"
     context_tokens: int = 0
-    """The longest context of one call."""
     batch_tokens: int = 0
     """Tokens in one forward pass; 0: one per call."""
     activations: int | None = None
@@ -82,8 +76,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The requirements of a function on the place of its containers."""
-
     by_cost: bool = False
     """The GPU list has no order; cost per throughput decides among its types."""
     spread: Spread | None = None
@@ -109,7 +101,7 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 def check_placing(placing: Placing, *, function: str, gives_vram: bool, takes_gpu: bool) -> None:
     """Refuse a `Placing` that contradicts itself or the spec of `function`, or exceeds the bounds.
 
-    `gives_vram` says whether the spec has vram=, `takes_gpu` whether one of its choices is a GPU.
+    `gives_vram`: the spec has vram=. `takes_gpu`: one of its choices is a GPU.
 
     Raises:
         BadInput: naming the field.

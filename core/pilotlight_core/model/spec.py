@@ -22,16 +22,12 @@ MAX_BUNDLE_BYTES = 200 * 10**6
 MAX_BUNDLE_FILES = 10_000
 MAX_FUNCTIONS = 200
 MAX_LEVEL_MS = 1e9
-"""Upper bound of a service level."""
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
 LEAST_MEMORY = 64 * 2**20
-"""Host memory of a container."""
 
 
 class Priority(StrEnum):
-    """The class of a call."""
-
     INTERACTIVE = "interactive"  # a person waits for it
     STANDARD = "standard"  # the default
     BATCH = "batch"  # whenever there is room
@@ -46,8 +42,6 @@ class Isolation(StrEnum):
 
 
 class Mode(StrEnum):
-    """How a method answers."""
-
     UNARY = "unary"  # one value
     GENERATOR = "generator"  # a stream of chunks
 
@@ -87,9 +81,7 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The requirements and properties of one function. Memory in bytes, times in seconds unless the name says
-    otherwise.
-    """
+    """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
     name: str
     module: str
@@ -112,7 +104,6 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     buffer_containers: int = 0
     scaledown_window: float = 60.0
     max_inputs: int = 1
-    """Concurrent calls of one container (apart from batches)."""
     env: dict[str, str] = {}
     isolation: Isolation = Isolation.SHARED
     idempotent: bool = False
@@ -142,7 +133,6 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def concurrency(self) -> int:
-        """Calls that a container executes at once."""
         return max(self.max_inputs, self._largest_batch)
 
     @property
@@ -167,7 +157,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     spec: FunctionSpec
     files: tuple[FileEntry, ...]
     base: str = "default"
-    """The base environment of the function."""
 
     def encode(self) -> bytes:
         """Canonical bytes: equal manifests have equal encodings."""
@@ -207,7 +196,6 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> str:
-        """`app.function@v7`."""
         return f"{self.app}.{self.function}@v{self.number}"
 
 

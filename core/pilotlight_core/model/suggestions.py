@@ -10,7 +10,6 @@ ALIKE = 0.6
 NAMES_AT_MOST = 200
 """Names compared: about 5 ms at worst, in a shared process."""
 LONGEST = 128
-"""Characters compared per word."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -43,7 +42,6 @@ def nearest_function(word: str, known: Iterable[str]) -> str | None:
 
 
 def as_sentence(text: str) -> str:
-    """`text` with a full stop, unless it ends in a question."""
     return text if text.endswith("?") else f"{text}."
 
 

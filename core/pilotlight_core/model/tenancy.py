@@ -15,7 +15,6 @@ class TenantRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     created_at: float
-    """Unix seconds."""
     tier: str = DEFAULT_TIER
     weight: float = 1.0
     """Its share among competing tenants of its tier; multiplied by the tier's weight."""
@@ -32,11 +31,9 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant: str
     sha256: str
-    """Of the secret, hexadecimal."""
     scopes: tuple[str, ...]
     created_at: float
     expires_at: float | None = None
-    """Unix seconds."""
     label: str = ""
     revoked: bool = False
     replaced_by: str = ""
@@ -60,13 +57,11 @@ class FunctionShareRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The tenants that may call an app's functions. Key: `share.{tenant}.{app}`; independent of deploys."""
 
     tenant: str
-    """The owner."""
     app: str
     grants: dict[str, tuple[str, ...]] = {}
     """tenant (or `*`, everybody) -> its functions; empty means all functions of the app."""
 
     def opens(self, function: str, tenant: str) -> bool:
-        """Whether `tenant` may call `function`."""
         return any(
             functions is not None and (not functions or function in functions)
             for functions in (self.grants.get(tenant), self.grants.get(EVERYBODY))

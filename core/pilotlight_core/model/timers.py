@@ -42,11 +42,9 @@ class Timers(Generic[K]):
         return self._at.get(key)
 
     def clear(self, key: K) -> None:
-        """Remove the timer of `key`, if it is set."""
         self._at.pop(key, None)
 
     def next(self) -> float | None:
-        """The earliest instant."""
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None

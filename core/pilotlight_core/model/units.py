@@ -25,7 +25,6 @@ SCALES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 GPU = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)(?::([1-9]\d?))?")
 
 MAX_GPU = 64
-"""Characters of a GPU type's name."""
 
 
 def parse_memory(text: str | int, field: str) -> int:

@@ -24,7 +24,6 @@ MAX_EMPTY = 100_000
 """Lists in the nested form of an array without elements: a few bytes must not expand without bound."""
 MAX_SIDES = 64
 MAX_DEPTH = 64
-"""The deepest accepted nesting of lists and objects."""
 
 FORMATS = {
     "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
@@ -34,8 +33,6 @@ FORMATS = {
 
 
 class ArrayHeader(msgspec.Struct, frozen=True, array_like=True):
-    """The header before an array's raw data."""
-
     dtype: str
     shape: tuple[int, ...]
 

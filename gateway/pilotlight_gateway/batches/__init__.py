@@ -1,6 +1,6 @@
-"""Batches: many inputs of one function, submitted as one file, run as jobs, and read as one result.
+"""Batches: many inputs of one function, submitted as one file and run as jobs.
 
-  batch_service   submits, finds, cancels and resumes batches, and reads their results
+  batch_service   submits and changes batches, and reads their results
   input_lines     reads and checks the lines of an upload
   batch_manifest  stores the inputs as chunks
   batch_port      the port of the records; `bus_batches` is the real one

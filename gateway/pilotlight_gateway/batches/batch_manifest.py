@@ -14,7 +14,7 @@ from pilotlight_gateway.jobs.job_payloads import fetch_payload, store_payload
 
 CHUNK_ITEMS = 500
 CHUNK_BYTES = 4 * 2**20
-"""Bytes of a chunk; only a single item that is larger exceeds it."""
+"""Only a single larger item exceeds it."""
 
 _encoder = msgspec.msgpack.Encoder()
 _items = msgspec.msgpack.Decoder(tuple[BatchItem, ...])
@@ -22,7 +22,7 @@ _chunks = msgspec.msgpack.Decoder(tuple[BatchChunk, ...])
 
 
 class ManifestWriter:
-    """Collects items into chunks, and stores each chunk when it is full."""
+    """Collects items into chunks, and stores the full ones."""
 
     def __init__(self, blobs: BlobStore, tenant: str, batch: str) -> None:
         self._blobs = blobs
@@ -45,7 +45,7 @@ class ManifestWriter:
             self.bytes += size
 
     async def finish(self) -> BlobRef:
-        """Store the last chunk and the list of chunks, whose reference is the result."""
+        """Store the rest, and the list of chunks, whose reference is the result."""
         if self._open:
             await self._cut()
         return await self._keep("chunks", _encoder.encode(self._chunks))

@@ -31,9 +31,7 @@ class BatchStore(Protocol):
         ...
 
     async def update(self, record: BatchRecord, revision: int) -> int:
-        """Replace the record that has `revision`; returns the new revision.
-
-        A finished batch is deleted some time after its `keep_s`.
+        """Replace the record that has `revision`; returns the new revision. Finished batches expire after `keep_s`.
 
         Raises:
             WrongRevision: the record has another revision.

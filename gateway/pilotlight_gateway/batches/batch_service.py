@@ -38,26 +38,26 @@ from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import StorageCharge
 
 BATCHES_PER_TENANT = 100
-"""Stored batches per tenant, finished ones included; the store deletes these in time."""
+"""Stored batches per tenant, including finished ones until they expire."""
 UPLOADS_AT_A_TIME = 8
 UPLOADS_PER_TENANT = 2
 SUBMIT_SECONDS = 600.0
-"""The limit of an upload: a schema may make each line expensive to check."""
+"""Limit of an upload: each line may be expensive to check."""
 READ_AT_A_TIME = 32
 BATCH_ID = re.compile(ID_PATTERN)
 
 
 def may_upload(uploads: Counter[str], tenant: str) -> bool:
-    """Whether a tenant may begin another upload, given the uploads under way by tenant.
+    """Whether a tenant may begin another upload.
 
-    A second upload of a tenant needs half the places free: these are for tenants that have none.
+    For a second one half the places must be free: these are for tenants without any.
     """
     held, places = uploads[tenant], UPLOADS_AT_A_TIME // 2 if uploads[tenant] else UPLOADS_AT_A_TIME
     return held < UPLOADS_PER_TENANT and uploads.total() < places
 
 
 class BatchService:
-    """Batches, of one tenant at a time: every method finds only those of the tenant that it is given."""
+    """Batches. Every method finds only those of the given tenant."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class BatchService:
         return await self._stored(record, writer, counted)
 
     async def _stored(self, record: BatchRecord, writer: ManifestWriter, counted: StorageCharge) -> BatchRecord:
-        """The stored batch of this id; if it is another one, these inputs and their charge are deleted."""
+        """The stored batch of this id; if another one, these inputs and their charge are deleted."""
         try:
             found = await self._store.create(record)
         except Unavailable as error:
@@ -190,7 +190,7 @@ class BatchService:
     def _id(self, tenant: str, key: str) -> str:
         return f"batch_{keyed_job_id(self._region, tenant, 'batch-key', key)[-20:] if key else token()}"
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------
 
     async def all(self, tenant: str) -> list[BatchRecord]:
         """The tenant's batches, newest first."""

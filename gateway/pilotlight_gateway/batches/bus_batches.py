@@ -11,7 +11,7 @@ from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET
 
 FORGET_WITHIN_S = 86_400.0
-"""How long a record stays after its retention; a duty deletes its inputs within this time."""
+"""How long a record outlives its retention; a duty deletes the inputs within this time."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
@@ -28,6 +28,8 @@ def read_batch(key: str, entry: KvEntry) -> BatchRecord | None:
 
 
 class BusBatches:
+    """A `BatchStore` over the bus."""
+
     def __init__(self, bus: Bus) -> None:
         self._kv = bus.kv(BATCH_BUCKET)
 

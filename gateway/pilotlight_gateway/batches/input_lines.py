@@ -1,8 +1,8 @@
-"""The lines of a batch, all of which are read and checked before it starts.
+"""The lines of a batch. All are read and checked before it starts.
 
     {"custom_id": "row-1", "input": {"name": "Ada"}}
 
-The number of a line replaces a missing `custom_id`, which is unique within the batch.
+The number of a line replaces a missing `custom_id`, which is unique in the batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINE_BYTES = 10 * 10**6
 """As of the body of a single call."""
 
 CheckInput = Callable[[dict[str, Any]], None]
-"""Raises BadInput, naming the field, for arguments that the function does not take."""
+"""Raises BadInput, naming the field, for wrong arguments."""
 
 
 class InputLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ class InputLineReader:
         """The item of a last line without a line end.
 
         Raises:
-            BadInput: names the line and field of the first error of the whole batch.
+            BadInput: names the line and field of the batch's first error.
         """
         last, self._rest = bytes(self._rest), bytearray()
         items = self._read([last])

@@ -10,7 +10,8 @@ from typing import Any
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import UnknownCall
 from pilotlight_core.model.messages.agent_messages import Spent
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, PreparedCall
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 
@@ -64,7 +65,7 @@ class FakeCalls:
             raise
 
     def _cancelled(self, call: PreparedCall) -> None:
-        self.cancelled.append(call.id)
+        self.cancelled.append(call.call_id)
         if self.runs_on and call.tab is not None:
             call.tab.keep_open()
 

@@ -12,70 +12,25 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.messages.agent_messages import Run, Spent
-from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
-from pilotlight_gateway.limits.call_usage import CallUsage
-from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
-
-
-class Go(Protocol):
-    """Sends the call, or gives it up."""
-
-    def __call__(self, *, allowed: bool) -> bool:
-        """Whether it was sent: by now the grant may have been taken back."""
-        ...
-
-
-class Gate(Protocol):
-    """What has to happen between a call's grant and its sending, such as noting a job's start."""
-
-    def __call__(self, run: Run, go: Go) -> None:
-        """`run` is about to be sent. Calls `go` once, now or later."""
-        ...
-
-
-class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that is authenticated, resolved and validated. Instants are this process's monotonic seconds."""
-
-    id: str
-    client_id: str | None
-    tenant: str
-    """Who calls and pays; the version may be another tenant's only where that is allowed."""
-    version: VersionRecord
-    method: MethodSpec
-    input: bytes
-    """The msgpack of the named arguments."""
-    priority: Priority
-    deadline: float
-    """The instant at which the caller gives up."""
-    arrived: float
-    """The instant at which the request's head was read."""
-    stream: bool
-    """Whether stages and chunks are wanted as they happen; a generator's chunks always are."""
-    standing: SchedulingClass = PLAIN
-    """Of its tenant at this function."""
-    traceparent: str = ""
-    gateway_ms: float = 0.0
-    """From arrival to here: authenticate, parse, validate."""
-    tab: CallUsage | None = None
-    """Where whoever runs the call notes what it takes, before the call is over for its caller: see `CallUsage`."""
-    gate: Gate | None = None
-    """What it has to pass between each grant and its container; None: nothing."""
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """A call that succeeded. `output` is msgpack; of a generator it is empty."""
 
     output: bytes
+    answer_size: int = 0
+    """Not 0: the answer lies at the internal listener, and `output` is still to be filled with it."""
     spent: Spent | None = None
+    """Of all its starts, as far as they ran on slices of one kind."""
     stages: dict[str, float] = msgspec.field(default_factory=dict)
     """Milliseconds in gateway, queue, start, transport, batch_wait and execute; the HTTP side adds `respond`."""
     cold_start: dict[str, float] | None = None
     """The steps of the start that the call waited for, in ms; None when a container was ready."""
     attempts: int = 1
     container: str = ""
-    batch_size: int = 1
 
 
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ from pilotlight_core.model.messages.agent_messages import Spent
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 from pilotlight_core.model.values import decode_opaque, to_json
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.ledger.price_book import PriceBook, cost_text
 from pilotlight_gateway.schemas.schema_validators import Validators
 
@@ -101,11 +102,11 @@ def response_of(
     call: PreparedCall, result: CallResult, output: Any, *, book: PriceBook, at: float, request_id: str
 ) -> CallResponse:
     """The answer at the monotonic instant `at`; `respond` is what the other stages leave of the time."""
-    total = (at - call.arrived) * 1000
+    total = (at - call.arrived_at) * 1000
     stages = dict(result.stages)
     stages["respond"] = max(0.0, total - sum(stages.values()))
     return CallResponse(
-        id=call.id,
+        id=call.call_id,
         output=output,
         version=call.version.ref,
         usage=usage_of(result, book),
@@ -125,7 +126,7 @@ def usage_of(result: CallResult, book: PriceBook) -> Usage:
         price=spent.price,
         cost=cost_text(spent.ns, spent.ppm, book.rate(spent.price)),
         currency=book.currency,
-        batch_size=max(result.batch_size, spent.batch_size),
+        batch_size=spent.batch_size,
         attempts=result.attempts,
     )
 

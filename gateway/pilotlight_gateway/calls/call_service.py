@@ -14,19 +14,11 @@ from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.call_port import (
-    CallEvent,
-    CallResult,
-    CallStatistics,
-    ChunkEvent,
-    PreparedCall,
-    StageEvent,
-)
-from pilotlight_gateway.calls.in_flight import InFlightCall
-from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
+from pilotlight_gateway.calls.call_book import InFlightCall
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -47,11 +39,11 @@ class AwaitedCall(InFlightCall):
         if self.call.stream:
             self._events = asyncio.Queue()
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         if self._events is not None and not self.answer.done():
             self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         if self._events is not None:
             self.budget.take(len(data), self.call.tenant)
             self._held += len(data)
@@ -183,11 +175,10 @@ class CallService:
         )
 
     def _begin(self, call: PreparedCall) -> AwaitedCall:
-        plan = CallPlan.of(call, self._shards.instance, inline=len(call.input) <= INLINE_BYTES)
         live = AwaitedCall(
             call=call,
-            shard=subjects.shard_of(plan.function),
-            origin=Origin(plan, self._origins.clock()),
+            shard=subjects.shard_of(call.function),
+            origin=Origin(call, self._shards.instance, self._origins.clock()),
             answer=self._bus.loop.create_future(),
             budget=self._budget,
         )

@@ -9,8 +9,9 @@ import msgspec
 
 from pilotlight_core.model.errors import BadOutput, PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent, PreparedCall
+from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent
 from pilotlight_gateway.calls.call_responses import checked_value, list_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.schemas.schema_validators import Validators
 
 ANSWER_BYTES = 10 * 10**6 + 64 * 1024

@@ -23,7 +23,7 @@ The origin is the only one who sends the call to an agent, the only retrier and 
 6. The deadline ends everything, with a `Cancel` to the agent that has it.
 
 Events come in as method calls with the instant `at`, actions go out as values (`effects.py`). The driver calls `tick`
-at `wake_at`. After `FinishCall` or `FailCall`, late frames only settle the home's account.
+at `wake_at`. After `CallResult` or `FailCall`, late frames only settle the home's account.
 """
 
 from __future__ import annotations
@@ -43,23 +43,22 @@ from pilotlight_core.model.messages.agent_messages import (
     Refusal,
     Refused,
     Spent,
+    Stages,
     Started,
     Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_failures import died, dropped_error, failure
-from pilotlight_gateway.calls.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW, CallPlan
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
-    FinishCall,
     RelayChunk,
     ReportStage,
     SendControl,
     SendRun,
-    settlement_of,
 )
-from pilotlight_gateway.calls.stopwatch import Stopwatch
+from pilotlight_gateway.calls.prepared_call import WINDOW, PreparedCall
 
 MAX_PLACEMENTS = 10
 """Containers that may turn a call away before it has failed: each time, the home knew too little of it."""
@@ -70,9 +69,73 @@ MAX_BACKOFF_S = 10.0
 """Before retry n of code that raised: 0.1 s x 2^n, at most this."""
 REPEAT_EVERY_S = 2.0
 """A call that waits is enqueued again this often: the home may have missed it, or its grant was lost."""
+UNREAD_CHUNKS = 256
+UNREAD_BYTES = 2 * 2**20
+"""Chunks that arrived and were not read by the caller: beyond either, the stream gets no `Window`."""
 LOST_PART = "A part of the stream was lost on its way."
 LAST_WORDS_S = 1.0
 """A death is told by several ways at once; the one that says what became of the call is waited for."""
+
+
+class Stopwatch:
+    """The stages of one call, in milliseconds: queue, start, transport, batch_wait, execute.
+
+    Only instants of this process are subtracted; what the agent reports are durations of its own clock, cut to fit. So
+    the stages always sum to the time between the first and the last mark, even over several attempts.
+    """
+
+    __slots__ = ("_last", "batch_wait", "execute", "queue", "start", "transport")
+
+    def __init__(self, at: float) -> None:
+        self._last = at
+        self.queue = 0.0
+        """Waiting for a container, backoff between attempts included."""
+        self.start = 0.0
+        """Waiting while a container was being started."""
+        self.transport = 0.0
+        """On the bus, in an agent's hands, and in attempts that came to nothing before they started."""
+        self.batch_wait = 0.0
+        self.execute = 0.0
+
+    def granted(self, at: float, start_ms: float) -> None:
+        """The wait in the queue is over; for `start_ms` of it no container was ready."""
+        elapsed = self._lap(at)
+        start = min(start_ms, elapsed)
+        self.start += start
+        self.queue += elapsed - start
+
+    def refused(self, at: float) -> None:
+        """An attempt came to nothing."""
+        self.transport += self._lap(at)
+
+    def lost(self, at: float) -> None:
+        """An attempt counts as run, and nothing is known of it."""
+        self.execute += self._lap(at)
+
+    def ended(self, at: float, reported: Stages) -> None:
+        """An attempt ended, and its agent says what it did."""
+        elapsed = self._lap(at)
+        execute = min(reported.execute_ms, elapsed)
+        batch_wait = min(reported.batch_wait_ms, elapsed - execute)
+        self.execute += execute
+        self.batch_wait += batch_wait
+        self.transport += elapsed - execute - batch_wait
+
+    def stages(self, gateway_ms: float) -> dict[str, float]:
+        """Everything so far, with what came before this stopwatch."""
+        return {
+            "gateway": gateway_ms,
+            "queue": self.queue,
+            "start": self.start,
+            "transport": self.transport,
+            "batch_wait": self.batch_wait,
+            "execute": self.execute,
+        }
+
+    def _lap(self, at: float) -> float:
+        elapsed = max(0.0, at - self._last) * 1000.0
+        self._last = max(at, self._last)
+        return elapsed
 
 
 class OriginState(StrEnum):
@@ -89,13 +152,15 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_cold_start", "_cost", "_doubt", "_epoch", "_grant", "_lost_starts", "_number", "_placed", "_placements",
-        "_raised", "_reason", "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_starts",
-        "_told_window", "_unread_bytes", "_unread_chunks", "_watch", "plan", "state",
+        "_cold_start", "_doubt", "_epoch", "_grant", "_number", "_placed", "_placements", "_raised", "_reason",
+        "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_unread_bytes", "_unread_chunks", "_watch",
+        "_window_sent", "call", "cost", "gateway", "lost_starts", "starts", "state",
     )  # fmt: skip
 
-    def __init__(self, plan: CallPlan, at: float) -> None:
-        self.plan = plan
+    def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
+        self.call = call
+        self.gateway = gateway
+        """The process that holds the caller."""
         self.state = OriginState.QUEUED
         self._watch = Stopwatch(at)
         self._grant: Grant | None = None
@@ -108,20 +173,20 @@ class Origin:
         self._placements = 0
         self._reruns = 0
         self._raised = 0
-        self._starts = 0
-        self._lost_starts = 0
+        self.starts = 0
+        self.lost_starts = 0
         """Those of them that were lost without a word on what they took."""
-        self._cost = 0.0
+        self.cost = 0.0
         """GPU-milliseconds of the others."""
         self._spent: Spent | None = None
         self._seq = 0
         """Of the last chunk that was relayed."""
-        self._told_window = 0
+        self._window_sent = 0
         self._unread_chunks = 0
         self._unread_bytes = 0
         self._cold_start: dict[str, float] | None = None
         self._repeat_at = at
-        self._resume_at = plan.deadline
+        self._resume_at = call.deadline_at
         self._doubt: float | None = None
         """When the call is given up, if nothing is heard of it but that its container or node is gone."""
         self._reason = ""
@@ -137,10 +202,10 @@ class Origin:
     def wake_at(self) -> float:
         """When `tick` has something to do, if nothing happens before."""
         if self.state is OriginState.QUEUED:
-            return min(self.plan.deadline, self._repeat_at)
+            return min(self.call.deadline_at, self._repeat_at)
         if self.state is OriginState.WAITING:
-            return min(self.plan.deadline, self._resume_at)
-        return self.plan.deadline if self._doubt is None else min(self.plan.deadline, self._doubt)
+            return min(self.call.deadline_at, self._resume_at)
+        return self.call.deadline_at if self._doubt is None else min(self.call.deadline_at, self._doubt)
 
     # -- the home's side -----------------------------------------------------------------------------------------
 
@@ -174,7 +239,7 @@ class Origin:
         if grant.grant_number <= self._number:
             # Its home did not know; now it does, and the next grant is higher.
             return [_decline(grant), self._enqueue(at, admitted=True)]
-        if at >= self.plan.deadline:
+        if at >= self.call.deadline_at:
             return [_decline(grant), *self.tick(at)]
         self.state = OriginState.SENT
         self._grant = grant
@@ -183,7 +248,7 @@ class Origin:
         self._watch.granted(at, grant.start_ms)
         if grant.start_ms:
             self._cold_start = grant.timeline
-        return [SendRun(grant.node, grant.instance, self.plan.run(grant, at))]
+        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
 
     def uses(self, number: int) -> bool:
         """Whether grant `number` is the one in use."""
@@ -251,7 +316,7 @@ class Origin:
         """It is `wake_at` or later."""
         if self.state is OriginState.DONE:
             return []
-        if at >= self.plan.deadline:
+        if at >= self.call.deadline_at:
             return self._stop("deadline") + self._fail(self._too_late(at))
         if self.state is OriginState.WAITING and at >= self._resume_at:
             self.state = OriginState.QUEUED
@@ -266,7 +331,7 @@ class Origin:
 
     def _enqueue(self, at: float, *, admitted: bool) -> Enqueue:
         self._repeat_at = at + REPEAT_EVERY_S
-        return Enqueue(self.plan.descriptor(at, number=self._number, admitted=admitted))
+        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self._number, admitted=admitted))
 
     def _started(self, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT:
@@ -287,13 +352,13 @@ class Origin:
     def _go_on(self) -> list[Effect]:
         """Let the container send more, unless the caller lags too far behind."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
-        if self._grant is None or lags or self._seq < self._told_window + WINDOW // 2:
+        if self._grant is None or lags or self._seq < self._window_sent + WINDOW // 2:
             return []
-        self._told_window = self._seq
-        return [SendControl(self._grant.node, Window(call_id=self.plan.id, upto=self._seq))]
+        self._window_sent = self._seq
+        return [SendControl(self._grant.node, Window(call_id=self.call.call_id, upto=self._seq))]
 
     def _broken(self, grant: Grant) -> list[Effect]:
-        tell = SendControl(grant.node, Cancel(call_id=self.plan.id, reason="a part of its stream was lost"))
+        tell = SendControl(grant.node, Cancel(call_id=self.call.call_id, reason="a part of its stream was lost"))
         return [tell, *self._fail(ContainerDied(LOST_PART))]
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
@@ -311,20 +376,20 @@ class Origin:
             return [_decline(grant), *self._fail(error)]
         self.state = OriginState.QUEUED
         self._repeat_at = at + REPEAT_EVERY_S
-        call = self.plan.descriptor(at, number=self._number, admitted=True)
-        return [HandBack(call=call, container=grant.container, epoch=grant.epoch, reason=reason)]
+        descriptor = self.call.descriptor(at, self.gateway, grant_number=self._number, admitted=True)
+        return [HandBack(call=descriptor, container=grant.container, epoch=grant.epoch, reason=reason)]
 
     def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             return self._elsewhere(grant, _why_not_started(ended.outcome), at)
         self._watch.ended(at, ended.stages)
         self._release()
-        self._starts += 1
+        self.starts += 1
         over = settlement_of(ended)
-        self._cost += over.cost or 0.0
+        self.cost += over.cost or 0.0
         self._spent = _together(self._spent, ended.spent)
         # One without a container is of a call that its agent does not hold, and knows nothing of.
-        self._lost_starts += not ended.container
+        self.lost_starts += not ended.container
         match ended.outcome:
             case Outcome.OK:
                 return [over, *self._finish(grant, ended)]
@@ -342,8 +407,8 @@ class Origin:
         """It was sent, and nothing more will be heard: it counts as started."""
         self._watch.lost(at)
         self._release()
-        self._starts += 1
-        self._lost_starts += 1
+        self.starts += 1
+        self.lost_starts += 1
         return self._again_or_died(reason, at)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
@@ -352,15 +417,15 @@ class Origin:
         return []
 
     def _again_or_died(self, reason: str, at: float) -> list[Effect]:
-        if not self.plan.idempotent or self._reruns >= MAX_RERUNS or self._seq:
+        if not self.call.version.spec.idempotent or self._reruns >= MAX_RERUNS or self._seq:
             return self._fail(died(reason))
         self._reruns += 1
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
 
     def _may_retry(self, at: float) -> bool:
-        in_time = at + self._backoff() < self.plan.deadline
-        return self._raised < self.plan.retries and not self._seq and in_time
+        in_time = at + self._backoff() < self.call.deadline_at
+        return self._raised < self.call.version.spec.retries and not self._seq and in_time
 
     def _backoff(self) -> float:
         return min(FIRST_BACKOFF_S * 2.0**self._raised, MAX_BACKOFF_S)
@@ -369,24 +434,22 @@ class Origin:
         if ended.last_seq != self._seq:
             return self._fail(ContainerDied(LOST_PART))
         self.state = OriginState.DONE
-        finish = FinishCall(
+        result = CallResult(
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self._spent,
-            stages=self._watch.stages(self.plan.gateway_ms),
+            stages=self._watch.stages(self.call.gateway_ms),
             cold_start=self._cold_start,
-            attempts=self._starts,
+            attempts=self.starts,
             container=grant.container,
-            cost=self._cost,
-            lost=self._lost_starts,
         )
-        return [finish]
+        return [result]
 
     def _fail(self, error: PilotlightError) -> list[Effect]:
         left = self._grant
         self._release()
         self.state = OriginState.DONE
-        return [FailCall(error=error, cost=self._cost, starts=self._starts, lost=self._lost_starts, left=left)]
+        return [FailCall(error=error, left=left)]
 
     def _release(self) -> None:
         self._grant = None
@@ -395,17 +458,29 @@ class Origin:
     def _stop(self, reason: str) -> list[Effect]:
         """Take the call away from whoever has it."""
         if self._grant is not None:
-            return [SendControl(self._grant.node, Cancel(call_id=self.plan.id, reason=reason))]
-        return [Withdraw(self.plan.id)]
+            return [SendControl(self._grant.node, Cancel(call_id=self.call.call_id, reason=reason))]
+        return [Withdraw(self.call.call_id)]
 
     def _too_late(self, at: float) -> DeadlineExceeded:
-        waited = at - self.plan.arrived
+        waited = at - self.call.arrived_at
         if self.state is OriginState.QUEUED:
             return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call waited for a container.")
         return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call was {self.state.value}.")
 
     def _stage(self, name: str, at: float) -> list[Effect]:
-        return [ReportStage(name, (at - self.plan.arrived) * 1000.0)] if self.plan.stages else []
+        return [ReportStage(name, (at - self.call.arrived_at) * 1000.0)] if self.call.stream else []
+
+
+def settlement_of(ended: Ended) -> Settle:
+    """What the home must know of a call that has ended, whether or not its caller still waits."""
+    return Settle(
+        call_id=ended.call_id,
+        container=ended.container,
+        grant_number=ended.grant_number,
+        cost=ended.gpu_ms,
+        frees=ended.frees,
+        outcome=ended.outcome,
+    )
 
 
 def _decline(grant: Grant) -> Settle:

@@ -6,7 +6,7 @@ What a function raises, prints and leaves in its traceback is its owner's: it ma
 from __future__ import annotations
 
 from pilotlight_core.model.errors import CODES, CallFailed, PilotlightError, error_from_code
-from pilotlight_gateway.calls.call_port import PreparedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 OWNERS_FIELDS = ("traceback", "type")
 
@@ -20,5 +20,5 @@ def redact_for_caller(error: PilotlightError, call: PreparedCall) -> PilotlightE
         return error
     more = {name: value for name, value in error.more.items() if name not in OWNERS_FIELDS}
     code = error.wire_code
-    detail = f"{CODES[code].title}. The function's owner finds the reason under the call {call.id}."
-    return error_from_code(code, detail, retry_after=error.retry_after, **{**more, "call": call.id})
+    detail = f"{CODES[code].title}. The function's owner finds the reason under the call {call.call_id}."
+    return error_from_code(code, detail, retry_after=error.retry_after, **{**more, "call": call.call_id})

@@ -58,7 +58,7 @@ class Driver(Protocol):
         """Subject -> what is done with its messages."""
         ...
 
-    def turn(self) -> None:
+    def take_turn(self) -> None:
         """Do what has come up or is due, and say when the next turn is due (`DriverPort.wake_at`)."""
         ...
 
@@ -104,7 +104,7 @@ class BusDriverPort:
         async def reconnected() -> None:
             driver.reconnected()
 
-        self._turn = driver.turn
+        self._turn = driver.take_turn
         try:
             async with self._bus.listening(driver.handlers(), reconnected=reconnected):
                 self.wake_at(SOON)

@@ -16,11 +16,11 @@ log = structlog.get_logger(__name__)
 class NodeListener(Protocol):
     """A driver to which nodes matter."""
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         """A container speaks of its room."""
         ...
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version."""
         ...
 
@@ -28,7 +28,7 @@ class NodeListener(Protocol):
         """An agent is gone, or counts as gone, with everything that it ran."""
         ...
 
-    def node_unheard(self, node: str, at: float) -> None:
+    def on_node_unheard(self, node: str, at: float) -> None:
         """The bus says that nobody listens at a node."""
         ...
 
@@ -40,34 +40,34 @@ class NodeWatch:
         self._listeners = tuple(listeners)
         self._nodes = NodeIncarnations()
 
-    def look(self, at: float) -> None:
+    def check_silence(self, at: float) -> None:
         """Look for nodes that are silent; to be called at least once a second."""
         for gone in self._nodes.lost(at):
             self._gone(gone, at)
         self._nodes.forget(at)
 
-    def credit(self, credit: Credit, at: float) -> None:
+    def on_credit(self, credit: Credit, at: float) -> None:
         """A container speaks, and so its node lives."""
         self._seen(credit.node, credit.instance, at)
         for listener in self._listeners:
-            listener.credit(credit, at)
+            listener.on_credit(credit, at)
 
-    def report(self, report: NodeReport, at: float) -> None:
+    def on_report(self, report: NodeReport, at: float) -> None:
         """A node speaks, or says that it ends."""
         if not report.stopped:
             self._seen(report.node, report.instance, at)
         elif (gone := self._nodes.stopped(report.node, report.instance)) is not None:
             self._gone(gone, at)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller speaks."""
         for listener in self._listeners:
-            listener.shortage(shortage, at)
+            listener.on_shortage(shortage, at)
 
-    def unheard(self, node: str, at: float) -> None:
+    def on_unheard(self, node: str, at: float) -> None:
         """Nobody listens at a node."""
         for listener in self._listeners:
-            listener.node_unheard(node, at)
+            listener.on_node_unheard(node, at)
 
     def _seen(self, node: str, instance: str, at: float) -> None:
         if (gone := self._nodes.seen(node, instance, at)) is not None:

@@ -6,17 +6,28 @@ another goes with its mail. Neither side knows which it was, nor does the router
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Protocol
+from collections import defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import Grant
-from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, Settle
+import structlog
+
+from pilotlight_core.bus import BusDown, MessageTooLarge
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import Grant, Message
+from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, Settle, ToHome, ToOrigin
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
-from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 
+T = TypeVar("T")
+ITEMS = 256
+"""In one message, if they fit: usually some 100 KiB."""
 OriginItem = Grant | Dropped
 """What a home has for the origin of a call. Of each thing that an origin says, `HomeItem` is the counterpart."""
+
+
+log = structlog.get_logger(__name__)
 
 
 def home_of(ownership: ShardOwnership, gateway: str, shard: int, at: float) -> str | None:
@@ -43,6 +54,61 @@ class Router(Protocol):
         ...
 
 
+class Outbox:
+    """Letters for other gateways. One that is lost is no harm: origins repeat themselves, agents tell homes again."""
+
+    def __init__(self, port: DriverPort, region: str) -> None:
+        self._port = port
+        self._region = region
+        self._to_home: defaultdict[tuple[str, int], list[HomeItem]] = defaultdict(list)
+        self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
+        self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
+
+    def add_for_home(self, gateway: str, shard: int, item: HomeItem) -> None:
+        """Send something to the gateway that is the home of a shard."""
+        self._to_home[gateway, shard].append(item)
+        self._port.wake_at(SOON)
+
+    def add_grant(self, grant: Grant) -> None:
+        """Send a grant to its origin."""
+        self._granted[grant.gateway].append(grant)
+        self._port.wake_at(SOON)
+
+    def add_dropped(self, dropped: Dropped) -> None:
+        """Tell an origin that its call is out of the queue."""
+        self._dropped[dropped.gateway].append(dropped)
+        self._port.wake_at(SOON)
+
+    def flush(self) -> None:
+        """Send what there is: at the end of each turn."""
+        for (gateway, shard), items in self._to_home.items():
+            self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
+        for gateway, grants in self._granted.items():
+            self._send(subjects.to_origin(self._region, gateway), grants, lambda some: ToOrigin(granted=some))
+        for gateway, dropped in self._dropped.items():
+            self._send(subjects.to_origin(self._region, gateway), dropped, lambda some: ToOrigin(dropped=some))
+        self._to_home.clear()
+        self._granted.clear()
+        self._dropped.clear()
+
+    def _send(self, subject: str, items: list[T], message_of: Callable[[tuple[T, ...]], Message]) -> None:
+        todo = [items[start : start + ITEMS] for start in range(0, len(items), ITEMS)]
+        todo.reverse()
+        while todo:
+            some = todo.pop()
+            try:
+                self._port.send(subject, message_of(tuple(some)))
+            except MessageTooLarge as error:
+                # An error that a home tells to all that waited has a traceback, as large as its tenant made it.
+                if len(some) > 1:
+                    todo += [some[len(some) // 2 :], some[: len(some) // 2]]
+                else:
+                    log.warning("a letter is too large", subject=subject, error=str(error))
+            except BusDown as error:
+                log.debug("mail was not sent", subject=subject, error=str(error))
+                return
+
+
 class ShardRouter:
     """The real `Router`, of one gateway. A driver empties `home_inbox`, another `origin_inbox`."""
 
@@ -63,7 +129,7 @@ class ShardRouter:
             self.home_inbox.append((shard, item))
             self._port.wake_at(SOON)
         else:
-            self._outbox.to_home(home, shard, item)
+            self._outbox.add_for_home(home, shard, item)
         return True
 
     def to_origin(self, gateway: str, item: OriginItem) -> None:
@@ -71,15 +137,19 @@ class ShardRouter:
             self.origin_inbox.append(item)
             self._port.wake_at(SOON)
         elif isinstance(item, Grant):
-            self._outbox.grant(item)
+            self._outbox.add_grant(item)
         else:
-            self._outbox.drop(item)
+            self._outbox.add_dropped(item)
 
     def settle(self, item: Settle, epoch: int) -> None:
         # Of a grant that no agent has seen nobody else can tell; else a home elsewhere hears from the agent's credits.
         found = self._ownership.home_under(epoch) if epoch else None
         if found is not None and found[1] != self._gateway:
-            self._outbox.to_home(found[1], found[0], item)
+            self._outbox.add_for_home(found[1], found[0], item)
         else:
             self.home_inbox.append((None, item))
             self._port.wake_at(SOON)
+
+
+def _to_home(shard: int, items: tuple[HomeItem, ...]) -> ToHome:
+    return ToHome(shard=shard, items=items)

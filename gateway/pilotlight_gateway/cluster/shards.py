@@ -165,7 +165,7 @@ class Shards:
                 self._since[shard] = self._clock()
                 self._bell.set()
 
-    def _look(self, at: float) -> None:
+    def _refresh(self, at: float) -> None:
         """Take over what the mirrors know, and tell what has changed."""
         gone = self._table.see_members(self._living())
         if gone is not None:
@@ -226,7 +226,7 @@ class Shards:
             self._bell.clear()
 
     async def _turn(self, at: float) -> None:
-        self._look(at)
+        self._refresh(at)
         me = self._me()
         if me is None:
             return
@@ -234,7 +234,7 @@ class Shards:
         moves = [step for step in planned if isinstance(step, MoveShard) and self._calm(step.shard, at)]
         todo = [step for step in planned if not isinstance(step, MoveShard)]
         await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
-        self._look(self._clock())
+        self._refresh(self._clock())
 
     def _calm(self, shard: int, at: float) -> bool:
         return self._leaving or at - max(self._members_since, self._since[shard]) >= self.move_after_s

@@ -1,4 +1,4 @@
-"""The rules for a bundle's files. Agents create these files, so no name is trusted."""
+"""The rules for a bundle's files. Agents create them, so no name is trusted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 def check_files(files: Iterable[FileEntry]) -> None:
-    """Refuse a bundle that is too large or has an entry that an agent could not create as named.
+    """Refuse a bundle that is too large, or has an entry that agents could not create as named.
 
     Raises:
         BadInput: names the entry.
@@ -34,9 +34,7 @@ def check_files(files: Iterable[FileEntry]) -> None:
 
 
 def check_sizes(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> None:
-    """Refuse an entry whose size is not that of its stored content, since limits apply to the stated sizes.
-
-    `sizes` is in bytes, by digest.
+    """Refuse an entry whose size is not that of its content (`sizes`: bytes by digest), since limits apply to it.
 
     Raises:
         BadInput: names the entry.
@@ -102,5 +100,5 @@ def _check_together(files: tuple[FileEntry, ...]) -> None:
 
 
 def _fold(path: str) -> str:
-    """The name as a case-insensitive or normalising file system sees it."""
+    """The name as case-insensitive or normalising file systems see it."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

@@ -1,4 +1,4 @@
-"""Carries out deploys: stores blobs, signatures and records, in an order that survives a crash."""
+"""Carries out deploys, in an order of writes that survives a crash."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ class ManifestSigner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Deployer:
+    """Carries out deploys, stops and trials."""
+
     registry: RegistryPort
     blobs: BlobStore
     signer: ManifestSigner
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
-        """Deploy a whole app, or return the digests of contents that must be uploaded first.
+        """Deploy a whole app, or return the digests of contents to upload first.
 
         Raises:
             BadInput: names the wrong field, or a function that no node could ever hold.
@@ -101,7 +103,7 @@ class Deployer:
         return record
 
     async def _build(self, manifest: Manifest) -> Build:
-        """Sign a manifest and store it. The caller awaits each, since a manifest may be a megabyte."""
+        """One at a time, since each manifest may be a megabyte."""
 
         def sign() -> tuple[str, str, bytes]:
             return manifest.version_id, *signed_blob(self.signer.sign(manifest))

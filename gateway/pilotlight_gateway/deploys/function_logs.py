@@ -54,6 +54,8 @@ class LogSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BusLogs:
+    """A `LogSource` over the bus."""
+
     bus: Bus
     region: str
 

@@ -1,12 +1,12 @@
-"""Duties: work that one process at a time does for all gateways of a region, each duty under a lease.
+"""Duties: work that one process at a time does for all gateways of a region.
 
-`duty_serving` is the process, `leased` the loop that all duties run in, `duty_metrics` their metrics.
+`duty_serving` is the process, `leased` the loop of every duty, `duty_metrics` their metrics.
 
   ledger_folder  folds usage into the ledger
   log_trimmer    trims function logs
   webhook_duty   sends webhooks
   job_sweeper    repairs the work queue; `orphan_blobs` deletes unneeded blobs
-  batch_duty     runs batches; it uses `batch_turns`, `batch_driver` and `batch_progress`
+  batch_duty     runs batches, with `batch_turns`, `batch_driver` and `batch_progress`
 
 Entered by `python -m pilotlight_gateway.duties` alone.
 """

@@ -1,8 +1,7 @@
 """Runs one batch: submits its items as jobs, counts their ends, and stores the progress.
 
-A job's id follows from the batch and the item's index, so a later driver may submit unsettled items again without
-running them twice. The driver reads the stream of the tenant's jobs from before its first submission, so it misses no
-end.
+A job's id follows from the batch and the item's index, so a later driver can submit unsettled items again without
+running them twice. The stream of the tenant's jobs is read from before the first submission, so no end is missed.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ from pilotlight_gateway.jobs import job_payloads
 from pilotlight_gateway.jobs.job_port import JobStore, PublishJob, StoredJob
 
 AT_A_TIME = 16
-"""Concurrent submissions of one batch; single jobs get their turn in between."""
+"""Concurrent submissions of one batch; single jobs run in between."""
 KEEP_EVERY = 1.0
 """Seconds between writes of the progress."""
 POLL = 5.0
 LOOK_EVERY = 10.0
-"""Seconds between checks of the waiting jobs of a batch that is being cancelled."""
+"""Seconds between checks of a cancelled batch's waiting jobs."""
 UNREADABLE = "its inputs cannot be read"
 
 T = TypeVar("T")
@@ -57,7 +56,7 @@ log = structlog.get_logger(__name__)
 
 
 class _End(msgspec.Struct, frozen=True):
-    """The part of a job's record that the driver needs."""
+    """The fields of a job's record that the driver needs."""
 
     id: str
     state: JobState = JobState.QUEUED
@@ -68,6 +67,8 @@ _end = msgspec.msgpack.Decoder(_End)
 
 @dataclass(frozen=True, kw_only=True)
 class BatchDependencies:
+    """What every `BatchDriver` uses."""
+
     bus: Bus
     batches: BatchStore
     jobs: JobStore
@@ -78,7 +79,7 @@ class BatchDependencies:
 
 
 class BatchDriver:
-    """Runs a batch until it is over, its turn ends, or its record changes by more than a cancellation."""
+    """Runs a batch until it is over, its turn ends, or its record changes other than by a cancellation."""
 
     def __init__(self, ground: BatchDependencies, record: BatchRecord, revision: int) -> None:
         self._ground = ground
@@ -94,7 +95,7 @@ class BatchDriver:
             self._cancelled.set()
 
     def note(self, record: BatchRecord) -> None:
-        """Take over a record that another process wrote, which may cancel the batch."""
+        """Another process wrote the record, perhaps to cancel the batch."""
         if record.state is BatchState.CANCELLING and record.resumes == self._record.resumes:
             self._cancelled.set()
             self._changed.set()
@@ -108,7 +109,7 @@ class BatchDriver:
         """Run the batch to its end, or until `leave`.
 
         Raises:
-            BusError, WrongRevision: the batch needs a new driver, from its present record.
+            BusError, WrongRevision: the batch needs a new driver.
         """
         stream, subject = bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{self._record.tenant}.*")
         start = await self._ground.bus.jetstream.last_sequence(stream) + 1
@@ -185,11 +186,11 @@ class BatchDriver:
 
     @property
     def _may_be_forgotten(self) -> bool:
-        """Whether a job may have expired, so that its item looks as if it had never run."""
+        """Whether the job of an ended item may have expired, as if it had never run."""
         return self._ground.wall() >= self._record.created_at + self._record.keep_s
 
     async def _revived(self, found: StoredJob) -> JobRecord:
-        """The job, queued again if it was cancelled before the batch was resumed."""
+        """The job; queued again if it was cancelled before the batch was resumed."""
 
         async def attempt() -> JobRecord:
             nonlocal found
@@ -242,7 +243,7 @@ class BatchDriver:
     # -- cancelling ----------------------------------------------------------------------------------------------
 
     async def _cancel(self, chunks: tuple[BatchChunk, ...]) -> None:
-        """Cancel queued jobs. Running ones end by themselves and are billed; failed ones are not retried."""
+        """Cancel queued jobs. Running ones end by themselves, and are not retried."""
         await self._recover(chunks)
         looked = float("-inf")
         while self._progress.out and not self._left:
@@ -277,7 +278,7 @@ class BatchDriver:
         elif found is not None and found.job.state.terminal:
             self._ended(job, found.job.state)
 
-    # -- hearing -------------------------------------------------------------------------------------------------
+    # -- following -----------------------------------------------------------------------------------------------
 
     async def _follow(self, position: StreamCursor) -> None:
         while True:
@@ -302,7 +303,6 @@ class BatchDriver:
             self._changed.set()
 
     async def _wait(self) -> None:
-        """Wait for a change or KEEP_EVERY, and store the progress when that is due."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(KEEP_EVERY):
                 await self._changed.wait()

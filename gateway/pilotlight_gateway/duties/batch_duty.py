@@ -1,7 +1,7 @@
 """The duty that runs batches.
 
 A tenant's two oldest batches run at a time; tenants take turns (`batch_turns`). A process that has lost its lease
-unnoticed does no harm: the jobs that it submits exist already, and its writes meet newer revisions.
+unnoticed does no harm: its jobs exist already, and its writes meet newer revisions.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from pilotlight_gateway.duties.leased import while_leased
 
 PAUSE = 1.0
 LONG_PAUSE = 10.0
-"""Seconds after an unexpected error, which may recur."""
+"""After an unexpected error, which may recur."""
 FORGET_EVERY = 600.0
 
 log = structlog.get_logger(__name__)
 
 
 def expired_batches(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
-    """The batches whose retention has ended at the unix second `at`. Pure."""
+    """The batches whose retention has ended at the unix second `at`."""
     return [record for record in records if record.state.over and record.ended_at + record.keep_s < at]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchDutyStatistics:
-    """Counts over the unfinished batches of all tenants."""
+    """Counts of unfinished batches."""
 
     driven: int
     waiting: int
@@ -49,6 +49,8 @@ class BatchDutyStatistics:
 
 
 class BatchDuty:
+    """Runs batches while it holds the lease."""
+
     def __init__(self, bus: Bus, ground: BatchDependencies, *, holder: str) -> None:
         self._bus = bus
         self._ground = ground
@@ -56,11 +58,11 @@ class BatchDuty:
         self._drivers: _Drivers | None = None
 
     def statistics(self) -> BatchDutyStatistics | None:
-        """Counts of batches; None while another process has the duty."""
+        """None while another process has the duty."""
         return self._drivers.statistics() if self._drivers is not None else None
 
     async def run(self) -> None:
-        """Run batches whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.batches", self._holder), self._drive)
 
     async def _drive(self, _lease: Lease) -> None:
@@ -73,7 +75,7 @@ class BatchDuty:
 
 
 class _Drivers:
-    """Runs a driver for each batch whose turn it is."""
+    """Runs drivers for the batches whose turn it is."""
 
     def __init__(self, ground: BatchDependencies, mirror: Mirror) -> None:
         self._ground = ground
@@ -82,7 +84,7 @@ class _Drivers:
         self._turns = BatchTurns()
         self._driving: dict[str, BatchDriver] = {}
         self._taken: set[str] = set()
-        """Keys of batches that have a driver, or a task that starts or pauses one."""
+        """Keys of batches with a driver or a task that starts or pauses one."""
         self._changed = asyncio.Event()
 
     def statistics(self) -> BatchDutyStatistics:
@@ -109,7 +111,7 @@ class _Drivers:
             self._mirror.on_change.remove(self._note)
 
     def _take_turns(self, group: asyncio.TaskGroup) -> float | None:
-        """Begin and end turns; returns the monotonic second of the next check."""
+        """Begin and end turns; returns the monotonic second of the next change."""
         chosen, look_at = self._turns.choose(self._records.values(), time.monotonic())
         keys = {record.key for record in chosen}
         for key, driver in self._driving.items():
@@ -133,7 +135,6 @@ class _Drivers:
             self._changed.set()
 
     async def _forget(self) -> None:
-        """Delete the inputs of batches whose retention has ended."""
         while True:
             for record in expired_batches(self._records.values(), self._ground.wall()):
                 try:
@@ -158,7 +159,7 @@ class _Drivers:
         self._changed.set()
 
     async def _drive_what_stands(self, record: BatchRecord) -> bool:
-        """Run a batch until its end or that of its turn; False if it ended before, unknown to the mirror."""
+        """Run a batch to its end or that of its turn; False if it had ended before."""
         found = await self._ground.batches.read(record.tenant, record.id)
         if found is None or found[0].state.over:
             return False

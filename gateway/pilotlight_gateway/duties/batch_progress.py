@@ -1,7 +1,6 @@
 """The progress of a batch. Pure.
 
-Items are submitted in order. Chunks are settled in order too, so a later driver skips all chunks before the first
-unsettled one.
+Chunks are begun and settled in order, so a later driver skips all before the first unsettled one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pilotlight_core.model.records.batches import BatchChunk, ItemCounts
 OUT_AT_MOST = 500
 """Jobs of a batch that are queued or running."""
 CHUNKS_AT_MOST = 8
-"""Unsettled chunks: a slow item delays its batch only when thousands of later ones have ended."""
+"""Unsettled chunks. So many that a slow item delays only items thousands behind it."""
 
 
 class _Begun(msgspec.Struct):
@@ -59,20 +58,20 @@ class BatchProgress:
 
     @property
     def counts(self) -> ItemCounts:
-        """Ended items by outcome, as far as is known."""
+        """Known ends of items."""
         found = self.settled
         for begun in self._begun:
             found = found.add(begun.counts)
         return found
 
     def begin(self) -> int:
-        """Begin the next chunk, and return its number."""
+        """Begin the next chunk; returns its number."""
         number = self.next_chunk
         self._begun.append(_Begun(self._sizes[number], ItemCounts(), set()))
         return number
 
     def submit(self, job: str, chunk: int) -> None:
-        """Count an item of a begun chunk. Called before its job is stored, so that its end is not missed."""
+        """Count an item. Called before its job is stored, so that no end is missed."""
         self._out[job] = chunk
         self._begun[chunk - self.settled_chunks].seen.add(job)
         self.submitted += 1
@@ -81,7 +80,7 @@ class BatchProgress:
         return job in self._begun[chunk - self.settled_chunks].seen
 
     def end(self, job: str, state: str) -> bool:
-        """Count the end of a job; False if the job is not `out`."""
+        """Count the end of a job; False if it is not `out`."""
         chunk = self._out.pop(job, None)
         if chunk is None:
             return False
@@ -94,5 +93,4 @@ class BatchProgress:
         return True
 
     def jobs(self) -> list[str]:
-        """The ids of the jobs that are `out`."""
         return list(self._out)

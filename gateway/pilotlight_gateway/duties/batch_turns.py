@@ -1,8 +1,8 @@
-"""Chooses which batches run when there are too many: tenants take turns, then their batches. Pure.
+"""Chooses the batches that run when there are too many: tenants take turns, then their batches. Pure.
 
-First batches of tenants precede second ones; the tenant that has waited longest is first. A turn lasts at least
-`TURN_S`, since a new driver reads all unsettled items again, and until another batch waits. So each of T tenants gets a
-turn every T / `DRIVEN_AT_MOST` turns, rounded up.
+Tenants' first batches precede second ones, and the longest waiting tenant is first. A turn lasts at least `TURN_S`,
+since a new driver reads all unsettled items again, and until another batch waits. So each of T tenants gets a turn
+every T / `DRIVEN_AT_MOST` turns, rounded up.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BatchTurns:
         self._rested[record.tenant] = at
 
     def choose(self, records: Iterable[BatchRecord], at: float) -> tuple[list[BatchRecord], float | None]:
-        """The batches whose turn it is, and when turns change without an event; None: never."""
+        """The batches whose turn it is, and when that changes by itself; None: never."""
         ranked = _ranked(records)
         tenants = {record.tenant for _, record in ranked}
         self._rested = {tenant: since for tenant, since in self._rested.items() if tenant in tenants}
@@ -61,7 +61,7 @@ class BatchTurns:
 
 
 def _ranked(records: Iterable[BatchRecord]) -> list[tuple[int, BatchRecord]]:
-    """The batches that may run, with their rank within their tenant: cancelled ones first, then the oldest."""
+    """The batches that may run, with their rank in their tenant: cancelled first, then the oldest."""
     of: dict[str, list[BatchRecord]] = {}
     for record in records:
         if not record.state.over:

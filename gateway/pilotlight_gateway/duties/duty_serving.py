@@ -1,7 +1,7 @@
 """The process of the duties.
 
-Duties have a process of their own, since a fold in the gateway's process would delay its calls. Because of the leases
-any number of these processes may run, and any may stop.
+It is separate from the gateway, whose calls a fold would delay. Because of the leases any number of these processes may
+run, and any may stop.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 
 async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause_s: float = PAUSE) -> None:
-    """Run a duty again after each unexpected error, so that it does not end the other duties."""
+    """Run a duty again after errors, so that they do not end the other duties."""
     while True:
         try:
             await run()
@@ -54,7 +54,7 @@ async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause_s: fl
 
 
 async def serve(settings: DutyProcessSettings) -> int:
-    """Run the duties until SIGTERM or SIGINT; returns the exit code, 1 if the bus is gone for good.
+    """Run the duties until SIGTERM or SIGINT. Returns the exit code: 1 if the bus is gone for good.
 
     Raises:
         BadInput: the price file is wrong.

@@ -1,7 +1,7 @@
 """The duty that repairs the work queue from the jobs' records, and deletes the blobs of expired jobs.
 
-A job is accepted when its record is stored, and published shortly after. `JobDuty` finds the jobs whose publication was
-lost: unfinished ones that no message of the work queue names. It follows the records by sequence, and reads the whole
+A job is accepted when its record is stored, and published shortly after. `JobDuty` publishes jobs whose publication was
+lost: unfinished ones that no message in the work queue names. It follows the records by sequence, and reads the whole
 queue at each sweep, whose messages name hundreds of jobs each.
 """
 
@@ -36,14 +36,14 @@ from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
 
 SWEEP_EVERY_S = 2.0
 SWEEP_SHARE = 0.1
-"""Upper bound of the share of time that sweeps take."""
+"""The largest share of time that sweeps take."""
 TOLD_WITHIN_S = 3.0
-"""Age of a record from which its job must be in the queue."""
+"""The age of a record from which its job must be in the queue."""
 FORGET_AFTER_S = 60.0
-"""Delay from the expiry of a record to the deletion of its blobs."""
+"""From the expiry of a record to the deletion of its blobs."""
 ORPHANS_EVERY_S = 86_400.0
 SEARCH_AGAIN_S = 60.0
-"""After an attempt that could not reach the store."""
+"""Seconds until another search, when the store could not be reached."""
 PAUSE = 1.0
 DEAD_AT_MOST = 100_000
 """Upper bound of the counted jobs."""
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 
 
 class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a `JobRecord` that the sweeper needs."""
+    """The fields of a `JobRecord` that the sweeper needs."""
 
     id: str
     tenant: str
@@ -71,7 +71,7 @@ class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenJob(msgspec.Struct, frozen=True):
-    """An unfinished job: its flow, its note, and the unix second of its record's last change."""
+    """An unfinished job, and the unix second of its record's last change."""
 
     flow: str
     note: JobNote
@@ -81,7 +81,7 @@ class OpenJob(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepStatistics:
-    """Counts over the jobs of all tenants."""
+    """Counts of all jobs."""
 
     queued: int
     running: int
@@ -90,7 +90,7 @@ class SweepStatistics:
     oldest: float
     """Seconds since the longest waiting job could have started."""
     told_again: int
-    """Jobs published again since the start of this process."""
+    """Jobs published again by this process."""
 
 
 class JobWatchlist:
@@ -111,7 +111,7 @@ class JobWatchlist:
         return len(self._open)
 
     def see(self, key: str, job: WatchedJob, at: float) -> None:
-        """Take in a record that was written at `at`."""
+        """A record was written at `at`."""
         self._blobs.pop(key, None)
         self._due.clear(key)
         self._dead.pop(key, None)
@@ -139,12 +139,12 @@ class JobWatchlist:
         )
 
     def gone(self, key: str) -> None:
-        """Take in the removal of a record."""
+        """A record was removed."""
         self._dead.pop(key, None)
         self._open.pop(key, None)
 
     def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
-        """By flow, keys and notes of the jobs whose ids are not in `told`, the ids of the work queue."""
+        """By flow, keys and notes of the jobs that are not in `told`, the ids in the work queue."""
         found: dict[str, list[tuple[str, JobNote]]] = {}
         for key, one in self._open.items():
             if one.note.id not in told and at - one.since >= TOLD_WITHIN_S:
@@ -152,20 +152,22 @@ class JobWatchlist:
         return found
 
     def old(self, at: float) -> bool:
-        """Whether any job is old enough to be missed in the queue."""
+        """Whether any job must be in the queue by now."""
         return any(at - one.since >= TOLD_WITHIN_S for one in self._open.values())
 
     def forgettable(self, at: float) -> list[tuple[str, str, tuple[str, ...]]]:
-        """(key, tenant, digests) of blobs that may be deleted if their record is gone; each is returned once."""
+        """(key, tenant, digests) of blobs to delete if their record is gone; returned once."""
         return [(key, *self._blobs.pop(key)) for key in self._due.due(at)]
 
     def postpone(self, key: str, tenant: str, digests: tuple[str, ...], due_at: float) -> None:
-        """Return blobs from `forgettable` whose deletion failed; they are due again at `due_at`."""
+        """Return blobs whose deletion failed; they are due at `due_at`."""
         self._blobs[key] = (tenant, digests)
         self._due.set(key, due_at)
 
 
 class JobDuty:
+    """Repairs the queue and deletes blobs while it holds the lease."""
+
     def __init__(
         self, bus: Bus, blobs: BlobStore, *, region: str, holder: str, search_again_s: float = SEARCH_AGAIN_S
     ) -> None:
@@ -181,11 +183,11 @@ class JobDuty:
         self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
 
     def statistics(self) -> SweepStatistics | None:
-        """Counts of jobs; None while another process has the duty."""
+        """None while another process has the duty."""
         return self._watchlist.statistics(time.time(), self._told_again) if self._watchlist is not None else None
 
     async def run(self) -> None:
-        """Sweep whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.jobs", self._holder), self._work)
 
     async def _work(self, lease: Lease) -> None:
@@ -214,7 +216,7 @@ class JobDuty:
             await asyncio.sleep(max(SWEEP_EVERY_S, took / SWEEP_SHARE))
 
     async def _search_orphans(self) -> None:
-        """Delete orphans at the start and daily. Concurrent with the sweeps, since it reads every blob's head."""
+        """Delete orphans at the start and daily. A task of its own, since it reads every blob's head."""
         while True:
             await asyncio.sleep(self._search_at - time.monotonic())
             pause = self._search_again_s
@@ -258,7 +260,7 @@ class JobDuty:
         ]
 
     async def _stands(self, key: str, watchlist: JobWatchlist) -> bool:
-        """Whether the job is unfinished: its message may be gone because the job has just ended."""
+        """Whether the job is unfinished; one that just ended has no message."""
         record = await self._kv.read(key)
         if record is None or record.gone:
             watchlist.gone(key)
@@ -268,7 +270,7 @@ class JobDuty:
         return seen is not None and not seen.state.terminal
 
     async def forget(self, watchlist: JobWatchlist, at: float) -> None:
-        """Delete the blobs that are due at the unix second `at`. Raises BusError and BlobsDown."""
+        """Delete blobs that are due at the unix second `at`. Raises BusError and BlobsDown."""
         due = deque(watchlist.forgettable(at))
         try:
             while due:

@@ -1,7 +1,7 @@
-"""Runs work under a lease, in one process at a time.
+"""Runs the work of a duty under its lease, in one process at a time.
 
-All duties run through `while_leased`. A process that stood still notices the loss of its lease late: work that must not
-happen twice checks `lease.valid` before it acts, or writes under a revision.
+A process that stood still notices the loss of its lease late: work that must not happen twice checks `lease.valid`
+before it acts, or writes under a revision.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ async def while_leased(
 ) -> None:
     """Run `work` whenever the lease is held, until cancelled.
 
-    * Lease lost: `work` is cancelled, and the lease acquired again. * Bus reconnected: `work` is cancelled and runs
-    again at once, since streams may have been replaced. * `work` returned or raised one of `retried`: it runs again
-    after `retry_after_s` seconds, under the same lease. * `work` raised another error: the lease is released, and the
-    error raised.
+    * Lease lost: `work` is cancelled, and the lease acquired again.
+    * Bus reconnected: `work` is cancelled and runs again at once, since streams may have been replaced.
+    * `work` returned or raised one of `retried`: it runs again after `retry_after_s`, under the same lease.
+    * `work` raised another error: the lease is released, and the error raised.
     """
     reconnected = asyncio.Event()
 
@@ -60,7 +60,7 @@ async def while_leased(
 
 
 async def _run_until(work: Awaitable[None], *events: asyncio.Event) -> bool:
-    """Whether one of `events` interrupted `work`. Raises an ExceptionGroup with `work`'s error."""
+    """Whether one of `events` interrupted `work`. Errors of `work` come in a group."""
     interrupted = False
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,7 +1,4 @@
-"""The duty that folds the usage stream into the ledger.
-
-The ledger ignores repeated events, so the lease only saves work.
-"""
+"""The duty that folds usage into the ledger, which ignores repeated events: the lease only saves work."""
 
 from __future__ import annotations
 
@@ -30,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 
 class FoldDuty:
+    """Folds usage while it holds the lease."""
+
     def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:
         self._bus = bus
         self._ledger = ledger
@@ -37,7 +36,7 @@ class FoldDuty:
         self._pruned = float("-inf")
 
     async def run(self) -> None:
-        """Fold whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         lease = self._bus.lease("duty.fold", self._holder)
         await while_leased(self._bus, lease, self._fold_all, retried=(SQLAlchemyError, BusError))
 
@@ -53,7 +52,7 @@ class FoldDuty:
             reading.cancel()
 
     async def _first(self) -> int:
-        """The sequence to read from: 1 if the stream is shorter than what was folded, since it is then a new stream."""
+        """The next sequence number; 1 if the stream is shorter than what was folded, and so a new one."""
         folded = await asyncio.to_thread(self._ledger.last_seq, USAGE_STREAM)
         return folded + 1 if folded <= await self._bus.jetstream.last_sequence(USAGE_STREAM) else 1
 
@@ -75,7 +74,7 @@ class FoldDuty:
 
 
 async def _gather(queue: asyncio.Queue[DecodedMessage]) -> tuple[int, list[UsageEvent]]:
-    """The last sequence number and the events of the messages within FOLD_EVERY of the next one."""
+    """The messages within FOLD_EVERY of the next one: their last sequence number and their events."""
     stored = await queue.get()
     events = _events_of(stored)
     with contextlib.suppress(TimeoutError):

@@ -1,6 +1,6 @@
 """The duty that keeps the last 10 MB of each function's log; the stream itself drops lines older than a day.
 
-Counts start at zero with the process, so a log may grow to 20 MB after a restart.
+It counts from zero when it starts, so a log may grow to 20 MB after a restart.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pilotlight_gateway.duties.leased import while_leased
 
 KEPT_BYTES = 10 * 10**6
 SLACK = 0.1
-"""A trim takes a tenth more than necessary, so that busy functions are not trimmed at every line."""
+"""More than necessary is trimmed, so that a busy function is not trimmed at every line."""
 FUNCTIONS = 10_000
-"""Functions that are counted, the most recent ones."""
+"""The most recent functions, which are counted."""
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ class LogSizes:
         self._of: LRUCache[str, tuple[deque[tuple[int, int]], list[int]]] = LRUCache(FUNCTIONS)
 
     def add(self, subject: str, seq: int, size: int) -> int | None:
-        """Count a batch of `size` bytes; returns the sequence below which to purge a log that is too long."""
+        """Count a batch of `size` bytes; returns the sequence below which to purge, if the log is too long."""
         batches, total = self._of.setdefault(subject, (deque(), [0]))
         batches.append((seq, size))
         total[0] += size
@@ -45,13 +45,15 @@ class LogSizes:
 
 
 class LogDuty:
+    """Trims logs while it holds the lease."""
+
     def __init__(self, bus: Bus, *, holder: str, kept: int = KEPT_BYTES) -> None:
         self._bus = bus
         self._holder = holder
         self._kept = kept
 
     async def run(self) -> None:
-        """Trim whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.logs", self._holder), self._trim)
 
     async def _trim(self, lease: Lease) -> None:

@@ -1,8 +1,7 @@
 """Finds and deletes blobs without a job or batch, by listing the store.
 
-`JobDuty` and `BatchDuty` delete the blobs of what expires while they run. This finds the rest: what expired while no
-duty ran, results of runs that lost their job, and inputs of unconfirmed submissions. Each blob's head names its job or
-batch.
+`JobDuty` and `BatchDuty` delete blobs that expire while they run. This deletes what expired while no duty ran, results
+of runs that lost their job, and inputs of unconfirmed submissions. A blob's head names its job or batch.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.jobs import job_payloads
 
 YOUNG_S = 3600.0
-"""Younger blobs may belong to a record that is being written."""
+"""A younger blob's record may be about to be written."""
 
 log = structlog.get_logger(__name__)
 
 ReadJob = Callable[[str], Awaitable[bytes | None]]
-"""Reads the record of a key; None if there is none."""
+"""The record of a key, if any."""
 ReadBatch = Callable[[str, str], Awaitable[tuple[BatchRecord, int] | None]]
 """As `BatchStore.read`."""
 
 
 class _Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a job's record that says which blobs it needs."""
+    """The fields of a job's record that say which blobs it needs."""
 
     state: JobState = JobState.QUEUED
     input_blob: BlobRef | None = None
@@ -49,16 +48,18 @@ _decoder = msgspec.msgpack.Decoder(_Holder)
 
 
 class Orphans:
+    """Deletes the orphans of a blob store."""
+
     def __init__(self, blobs: BlobStore, job: ReadJob, batch: ReadBatch) -> None:
         self._blobs = blobs
         self._job = job
         self._batch = batch
         self._tenant = ""
         self._needed: dict[str, frozenset[str] | None] = {}
-        """By batch of that tenant, the digests that it needs; None if unknown, which keeps all."""
+        """By batch of that tenant, the digests that it needs; None if unknown."""
 
     async def delete(self, at: float) -> int:
-        """Delete the orphans at the unix second `at`, and return their number. Raises BusError and BlobsDown."""
+        """Delete the orphans at the unix second `at`; returns their number. Raises BusError and BlobsDown."""
         deleted = 0
         listed: Any = self._blobs.listed()
         async with aclosing(listed):

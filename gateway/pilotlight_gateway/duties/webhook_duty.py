@@ -28,6 +28,8 @@ class WebhookStatistics:
 
 
 class WebhookDuty:
+    """Sends webhooks while it holds the lease."""
+
     def __init__(self, bus: Bus, http_sender: HttpSender, *, holder: str) -> None:
         self._bus = bus
         self._http_sender = http_sender
@@ -35,14 +37,14 @@ class WebhookDuty:
         self._sending: tuple[Mirror, DeliverySender] | None = None
 
     def statistics(self) -> WebhookStatistics | None:
-        """Counts of webhooks; None while another process has the duty."""
+        """None while another process has the duty."""
         if self._sending is None:
             return None
         webhooks, sender = self._sending
         return WebhookStatistics(webhooks=len(webhooks), pending=sender.pending, under_way=sender.under_way)
 
     async def run(self) -> None:
-        """Send webhooks whenever this process has the lease, until cancelled."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.webhooks", self._holder), self._send)
 
     async def _send(self, _lease: Lease) -> None:

@@ -1,4 +1,4 @@
-"""Throughput curves of versions, and the specs of the trials that measure them."""
+"""Throughput curves of versions, and specs of the trials that measure them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from pilotlight_placement.asks.options import pin
 
 
 class CurveService:
+    """Reads and stores throughput curves."""
+
     def __init__(self, registry: RegistryPort) -> None:
         self.book = CurveBook(registry)
         self._registry = registry
 
     def known(self, version: VersionRecord) -> tuple[Curve, ...]:
-        """The stored curves, measured and learnt, then those that the function declares."""
+        """The stored curves, then those that the function declares."""
         record = self._registry.curves(version.id)
         return (*(record.curves if record is not None else ()), *declared(version.spec))
 
     async def keep(self, version: VersionRecord, given: CurveRequest, *, software: bool, at: float) -> CurvesRecord:
-        """Store measured points, dated with the unix second `at`; they replace earlier points at their batch sizes.
+        """Store points measured at the unix second `at`, over earlier ones of their batch sizes.
 
         Raises:
             Conflict: other writers keep changing the record.
@@ -62,7 +64,7 @@ def declared(spec: FunctionSpec) -> tuple[Curve, ...]:
 
 
 def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
-    """How many inputs a container processes at once, by method."""
+    """The inputs that a container processes at once, by method."""
     return tuple(
         MethodLoad(
             method=method.name,
@@ -74,7 +76,7 @@ def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
 
 
 def pinned(spec: FunctionSpec, asked: TrialRequest) -> FunctionSpec:
-    """The spec of a trial: one container on the given kind of slice, without SLO, spread or minimum."""
+    """The spec of a trial: one container on the given kind of slice, without SLO and spread."""
     placing = msgspec.structs.replace(
         spec.placing, slice=pin(asked.gpu, asked.slice), spread=None, avoid=(), measured=()
     )

@@ -1,7 +1,4 @@
-"""Shows the fleet, and checks whether it could hold a function.
-
-Only the controller places containers. These questions need no more than the nodes' reports.
-"""
+"""Shows the fleet, and checks whether it could hold a function. Only the controller places containers."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
 
 SURE_AFTER_S = 3.0
-"""Three report intervals: earlier, a node that has not reported yet may have the requested hardware."""
+"""Three report intervals: earlier, some node may not have reported."""
 
 
 class FleetPlacements:
@@ -61,9 +58,9 @@ class FleetPlacements:
     async def of_version(
         self, record: VersionRecord, curves: Curves | None = None, rps: float | None = None
     ) -> FunctionPlacement:
-        """A version's memory, its known speed, and whether the fleet could hold it.
+        """A version's memory and speed, and whether the fleet could hold it and its `min_containers`.
 
-        Includes how much of its `min_containers` fits, and with `rps` (calls per second) the containers that they need.
+        With `rps` (calls per second), also the containers that they need.
         """
         function = f"{record.tenant}:{record.app}.{record.function}"
         ask = Ask.of(record.spec, function=function, tenant=record.tenant, curves=curves)
@@ -90,7 +87,6 @@ class FleetPlacements:
         return await self._inventory.ask(self.view.remembered(self._clock()), describe)
 
     async def _room(self, ask: Ask, missing: int) -> int:
-        """How many of `missing` containers fit beside the running ones."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
@@ -104,12 +100,12 @@ class FleetPlacements:
         return await self._inventory.ask(reports, lambda fleet: kinds(fleet, ask))
 
     async def check(self, specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
-        """Refuse functions that no node could ever hold; returns warnings about unreachable `min_containers`.
+        """Refuse functions that no node could ever hold. Returns warnings about floors that the fleet could not hold.
 
         Refuses nothing while the fleet is unknown.
 
         Raises:
-            BadInput: names the function and the option, the largest slice of the fleet, and what is missing.
+            BadInput: names the function, the option, the largest slice of the fleet, and what is missing.
         """
         at = self._clock()
         reports = self.view.remembered(at)
@@ -119,14 +115,14 @@ class FleetPlacements:
 
 
 def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindInfo, ...]:
-    """The kinds of slices that could hold an ask; `software` marks a kind that has fake GPUs only."""
+    """The kinds of slices that could hold an ask; `software` marks those of fake GPUs only."""
     real = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None and not unit.gpu.software}
     software = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None} - real
     return tuple(msgspec.structs.replace(kind, software=kind.gpu in software) for kind in slice_kinds(fleet, ask))
 
 
 def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...]:
-    """Refuse the first function that the fleet could never hold; return warnings about unreachable floors.
+    """As `FleetPlacements.check`, for a known fleet.
 
     Raises:
         BadInput: names the function and the option.
@@ -141,7 +137,7 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...
 
 
 def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
-    """The warning about a `min_containers` that the whole fleet could not hold; "" if it could."""
+    """The warning about a floor that the fleet could not hold; else ""."""
     if spec.min_containers < 2 or (held := most_containers(fleet, Ask.of(spec))) >= spec.min_containers:
         return ""
     return (
@@ -159,13 +155,13 @@ LET_GO: dict[str, dict[str, Any]] = {
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
-"""By option of a function, the changes to an ask that remove its demand. What remains is the GPUs' kind and number."""
+"""By option, changes to an ask that remove its demand. What remains is the GPUs' kind and number."""
 
 
 def obstacle(fleet: Fleet, ask: Ask) -> str:
-    """The option that makes an ask impossible for the fleet: the ask is possible without it.
+    """The option without which the fleet could hold an ask.
 
-    If several options do so only together, the first that is impossible by itself; else "gpu".
+    If several options are impossible only together, the first that is so by itself; else "gpu".
     """
     for option, without in LET_GO.items():
         if could_hold(fleet, replace(ask, **without)):

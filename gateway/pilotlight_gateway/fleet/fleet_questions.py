@@ -1,6 +1,6 @@
 """Answers questions about the fleet's hardware, one at a time in a thread.
 
-Building a fleet of ten thousand GPUs takes a second, so it is rebuilt only when the hardware changes.
+A fleet of ten thousand GPUs takes a second to build, so it is rebuilt only when the hardware changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Inventory:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._using = threading.Lock()
-        """Also needed: a thread continues after its waiter is cancelled, and questions change the fleet for a while."""
+        """Needed besides `_turn`: threads outlive cancelled waiters, and questions change the fleet for a while."""
         self._seen: Hashable = None
         self._fleet = Fleet()
 
@@ -42,7 +42,7 @@ class Inventory:
 
 
 def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
-    """A node's name and hardware: neither its use nor how its GPUs are cut."""
+    """A node's name and hardware, without its use and its GPUs' cuts."""
     return report.node, (
         report.instance,
         (report.region, report.zone, report.spot),
@@ -56,7 +56,7 @@ def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
 
 
 def available_node(reports: Iterable[NodeReport]) -> Fleet:
-    """The hardware with draining nodes and withdrawn GPUs restored, since both come back."""
+    """The hardware, including draining nodes and withdrawn GPUs, which come back."""
     nodes = [node_of(report) for report in reports]
     return Fleet(
         replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="", kept="") for gpu in node.gpus))

@@ -1,4 +1,4 @@
-"""Keeps the last reports of nodes and homes. Pure: instants are arguments."""
+"""Keeps the last reports of nodes and homes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pilotlight_core.model.messages.agent_messages import ContainerReport, Conta
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 
 SILENT_S = 5.0
-"""Older reports are not listed: five intervals of a node's, and those of breakers."""
+"""Older reports are not listed: five intervals of a node's."""
 REMEMBERED_S = 600.0
-"""How long a report counts for questions about the fleet's hardware."""
+"""How long a report counts in questions about hardware."""
 FORGOTTEN_S = 60.0
-"""How long a gateway's report of breakers is kept; gateways repeat it."""
+"""How long reports of breakers are kept; gateways repeat them."""
 
 
 class FleetView:
-    """The last report of each node, and of each gateway's breakers. Instants are monotonic seconds."""
+    """The last report of each node, and of each gateway's breakers. Pure; instants are monotonic seconds."""
 
     def __init__(self) -> None:
         self._first: float | None = None
@@ -32,7 +32,7 @@ class FleetView:
         self._breakers = {gateway: told for gateway, told in self._breakers.items() if at - told[1] <= FORGOTTEN_S}
 
     def on_report(self, report: NodeReport, at: float) -> None:
-        """Store a node's report, unless a later one of the same incarnation is known."""
+        """Store a report, unless a later one of the same incarnation is known."""
         last = self._reports.get(report.node)
         if last is not None and last[0].instance == report.instance and report.seq <= last[0].seq:
             return
@@ -45,7 +45,7 @@ class FleetView:
         self._reports[report.node] = (report, at)
 
     def on_breakers(self, message: Breakers, at: float) -> None:
-        """Store a gateway's report of its homes' breakers, which replaces its last one."""
+        """Store a gateway's report, which replaces its last one."""
         if message.told:
             self._breakers[message.gateway] = (message, at)
         else:
@@ -64,9 +64,8 @@ class FleetView:
         return 0.0 if self._first is None else at - self._first
 
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
-        """A tenant's containers (None: all), each with its node, the node's sandbox, and the states of its breakers.
-
-        These are its own breaker, its version's, and the number of tenants whose breaker for the version is open.
+        """A tenant's containers (None: all), with their node and breakers: their own, their version's, and how
+        many tenants' breakers for the version are open.
         """
         breakers = self._fresh_reports(at)
         shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")

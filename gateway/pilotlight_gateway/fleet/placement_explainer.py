@@ -11,10 +11,12 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
 
 ANSWER_S = 5.0
-"""Long enough to rebuild a past fleet, a second for ten thousand GPUs."""
+"""Long enough to rebuild a past fleet."""
 
 
 class Explainer(Protocol):
+    """Explains placements."""
+
     async def explain(self, asked: ExplainPlacement) -> PlacementTold:
         """The controller's explanation.
 
@@ -46,7 +48,7 @@ NOTHING = PlacementTold(found=False, lines=("Nothing was decided yet.",))
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
-    """An in-memory `Explainer`: answers with `told`, or without a controller if that is None."""
+    """An in-memory `Explainer`; without `told` no controller leads."""
 
     told: PlacementTold | None = NOTHING
     asked: list[ExplainPlacement] = field(default_factory=list)

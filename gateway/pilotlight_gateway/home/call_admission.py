@@ -1,23 +1,20 @@
-"""How long a call will wait: what is picked before it, over the rate at which slots become free.
+"""Admission: how long a call would wait, and whether it may enter the queue.
 
-The queue picks by counters (`queue.py`), so how many calls go first can be read off them. A call that comes as the
-n-th of its flow is picked when the flow's counter stands at
+The order in which the queue picks follows from its counters (`tier_queue`). The n-th call of a flow is picked when the
+counter of the flow stands at
 
     tag = counter + n x cost / weight
 
-and until then each other flow of its class is picked as long as its own counter is below that; the same holds one
-level up for the classes. So a flood of one tenant is not ahead of another's first call, but is ahead of its own next
-one. By Little's law the calls that go first take `calls x hold / slots`, where `hold` is how long a call keeps its
-slot.
+and until then every other flow of its class is picked while its counter is below that value. The same holds one level
+up for the classes. So a flood of one tenant delays that tenant's next call, but not the first call of another. By
+Little's law the calls ahead take `calls x hold / slots`.
 
-Whether a call is let into the queue: bounds on the queue, and the deadline test.
+A call that cannot meet its deadline is refused at once with a Retry-After, rather than left to time out:
 
-A call that cannot make its deadline is refused at once, with the truth about when to come back, rather than left to
-time out in the queue. What is not known is not held against a call: without a measured service time or start time it
-is admitted, and while containers are being started they count from when they should be ready.
+    wait x (1 + MARGIN) + service <= time left
 
-The test is `wait x (1 + MARGIN) + service <= time left`: who starts with less than the time of one call left would hold
-a slot for nothing. A call for which a slot is free is never refused by it: its own time is not known better than that.
+A call for which a slot is free always enters. What is unknown is no reason to refuse: without a measured service or
+start time a call enters, and containers that are starting count from the instant at which they should be ready.
 """
 
 from __future__ import annotations
@@ -33,32 +30,33 @@ from pilotlight_gateway.home.queue import LEAST_COST, LEAST_WEIGHT, FairQueue
 from pilotlight_gateway.home.tier_queue import ClassQueue, Counter, TierQueue
 
 SMOOTHING = 0.05
-"""Weight of the newest observation in a smoothed time: about the last twenty calls count."""
+"""Weight of the newest value in a smoothed time: about the last twenty calls count."""
 SAMPLED_FLOWS = 32
-"""Flows of a line that are looked at one by one; of more, as many stand for all."""
+"""Flows of a tier that are counted one by one; if there are more, these stand for all."""
+UNKNOWN_DRAIN_S = 1.0
+"""Retry-After of a full queue whose speed is unknown."""
+MARGIN = 0.15
+"""Part by which the estimated wait may be wrong. In a long queue it costs no throughput: the next call takes the place
+of a refused one."""
 
 
 class ServiceTime:
-    """How long the calls of one version hold their slots, smoothed, and what they cost."""
+    """How long the calls of one version hold their slots, and what they cost, smoothed."""
 
     __slots__ = ("calls", "cost", "hold_ms", "spread_ms")
 
     def __init__(self) -> None:
         self.calls = 0
         self.hold_ms: float | None = None
-        """From grant to end."""
         self.spread_ms = 0.0
-        """By how much the hold of a call differs from that, on average."""
         self.cost: float | None = None
-        """GPU-milliseconds."""
 
     def ended(self, hold_ms: float, cost: float | None) -> None:
-        """A call has ended."""
         self.calls += 1
         hold_ms = max(0.0, hold_ms)
-        # The first few count alike, so that the very first does not stand for all for long.
+        # The first few count alike, so that the very first does not dominate for long.
         newest = max(SMOOTHING, 1.0 / self.calls)
-        # `model.ewma` in place: to call it three times took 0.8 µs of each call, as long as all the rest of this.
+        # `model.ewma` in place: three calls of it took 0.8 µs, as long as the rest of this method.
         if self.hold_ms is None:
             self.hold_ms = hold_ms
         else:
@@ -70,17 +68,17 @@ class ServiceTime:
 
     @property
     def service_ms(self) -> float:
-        """What a call should have left when it starts; 0 if nothing is known."""
+        """The time that a call should have left when it starts; 0 if unknown."""
         return self.hold_ms + self.spread_ms if self.hold_ms is not None else 0.0
 
     @property
     def least_ms(self) -> float:
-        """What a call takes at least, as far as is known: one with less time left would hold a slot for nothing."""
+        """The least time that a call takes; with less left it would hold a slot for nothing."""
         return max(self.hold_ms / 2.0, self.hold_ms - 2.0 * self.spread_ms) if self.hold_ms is not None else 0.0
 
 
 def calls_ahead(queue: FairQueue, call: CallDescriptor, usual: float | None = None) -> float:
-    """About how many calls would be picked before `call` if it came now, in calls of the usual cost (GPU-ms)."""
+    """About how many calls would be picked before `call`, in calls of the `usual` cost (GPU-milliseconds)."""
     class_queue = queue.of_class(call.priority)
     flow = queue.flow(call.tenant, call.priority)
     counter = flow.counter if flow is not None else class_queue.counters.known(call.tenant)
@@ -97,8 +95,10 @@ def calls_ahead(queue: FairQueue, call: CallDescriptor, usual: float | None = No
 def calls_before_class(
     queue: FairQueue, class_queue: ClassQueue, tag: float, usual: float | None, *, tenant: str = "", own: float = 0.0
 ) -> float:
-    """About how many calls are picked before one of class `of` whose turn is at counter `tag`: `own` of its own
-    tenant, which is not looked at, and those of all others, in calls of the usual cost."""
+    """About how many calls are picked before the counter of a class reaches `tag`, in calls of the usual cost.
+
+    `own` calls are those of `tenant`, whose flow is skipped here.
+    """
     in_class = own + sum(_of_tier(tier_queue, tag, usual, tenant) for tier_queue in class_queue.tier_queues)
     cost = max(usual or LEAST_COST, LEAST_COST)
     virtual = (
@@ -126,15 +126,15 @@ def _of_tier(tier_queue: TierQueue, tag: float, usual: float | None, tenant: str
 
 
 def _relative(counter: Counter | None, usual: float | None) -> float:
-    """How long the calls of a tenant take, in usual ones; as far as is known, they cost as much as they take."""
+    """Duration of a tenant's calls in usual ones, assuming that duration is proportional to cost."""
     return counter.mean / usual if counter is not None and counter.mean and usual else 1.0
 
 
 def wait_ms(calls: float, pool: ContainerPool, service_time: ServiceTime, at: float, *, kept: int = 0) -> float | None:
-    """How long a call with `calls` calls before it will wait; None if that is not known.
+    """The wait behind `calls` calls; None if unknown.
 
-    `kept` slots are not for it. What is being started counts from when it should be ready; if nobody knows when that
-    is, nobody knows the wait.
+    `kept` slots are not for this call. Starting containers count from when they should be ready; if that is unknown, so
+    is the wait.
     """
     if calls < pool.free - kept:
         return 0.0
@@ -169,44 +169,36 @@ def _wait_for_start(missing: float, pool: ContainerPool, service_time: ServiceTi
         return pool.start_ms
     ready_ms = starting[0][0]
     slots = sum(more for _, more in starting)
-    # A container whose start has just begun does not say yet how many calls it will take.
+    # A container that has just begun to start does not report its slots yet.
     if ready_ms is None or service_time.hold_ms is None or missing <= slots or not slots:
         return ready_ms
     return ready_ms + (missing - slots) * service_time.hold_ms / slots
 
 
-UNKNOWN_DRAIN_S = 1.0
-"""What Retry-After says of a full queue whose speed is not known yet."""
-MARGIN = 0.15
-"""Part of the estimated wait by which it may be wrong. In a queue that is full for long it costs nothing: what is
-refused for it is taken by the next call."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class QueueLimits:
-    """The bounds of a version's queue, where a call's own descriptor does not set narrower ones."""
+    """Bounds of a version's queue; a call's descriptor may set narrower ones."""
 
     per_flow: int = 1_000
     """Calls of one tenant and class."""
     per_version: int = 10_000
     max_age_s: float = 86_400.0
-    """A call that has waited this long is dropped, whatever its deadline."""
+    """A call that has waited for this long is dropped, whatever its deadline."""
     tenant_in_flight: int | None = None
-    """Calls of one tenant that may be in containers of one version at a time; None: as many as fit."""
+    """Calls of one tenant in containers of one version at a time; None: no limit."""
 
     def age_s(self, call: CallDescriptor) -> float:
         """How long a call may wait in all."""
         return min(call.queue_ms / 1000.0, self.max_age_s) if call.queue_ms else self.max_age_s
 
     def waiting(self, call: CallDescriptor) -> int:
-        """How many calls of its flow may wait."""
         return call.queue_calls or self.per_flow
 
 
 def expected_ms(
     call: CallDescriptor, queue: FairQueue, pool: ContainerPool, service_time: ServiceTime, at: float
 ) -> float | None:
-    """How long the call would wait if it came now; None if that is not known."""
+    """The wait of a call that arrives now; None if unknown."""
     kept = queue.kept(call.tier_rank, pool.slots, at)
     return wait_ms(calls_ahead(queue, call, service_time.cost), pool, service_time, at, kept=kept)
 
@@ -222,10 +214,9 @@ def admit(
     """Return if the call may be queued.
 
     Raises:
-        TooMuch: the queue is full, or longer than the call has time for; `retry_after` is how long it would have
-            waited.
-        Unavailable: the container that must be started takes longer than the call has time for.
-        DeadlineExceeded: it has no time left at all.
+        TooMuch: the queue is full, or its wait too long for the call; `retry_after` is that wait.
+        Unavailable: the container that has to start takes too long for the call.
+        DeadlineExceeded: the deadline has passed.
     """
     if call.remaining_ms <= 0:
         raise DeadlineExceeded("The deadline had passed before the call was queued.")
@@ -236,7 +227,7 @@ def admit(
     if (depth := queue.depth(call.tenant, call.priority)) >= (most := limits.waiting(call)):
         raise _too_many(call, depth, most, drain)
     if len(queue) >= limits.per_version:
-        # How many wait is the other tenants' concern: it is not told.
+        # How many wait would reveal other tenants: it is not in the error.
         raise TooMuch("As many calls wait for this function as may.", code="queue_full", retry_after=drain)
     if wait is None or not wait:
         return

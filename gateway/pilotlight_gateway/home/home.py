@@ -1,31 +1,40 @@
-"""The home of functions: it queues calls fairly, knows the room of their containers, and grants.
+"""The home of functions: it queues calls, counts the free slots of their containers, and grants.
 
-How it works
-------------
-One `Home` acts under one lease, whose revision is its `epoch`. It holds descriptors, never bodies or sockets: those
-stay with the *origin*, which may be another gateway. What passes between the two is plain data:
+The story of a call, by names
+-----------------------------
+Who is let in. `Home.enqueue` finds the `VersionQueue` of the call's version.
+    `admit` refuses a call that cannot meet its deadline or finds the queue full.
+    `LossAttribution.admit` refuses calls of a version, or of a tenant, whose containers keep crashing.
+    `FairQueue.push` puts the call at the end of its `Flow` (version, tenant, class).
+Who goes next. `Home.on_credit` and `Home.done` free slots; `Home.grants` uses them.
+    `ContainerPool.choose` picks a container with a free slot.
+    `FairQueue.pick` picks the call: the class, then the tenant with the least service over its weight.
+    `Home._grant` makes the `Grant`; `GrantBook` keeps it until `done` reports the cost.
+    `Home.refused` puts a call back to its place if the agent did not take it.
+Who gives way. `Home.expire` returns a `Dropped` for each call that leaves without a grant:
+    its time is over (`VersionQueue.why_out_of_time`),
+    the capacity that is left cannot serve it (`shed`: the lowest tier first),
+    its version cannot start or fits nowhere (`cannot_load`, `note_shortage`),
+    or too many containers of its version or tenant were lost in a row (`LossAttribution.lost`).
 
-    origin -> home   enqueue(CallDescriptor)   queue this; also repeated while nothing is heard (idempotent)
-                     refused(CallDescriptor)   an agent did not take the grant: back to its place, uncharged
-                     done(call, ...)           it ended: the slot is free, this is what it cost
-                     cancel(call)              nobody wants it any more
-    home -> origin   Grant                     this call may go to that container, once
-                     Dropped                   this call leaves the queue with an error
+Between origin and home
+-----------------------
+Bodies and sockets stay at the *origin*, a gateway that may be another one:
 
-A call comes by `enqueue`: `call_admission` refuses at once what cannot make its deadline or does not fit. Else it
-waits in the `FairQueue` of its version (`version_queue`), by class, then by tenant, until a container of that version
-has a slot (`container_pool`, which credits tell of). The pick is a `Grant`, noted in the `GrantBook` until `done`
-says what it cost; a grant that was refused puts its call back to the head of its flow. A call leaves the queue
-without a grant when its time is over, when the capacity that is left cannot serve it (`shedding`), or when its
-version fails (`breakers`).
+    origin -> home   enqueue    queue this; repeated until the home answers (idempotent)
+                     refused    an agent did not take the grant: back to its place, uncharged
+                     done       it ended: the slot is free, and this is the cost
+                     cancel     the caller has left
+    home -> origin   Grant      this call may go to that container, once
+                     Dropped    this call leaves the queue with an error
 
-The driver (`homes`) feeds events in and then asks, in this order: `expire(at)`, `grants(at)`, `demand(at)`; it asks
-again at `next_wake()`, and only while its lease is valid by its own clock. Nothing here reads a clock.
+`Homes` feeds events in, then asks for `expire`, `grants` and `demand`, and again at `next_wake`, only while the lease
+is valid. A `Home` reads no clock.
 
-Why nothing is lost or run twice: a grant is a permission that only the origin can use, and it uses at most one at a
-time. So the home may forget a grant that was not heard of again, and after its own death the next home starts empty:
-origins enqueue what was not granted, agents tell by credit what they hold, and refuse what an older epoch granted.
-Each grant of a call has a higher number than any that its origin has seen.
+A grant is a permission that only its origin can use, and an origin uses one at a time. So a home may forget an unused
+grant, and the home after a crash starts empty: origins enqueue what was not granted, credits list what containers hold,
+and agents refuse grants of an older `epoch` (the revision of the lease). Each grant of a call has a higher number than
+any that its origin has seen.
 """
 
 from __future__ import annotations
@@ -59,17 +68,17 @@ from pilotlight_gateway.home.version_queue import GrantBook, OutstandingGrant, V
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
 
 DEMAND_EVERY_S = 0.25
-"""Seconds between two demands of a version while it has any."""
+"""Between two demands of a version while it has any."""
 REFRESH_EVERY_S = 0.25
-"""Seconds between two looks at what has become of the containers of a version whose calls wait."""
+"""Between two checks of the containers of a version whose calls wait."""
 SWEEP_EVERY_S = 5.0
-"""Seconds between two looks for what can be forgotten."""
+"""Between two checks for what can be forgotten."""
 NEVER_FITS_S = 10.0
-"""Seconds for which a version must fit nowhere in the fleet before its calls are refused: a node may be restarting."""
+"""A version must fit nowhere for this long before its calls are refused: a node may be restarting."""
 
 
 class Home:
-    """The queues and rooms of every version that this gateway schedules, under one lease."""
+    """The queues of every version that this gateway schedules under one lease."""
 
     def __init__(self, *, gateway: str, epoch: int, limits: QueueLimits | None = None) -> None:
         self.gateway = gateway
@@ -78,12 +87,11 @@ class Home:
         self._queues: dict[str, VersionQueue] = {}
         self._counters: dict[str, FunctionCounters] = {}
         self._versions: dict[str, str] = {}
-        """Call that waits -> its version."""
         self._grants = GrantBook()
         self._resend: list[Grant] = []
         self._dropped: list[Dropped] = []
         self._awake: dict[str, VersionQueue] = {}
-        """Where a call or a room has come: only there can a grant be made."""
+        """Queues with a new call or a free slot: only there can a grant be made."""
         self._deadlines = Timers[str]()
         self._demands = Timers[str]()
         self._refresh_at = 0.0
@@ -91,14 +99,14 @@ class Home:
         self._nodes = NodeIncarnations()
         self._swept_at = 0.0
 
-    # -- what origins say ----------------------------------------------------------------------------------------
+    # -- from origins ----------------------------------------------------------------------------------------------
 
     def enqueue(self, call: CallDescriptor, at: float) -> None:
-        """Queue a call. A repetition of what is queued or granted is no second call; a lost grant is sent again.
+        """Queue a call. Repeating a queued or granted call adds nothing; a grant that was lost is sent again.
 
         Raises:
-            TooMuch, Unavailable, DeadlineExceeded: see `admission.admit`.
-            Unavailable: the version's breaker, or its tenant's, is open (`breaker_open`).
+            TooMuch, Unavailable, DeadlineExceeded: see `call_admission.admit`.
+            Unavailable: the breaker of the version, or of the tenant, is open (`breaker_open`).
         """
         if call.call_id in self._versions:
             return
@@ -114,7 +122,7 @@ class Home:
         self._await(queue, entry, at)
 
     def refused(self, call: CallDescriptor, container: str, reason: Refusal, epoch: int, at: float) -> None:
-        """The agent did not take grant `call.number` of `epoch`: back to the head of its flow, uncharged."""
+        """The agent did not take grant `call.grant_number` of `epoch`: the call returns to its place, uncharged."""
         if call.call_id in self._versions:
             return
         queue = self._queue_of(call.version, call.function, at)
@@ -139,9 +147,9 @@ class Home:
         frees: bool = True,
         outcome: Outcome | None = None,
     ) -> None:
-        """A granted call has ended: its slot is free (`frees`), and it took `cost` GPU-milliseconds (None: unknown).
+        """A granted call has ended: its slot is free if `frees`, and it took `cost` GPU-milliseconds (None: unknown).
 
-        `outcome` is how, for the breakers; None: unknown.
+        `outcome` is for the breakers; None: unknown.
         """
         granted = self._grants.by_call.get(call_id)
         if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, number):
@@ -156,20 +164,20 @@ class Home:
             self._wake(queue)
 
     def cancel(self, call_id: str) -> bool:
-        """Nobody wants the call any more. True if it was still queued: then it will never be granted."""
+        """Remove a queued call, which will never be granted; False if it was not queued."""
         return self._remove(call_id) is not None
 
     def gateway_gone(self, gateway: str) -> list[str]:
-        """An origin is gone with its sockets: its queued calls are removed. Returns them."""
+        """An origin is gone with its callers: remove its queued calls and return their ids."""
         gone = [e.call_id for queue in self._queues.values() for e in queue.calls if e.call.gateway == gateway]
         for call in gone:
             self._remove(call)
         return gone
 
-    # -- what agents and the controller say ----------------------------------------------------------------------
+    # -- from agents and the controller ----------------------------------------------------------------------------
 
-    def credit(self, credit: Credit, at: float) -> None:
-        """A container speaks of its room. Late and repeated credits change nothing."""
+    def on_credit(self, credit: Credit, at: float) -> None:
+        """Apply a credit; late and repeated ones change nothing."""
         self.node_seen(credit.node, credit.instance, at)
         if self._nodes.is_former(credit.node, credit.instance):
             return
@@ -187,7 +195,7 @@ class Home:
         self._wake(queue)
 
     def node_seen(self, node: str, instance: str, at: float) -> None:
-        """An incarnation of a node's agent has spoken; what an earlier one ran is gone."""
+        """A message came from an incarnation of a node; earlier incarnations are gone."""
         if (gone := self._nodes.seen(node, instance, at)) is not None:
             self.node_gone(gone.node, gone.instance, at)
 
@@ -198,15 +206,14 @@ class Home:
             queue.resized(at)
             self._wake(queue)
 
-    def node_unheard(self, node: str, at: float) -> None:
-        """The bus says that nobody listens at a node: its containers are not there until they speak again."""
+    def on_node_unheard(self, node: str, at: float) -> None:
+        """The bus has no listener at a node: its containers are unusable until their next credit."""
         for queue in self._queues.values():
             queue.pool.quarantine_node(node)
             queue.resized(at)
             self._wake(queue)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity for a version, and says why."""
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         queue = self._queues.get(shortage.version)
         if queue is None:
             return
@@ -214,10 +221,10 @@ class Home:
         if queue.never_since is not None and at - queue.never_since >= NEVER_FITS_S:
             self._drop_all(queue, "no_capacity", shortage.reason)
 
-    # -- what the driver asks ------------------------------------------------------------------------------------
+    # -- for the driver --------------------------------------------------------------------------------------------
 
     def expire(self, at: float) -> list[Dropped]:
-        """The calls that leave the queue with an error: out of time, shed, or without hope."""
+        """The calls that leave the queue with an error."""
         for call in self._deadlines.due(at):
             queue = self._queues[self._versions[call]]
             entry = self._remove(call, at)
@@ -237,12 +244,12 @@ class Home:
         return dropped
 
     def grants(self, at: float) -> list[Grant]:
-        """Every grant that can be made now, in the order in which the calls were picked."""
+        """Every grant that can be made now, in the order of the picks."""
         made, self._resend = self._resend, []
         for queue in self._awake.values():
             if queue.calls and not queue.deposed:
                 self._grant_all(queue, made, at)
-            # What was granted at once never was a queue: an edge is what still waits after that.
+            # A call that was granted at once is no edge: it waits for no container.
             if queue.edge or (queue.busy and queue.version not in self._demands):
                 self._demands.set(queue.version, at)
         self._awake.clear()
@@ -250,30 +257,30 @@ class Home:
 
     @property
     def is_awake(self) -> bool:
-        """Whether something came that may allow a grant."""
+        """Whether anything happened that may allow a grant."""
         return bool(self._awake)
 
     def demand(self, at: float) -> list[Demand]:
-        """What the controller must be told now: edges at once, else each 250 ms while busy, and a last word."""
-        told = []
+        """The demands to publish now: a first call at once, others every DEMAND_EVERY_S while busy, and a last one."""
+        demands = []
         for version in self._demands.due(at):
             queue = self._queues[version]
             if queue.edge or at >= queue.reported_at + DEMAND_EVERY_S:
-                told.append(queue.demand(self.gateway, self.epoch, at))
+                demands.append(queue.demand(self.gateway, self.epoch, at))
             if queue.busy:
                 self._demands.set(version, queue.reported_at + DEMAND_EVERY_S)
-        return told
+        return demands
 
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
         if self._dropped:
-            return 0.0  # at once: a grant was refused to a call that is too late, and its origin is to hear of it
+            return 0.0  # at once: `grants` drops calls that are too late, and `expire` returns them
         looks = self._refresh_at if self._versions else None
         wakes = (self._deadlines.next(), self._demands.next(), looks, self._grants.expires_at())
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def hand_over(self, at: float) -> HomeState:
-        """What the next home should know, in a planned move. This one must not be asked for anything after it."""
+        """The state for the next home, in a planned move. This home must not be used afterwards."""
         waiting = sorted((entry for queue in self._queues.values() for entry in queue.calls), key=lambda e: e.order)
         return HomeState(
             calls=tuple(self._as_of(entry, at) for entry in waiting),
@@ -285,7 +292,7 @@ class Home:
         )
 
     def restore(self, state: HomeState, at: float) -> None:
-        """Go on where a former home stopped. What it had granted and not seen the end of is heard of from agents."""
+        """Continue from the state of a former home. Agents report what it had granted."""
         for function, classes in state.counters.items():
             counters = self._counters.setdefault(function, FunctionCounters())
             for priority, values in classes.items():
@@ -296,11 +303,10 @@ class Home:
             self.enqueue(call, at)
 
     def deposed(self) -> frozenset[str]:
-        """The versions for which agents have heard of a newer home: this one makes no more grants there."""
+        """The versions for which an agent has seen a newer epoch: this home grants nothing there."""
         return frozenset(version for version, queue in self._queues.items() if queue.deposed)
 
     def statistics(self, at: float) -> HomeStatistics:
-        """How it is, at once."""
         oldest = min((since for d in self._queues.values() if (since := d.calls.oldest()) is not None), default=at)
         return HomeStatistics(
             queued=len(self._versions),
@@ -316,11 +322,10 @@ class Home:
         )
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
-        """The breakers that are not closed, or count failures, of versions and of their containers."""
-        return tuple(told for queue in self._queues.values() for told in breakers_of(queue, at))
+        """The breakers of versions, tenants and containers that are not closed or count failures."""
+        return tuple(report for queue in self._queues.values() for report in breakers_of(queue, at))
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if parts of the state contradict each other."""
         waiting = {entry.call_id: version for version, queue in self._queues.items() for entry in queue.calls}
         require(waiting == self._versions, "the calls that wait are not the calls in the queues")
         self._grants.check_integrity()
@@ -342,14 +347,14 @@ class Home:
         return queue
 
     def _supersede(self, granted: OutstandingGrant, call: CallDescriptor, at: float) -> bool:
-        """A call that was granted is enqueued. True: queue it; False: it has its grant, or is back in the queue."""
+        """Whether a granted call that is enqueued again is to be queued; False: its grant stands, or it is queued."""
         number = granted.grant.grant_number
-        if call.grant_number >= number:  # its origin has seen that grant, and is done with it
+        if call.grant_number >= number:  # its origin has seen that grant and no longer uses it
             queue = self._grants.take(granted)
             queue.calls.settle(granted.entry)
             queue.pool.release(granted.grant.container, call.call_id)
             return True
-        if self._grants.is_released(call.call_id):  # the grant was lost, and its place is given away
+        if self._grants.is_released(call.call_id):  # the grant was lost, and its slot may be in use
             queue = self._grants.take(granted)
             again = msgspec.structs.replace(call, grant_number=number)
             self._await(queue, queue.calls.give_back(granted.entry, again), at)
@@ -386,7 +391,7 @@ class Home:
             made.append(self._grant(queue, pooled, entry, at))
 
     def _is_too_late(self, queue: VersionQueue, entry: QueueEntry, at: float) -> bool:
-        """Let a call go that cannot be done any more, while others wait whose turn would be wasted on it."""
+        """Drop a picked call that can no longer be done in time, if other calls wait for its slot."""
         leaves = self._deadlines.at(entry.call_id)
         if entry.call.grant_number or leaves is None or (leaves - at) * 1000.0 >= queue.service_time.least_ms:
             return False
@@ -432,7 +437,7 @@ class Home:
         queue.losses.withdrawn(entry.call_id, entry.call.tenant, at)
 
     def _refresh(self, queue: VersionQueue, at: float) -> None:
-        """Tighten: what cannot be served in time by the capacity that is left is told so."""
+        """Shed the calls that the remaining capacity cannot serve in time."""
         for entry, wait in queue.excess(self._deadlines.at, at):
             self._remove(entry.call_id, at)
             self._shed[entry.call.tier_rank] += 1

@@ -1,4 +1,4 @@
-"""What a home and its versions have to tell those who look on: counts, breakers and slowdowns."""
+"""What a home reports to metrics and controllers: counts, breakers and slowdowns."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ from pilotlight_gateway.home.version_queue import VersionQueue
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerCounts:
-    """How many breakers are not closed."""
-
     versions: int = 0
     tenants: int = 0
-    """Of one tenant's calls to a version."""
+    """Breakers of one tenant's calls to a version."""
     containers: int = 0
 
     @classmethod
     def of(cls, queues: Iterable[VersionQueue]) -> BreakerCounts:
-        """Of all these versions."""
         versions = tenants = containers = 0
         for queue in queues:
             versions += queue.losses.everybody.state is not CircuitState.CLOSED
@@ -33,7 +30,7 @@ class BreakerCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class HomeStatistics:
-    """How a home is: calls waiting, grants not settled, containers known, versions known, versions lost to others."""
+    """Queued calls, grants without an end, known containers, versions, and versions lost to a newer home."""
 
     queued: int
     oldest_ms: float
@@ -47,11 +44,11 @@ class HomeStatistics:
     slowdown: dict[str, float] = field(default_factory=dict)
     """Class -> the largest slowdown of a flow."""
     slow: tuple[SlowFlow, ...] = ()
-    """The flows that others slow down: not empty is an alert."""
+    """Flows that other tenants slow down; any is an alert."""
 
 
 def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:
-    """The breakers of one version that are not closed, or count failures."""
+    """The breakers of one version that are not closed or count failures."""
     if queue.losses.everybody.failures:
         yield _report_of(queue.losses.everybody, at, version=queue.version)
     for tenant, breaker in queue.losses.tenants.items():
@@ -62,7 +59,7 @@ def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:
 
 
 def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
-    """The largest of each key."""
+    """The largest value of each key."""
     worst: dict[str, float] = {}
     for values in found:
         for key, value in values.items():

@@ -1,4 +1,4 @@
-"""What a home has learnt of its versions, as it is handed over in a planned move. Instants do not travel."""
+"""What a home has learnt of its versions, for the next home of the shard. Durations travel, instants do not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pilotlight_gateway.home.breakers import Breaker, CircuitState, ContainerBre
 from pilotlight_gateway.home.version_queue import VersionQueue
 
 VERSIONS_AT_MOST = 256
-"""Of one shard, those used last: some 50 KiB. The queue has to fit beside them."""
+"""Versions of one shard, the last used: about 50 KiB, which leaves room for the queue."""
 REASON_CHARS = 300
 
 
 def learnt_state(queues: Iterable[VersionQueue], at: float) -> dict[str, VersionState]:
-    """What was learnt of the versions that were used last."""
+    """The state of the versions that were used last."""
     known = [
         queue for queue in queues if queue.function and (queue.service_time.calls or queue.losses.everybody.failures)
     ]
@@ -23,7 +23,7 @@ def learnt_state(queues: Iterable[VersionQueue], at: float) -> dict[str, Version
 
 
 def restore(queue: VersionQueue, state: VersionState, at: float) -> None:
-    """Go on from that; nothing is known yet of the version here."""
+    """Restore the state into a new queue."""
     queue.tenant = state.tenant
     service_time = queue.service_time
     service_time.calls, service_time.hold_ms, service_time.spread_ms, service_time.cost = (
@@ -70,7 +70,7 @@ def _breaker_state(breaker: Breaker, at: float, reason: str = "") -> BreakerStat
         state=breaker.state.value,
         failures=breaker.failures,
         trips=breaker.trips,
-        left=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
+        left_s=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
         probe=breaker.probe,
         reason=reason[:REASON_CHARS],
     )
@@ -82,7 +82,7 @@ def _loss_state(breaker: LossBreaker, at: float) -> BreakerState:
 
 def _restore(breaker: Breaker, state: BreakerState, at: float) -> None:
     breaker.state, breaker.failures, breaker.trips = CircuitState(state.state), state.failures, state.trips
-    breaker.until, breaker.probe = at + state.left, state.probe
+    breaker.until, breaker.probe = at + state.left_s, state.probe
 
 
 def _restore_loss(breaker: LossBreaker, state: BreakerState, at: float) -> None:

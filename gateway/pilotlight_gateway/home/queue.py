@@ -1,23 +1,20 @@
 """The fair queue of one version: which call is next.
 
-Two levels, both by the smallest counter of service received:
+Two levels, both by the smallest counter of received service:
 
-1. the class. Its counter is cost over weight, interactive : standard : batch = 8 : 3 : 1. A class that always has
-   calls waiting gets at least its weight's share of the cost served, so batch is slow under load and never starved;
-   what a class does not use goes to the others.
-2. in the class, the tenant by its weight (`tier_queue.py`), then first come first served.
+1. the class. Its counter is cost over weight; interactive : standard : batch = 8 : 3 : 1. A class with calls waiting
+   gets at least its weight's share of the cost, so batch is slow under load and never starved;
+2. in the class, the tenant by its weight (`tier_queue`), then first come first served.
 
-What may not go now is passed over, and saves nothing up meanwhile: a tenant at its cap of calls in flight, and a tier
-for which no room is left beside what is kept for other tiers (`TierLoad.unused`).
+A tenant at its cap of calls in flight, and a tier without slots beside those kept for others (`TierLoad.unused`), are
+passed over and save up nothing.
 
-The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes (or two tenants of a
-class) both have calls waiting, the service that they got over their weights differs by at most one largest call of each
-over its weight, plus what estimates were wrong by.
+The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes, or two tenants of a
+class, both have calls waiting, their service over their weights differs by at most one largest call of each over its
+weight, plus the error of the estimates.
 
-A pick is charged at an estimate. It ends in exactly one of `settle` (it ran: correct the charge), `give_back` (an agent
-did not take it: refund, and back to the place it came from) and `forgo` (nobody will run it: refund). `remove` takes a
-waiting call out by id.
-Memory is a few objects per backlogged flow and one per call; idle flows cost nothing but a counter.
+A pick is charged an estimate. It ends in exactly one of `settle`, which corrects the charge, `give_back` for a call
+that an agent did not take, and `refund` for one that will not run. Idle flows cost only a counter.
 """
 
 from __future__ import annotations
@@ -43,14 +40,14 @@ from pilotlight_gateway.home.tier_queue import (
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
 LEAST_COST = 0.01
-"""GPU-milliseconds that the cheapest call counts: a free one would let its tenant hold every slot unnoticed."""
+"""GPU-milliseconds of the cheapest call: calls at no cost would let a tenant hold every slot."""
 LEAST_WEIGHT = 1e-3
-"""A tenant without weight would never have a turn again."""
+"""Without a least weight a tenant would never get another turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueueStatistics:
-    """How a queue is: calls waiting per class, tenants waiting, calls picked and not settled."""
+    """Waiting calls per class, waiting flows, and picks that have not ended."""
 
     waiting: dict[str, int]
     flows: int
@@ -74,18 +71,17 @@ class FairQueue:
         """The highest first."""
         self._cap = tenant_in_flight
         self._tenants: dict[str, TenantLoad] = {}
-        """What each tenant has running; kept only if there is a cap."""
+        """Kept only if there is a cap."""
         self._tiers: dict[int, TierLoad] = {}
         self.reserving = False
         """Whether any tier has ever had a reserve here."""
         self._entries: dict[str, QueueEntry] = {}
-        """What waits, oldest first but for what has come back."""
+        """Waiting calls, the oldest first except for returned ones."""
         self._back: dict[str, QueueEntry] = {}
-        """What waits and has come back."""
         self._orders = itertools.count()
         self._in_flight = 0
         self._left: ClassQueue = self.classes[0]
-        """The class that ran empty last."""
+        """The class that became empty last."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -98,7 +94,7 @@ class FairQueue:
     ) -> QueueEntry:
         """Queue a call that is not in the queue, at the end of its flow (`first`: at its head).
 
-        `cost` is its estimate; 0: what calls of its tenant have cost lately, or `guess` if that is not known.
+        `cost` is its estimate; 0: the recent mean of its tenant, or `guess` if there is none.
         """
         flow = self._flow(call)
         if call.reserved:
@@ -110,9 +106,9 @@ class FairQueue:
         return entry
 
     def pick(self, *, free: int | None = None, slots: int = 0, at: float = 0.0) -> QueueEntry | None:
-        """Take the call that is next and charge its estimate; None if none waits, or none may go.
+        """Take the next call and charge its estimate; None if none may go.
 
-        `free` of `slots` slots are free: what is kept for a tier is left to it. None: there is room for all.
+        `free` of `slots` slots are free; slots kept for a tier are left to it. None: there are slots for all.
         """
         closed = self._closed(free, slots, at) if self.reserving and free is not None else ()
         flow = self._next(closed)
@@ -134,13 +130,13 @@ class FairQueue:
         return entry
 
     def charge_so_far(self, entry: QueueEntry, cost: float) -> None:
-        """A picked call runs on and has cost `cost` so far: charge what is beyond its estimate now, not at its end."""
+        """A picked call has cost `cost` so far and runs on: charge the excess over its estimate now."""
         if cost > entry.cost:
             self._charge(entry, cost - entry.cost)
             entry.cost = cost
 
     def settle(self, entry: QueueEntry, cost: float | None = None) -> None:
-        """A picked call has ended, and took `cost` GPU-milliseconds (None: unknown, the estimate stands)."""
+        """A picked call has ended and took `cost` GPU-milliseconds (None: the estimate stands)."""
         if cost is not None:
             if cost < LEAST_COST:
                 cost = LEAST_COST
@@ -154,12 +150,11 @@ class FairQueue:
         self._landed(entry)
 
     def refund(self, entry: QueueEntry) -> None:
-        """A picked call is not to run after all: refund it, and forget it."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
 
     def give_back(self, entry: QueueEntry, call: CallDescriptor) -> QueueEntry:
-        """A picked call never started: refund it and queue it where it was, as `call` describes it now."""
+        """Refund a picked call that did not start, and queue it at its place as `call` describes it now."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
         again = QueueEntry(call, self._flow(call), entry.cost, entry.order, entry.pushed_at)
@@ -168,7 +163,6 @@ class FairQueue:
         return again
 
     def remove(self, call_id: str) -> QueueEntry | None:
-        """Take a waiting call out; None if it does not wait here."""
         entry = self._entries.pop(call_id, None)
         if entry is not None:
             self._waited(entry)
@@ -176,16 +170,16 @@ class FairQueue:
         return entry
 
     def close(self) -> None:
-        """The version is no more: leave the function's counters. Only an empty queue may be closed."""
+        """Leave the counters of the function; only for an empty queue."""
         for queue in self.classes:
             queue.close()
 
     def of_class(self, priority: str) -> ClassQueue:
-        """The queue of a class; one that is not known counts as standard."""
+        """The queue of a class; an unknown class counts as standard."""
         return self._classes.get(priority) or self._classes[Priority.STANDARD]
 
     def flow(self, tenant: str, priority: str) -> Flow | None:
-        """A tenant's backlogged flow of a class, if it has one."""
+        """A tenant's backlogged flow of a class, if any."""
         return next(
             (
                 f
@@ -196,24 +190,22 @@ class FairQueue:
         )
 
     def depth(self, tenant: str, priority: str) -> int:
-        """Calls that wait in one flow."""
         flow = self.flow(tenant, priority)
         return flow.live if flow is not None else 0
 
     def kept(self, rank: int, slots: int, at: float) -> int:
-        """How many of the slots are kept from a tier for others; it can always use one."""
+        """How many slots are kept for other tiers; every tier may use one."""
         if not self.reserving:
             return 0
         kept = sum(tier.unused(slots, at) for tier in self._tiers.values() if tier.rank != rank)
         return min(kept, max(0, slots - 1))
 
     def oldest(self) -> float | None:
-        """The instant from which the call that has waited longest waits; None if none does."""
+        """Since when the oldest waiting call waits; None if none does."""
         firsts = [next(iter(waiting.values())).since for waiting in (self._entries, self._back) if waiting]
         return min(firsts, default=None)
 
     def statistics(self) -> QueueStatistics:
-        """How it is, at once."""
         return QueueStatistics(
             waiting={str(priority): queue.live for priority, queue in self._classes.items()},
             flows=sum(len(tier_queue.flows) for tier_queue in self._tier_queues()),
@@ -221,7 +213,6 @@ class FairQueue:
         )
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the counts do not agree with each other."""
         flows = [flow for tier_queue in self._tier_queues() for flow in tier_queue.flows.values()]
         waiting = {entry.call_id for flow in flows for entry in flow if entry.waiting}
         require(waiting == set(self._entries), "what waits in flows is not what waits")
@@ -260,7 +251,7 @@ class FairQueue:
                 else:
                     found, best = flow, queue.virtual
         if stuck and found is not None:
-            for queue in self.classes:  # what may not go has not saved anything up
+            for queue in self.classes:  # a class that was passed over saves up nothing
                 if queue.live and queue.virtual < best:
                     queue.virtual = best
         return found
@@ -306,7 +297,7 @@ class FairQueue:
             self._back.pop(entry.call_id, None)
 
     def _lift(self, queue: ClassQueue) -> None:
-        # As for tenants: a class that was idle has not saved anything up.
+        # As for tenants: an idle class saves up nothing.
         active = [other.virtual for other in self.classes if other.live] or [self._left.virtual]
         queue.virtual = max(queue.virtual, min(active))
 

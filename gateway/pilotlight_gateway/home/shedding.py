@@ -1,11 +1,11 @@
-"""Shedding: which queued calls go when the queue is longer than what is left of the capacity can serve in time.
+"""Shedding: which queued calls leave when the remaining capacity cannot serve the queue in time.
 
-Each call's wait is estimated as at its admission, with the capacity of now. A call that cannot make it
-any more is *doomed*. It is told so now, with the time its turn would have come, instead of at its deadline. Lower tiers
-give way first: as long as a doomed call of a higher tier has calls of lower tiers beside it, those go instead - the
-doomed ones of the lowest tier, then its youngest - as many as must leave for the higher one to be in time.
+The wait of each call is estimated as at its admission. A call that cannot meet its deadline any more is *doomed*, and
+leaves now with the time of its turn as Retry-After. Lower tiers give way first: while a doomed call of a higher tier
+competes with calls of lower tiers, those leave instead (the doomed ones of the lowest tier, then its youngest), as many
+as the higher call needs to be in time.
 
-The estimate is on a grid of places in line, so that the whole takes a few microseconds per call that waits.
+Waits are computed on a grid of positions and interpolated, which takes a few microseconds per waiting call.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from pilotlight_gateway.home.tier_queue import QueueEntry, TierQueue
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """A waiting call, how many of its own flow stand before it, and what it has to expect."""
+    """A waiting call, the number of calls before it in its flow, and its wait."""
 
     entry: QueueEntry
     before: int
     wait_ms: float
     late_ms: float
-    """By how much it misses its time; 0 or less: it makes it."""
+    """How far the call misses its deadline; 0 or less: it is in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Waits:
-    """The waits of one line by place, for a flow like the one that is next in it."""
+    """The waits of one tier queue by position, for a flow like its next one."""
 
     places: list[float]
     waits: list[float]
     value: float
     step: float
-    """What one place is in units of the counter."""
+    """One position in units of the counter."""
 
     def at(self, place: float) -> float:
-        """Interpolated."""
+        """Interpolate."""
         upper = min(bisect_left(self.places, place), len(self.places) - 1)
         if upper == 0 or place >= self.places[upper]:
             return self.waits[upper]
@@ -56,9 +56,9 @@ class _Waits:
 def shed(
     queue: FairQueue, pool: ContainerPool, service_time: ServiceTime, until: Callable[[str], float | None], at: float
 ) -> list[tuple[QueueEntry, float]]:
-    """The calls that should leave the queue now, each with the wait (ms) that it would have had.
+    """The calls that should leave the queue now, each with its expected wait in milliseconds.
 
-    `until` says when a waiting call leaves the queue by itself. Nothing is shed while the wait is not known.
+    `until` returns when a waiting call leaves by itself. Nothing is shed while the wait is unknown.
     """
     tier_queues: defaultdict[int, list[tuple[TierQueue, _Waits]]] = defaultdict(list)
     doomed: defaultdict[int, list[QueuePosition]] = defaultdict(list)
@@ -99,7 +99,7 @@ def _places(
     *,
     doomed: bool,
 ) -> Iterator[QueuePosition]:
-    """The calls of a line that are doomed, or those that are not."""
+    """The calls of a tier queue that are doomed, or those that are not."""
     service, part = service_time.service_ms, 1.0 - MARGIN
     for flow in tier_queue.flows.values():
         counter = flow.counter
@@ -131,8 +131,8 @@ def _waits(
     )
     place = 0.0
     while True:
-        # The flow itself is among those that are counted: its own call is not before itself. And a slot may be free in
-        # a moment: a call goes only where even then it would be too late.
+        # The flow itself is counted too, but its call is not before itself; and one more slot may become free at any
+        # moment. A call leaves only if it would be too late even then.
         calls = (
             max(0.0, calls_before_class(queue, tier_queue.class_queue, value + place * step, service_time.cost) - 1.0)
             - 1.0

@@ -1,7 +1,4 @@
-"""What a home keeps of one version: its queue, its containers' room, its pace, and what the controller was told.
-
-The grants that a home has given out and has not seen the end of.
-"""
+"""What a home keeps of one version: waiting calls, container pool, service time, breakers, and outstanding grants."""
 
 from __future__ import annotations
 
@@ -19,17 +16,17 @@ from pilotlight_gateway.home.slowdown import Slowdowns, SlowFlow
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 
 KEEP_IDLE_S = 3_600.0
-"""Seconds for which what was learnt of an unused version (start time, cost) is kept."""
+"""How long the state of an unused version (start time, cost) is kept."""
 SHORTAGE_S = 5.0
-"""Seconds after which an unrepeated shortage has passed."""
+"""A shortage that is not repeated for this long has passed."""
 GRACE_S = 0.5
-"""Seconds for which lost capacity may be replaced before calls are shed for it: a start from a blank takes less."""
+"""Lost capacity may be replaced for this long before calls are shed; a start from a blank takes less."""
 SCAN_EVERY_S = 1.0
-"""Seconds between two looks at every waiting call."""
 CHARGE_EVERY_S = 1.0
-"""Seconds between two charges of calls that run on."""
 DECLINED_MS = 5.0
-"""A grant that is over sooner, and cost nothing that is known, was declined by its origin: nothing has run."""
+"""A grant that ends sooner, with no known cost or outcome, was declined by its origin: nothing ran."""
+DONE_WITHIN_S = 5.0
+"""How long a grant with a freed slot waits for the cost of its call."""
 
 
 class VersionQueue:
@@ -44,10 +41,9 @@ class VersionQueue:
     def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
         self.version = version
         self.function = ""
-        """Unknown until a call names it; a container may speak first."""
+        """Empty until a call or a restored state names it."""
         self._limits = limits
         self.tenant = ""
-        """Who owns the version."""
         self.calls = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
         self.pool = ContainerPool()
         self.service_time = ServiceTime()
@@ -56,21 +52,20 @@ class VersionQueue:
         self._capacity = 0
         self._scan_at = at
         self.deposed = False
-        """An agent has heard of a newer home for this version."""
         self.arrivals = 0
         self.reported_at = float("-inf")
         self.reported_queued = 0
         self.reported_busy = False
-        """Whether the controller's last word is that calls wait or run."""
+        """Whether the last demand said that calls wait or run."""
         self.used_at = at
         self.load_errors = 0
-        """Containers that could not be loaded since one was ready."""
+        """Containers that failed to load since one was ready."""
         self.shortage = ""
         self.shortage_at = float("-inf")
         self.never_since: float | None = None
 
     def set_function(self, function: str, counters: FunctionCounters) -> None:
-        """Learn the function, and share its counters from now on. Nothing may be queued or granted yet."""
+        """Set the function and share its counters. Nothing may be queued or granted yet."""
         self.calls.close()
         self.function = function
         self.tenant = self.tenant or function.partition(":")[0]
@@ -78,18 +73,18 @@ class VersionQueue:
 
     @property
     def edge(self) -> bool:
-        """Whether calls wait and the controller does not know of any."""
+        """Whether calls wait that no demand has reported."""
         return bool(self.calls) and not self.reported_queued and not self.deposed
 
     @property
     def busy(self) -> bool:
-        """Whether the controller has to be told something more."""
+        """Whether another demand is due."""
         return not self.deposed and (self.reported_busy or bool(self.calls) or bool(self.arrivals))
 
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
-        """What the version's queue asks for; it counts as told."""
+        """The demand of the version; it counts as reported."""
         oldest = self.calls.oldest()
-        told = Demand(
+        demand = Demand(
             version=self.version,
             tenant=self.tenant,
             gateway=gateway,
@@ -101,16 +96,16 @@ class VersionQueue:
             service_ms=self.service_time.hold_ms or 0.0,
             edge=self.edge,
         )
-        self.reported_at, self.reported_queued, self.arrivals = at, told.queued, 0
-        self.reported_busy = bool(told.queued or told.running)
-        if told.queued or told.running or told.arrivals:
+        self.reported_at, self.reported_queued, self.arrivals = at, demand.queued, 0
+        self.reported_busy = bool(demand.queued or demand.running)
+        if demand.queued or demand.running or demand.arrivals:
             self.used_at = at
-        return told
+        return demand
 
     def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
-        """Look at what has become of the containers, and return the calls to shed, with the wait (ms) of each.
+        """Update the pool, and return the calls to shed with the wait (ms) of each.
 
-        What is lost is given a moment to be replaced; a container that fell silent has had it.
+        Lost containers have GRACE_S to be replaced; the quarantine of a silent one is grace enough.
         """
         self.resized(at)
         self.pool.quarantine(at)
@@ -124,7 +119,7 @@ class VersionQueue:
         return shed(self.calls, self.pool, self.service_time, until, at)
 
     def why_out_of_time(self, entry: QueueEntry, at: float) -> tuple[str, str, float | None]:
-        """Code, detail and Retry-After of a call that leaves the queue by itself."""
+        """Code, detail and Retry-After of a call whose time in the queue is over."""
         waited, age = at - entry.since, self._limits.age_s(entry.call)
         if entry.call.queue_ms and waited >= age:
             wait = expected_ms(entry.call, self.calls, self.pool, self.service_time, at)
@@ -134,13 +129,12 @@ class VersionQueue:
         return "deadline_exceeded", f"It waited {waited:.1f} s for a container{': ' if why else ''}{why}.", None
 
     def why_too_late(self, entry: QueueEntry, leaves_at: float, at: float) -> tuple[str, str]:
-        """Code and detail of a call that cannot be done in the time it has left."""
         waited, left, takes = at - entry.since, max(0.0, leaves_at - at), (self.service_time.hold_ms or 0.0) / 1000.0
         detail = f"It waited {waited:.1f} s, {left:.1f} s are left, and its calls take {takes:.1f} s."
         return "deadline_exceeded", detail
 
     def resized(self, at: float) -> None:
-        """Capacity may have changed: what is lost may be replaced in a moment."""
+        """Capacity may have changed: if it fell, delay the next check for shedding by GRACE_S."""
         if self.pool.capacity < self._capacity:
             self._scan_at = at + GRACE_S
         self._capacity = self.pool.capacity
@@ -153,9 +147,9 @@ class VersionQueue:
         cost: float | None,
         outcome: Outcome | None,
     ) -> list[str]:
-        """Learn from the end of a call that has freed its slot; whose breaker that opens (`LossAttribution.lost`).
+        """Learn from the end of a call that has freed its slot; returns as `LossAttribution.lost`.
 
-        `others` are all grants that are not over.
+        `others` are the grants that have not ended.
         """
         hold = (at - granted.at) * 1000.0
         if cost is None and outcome is None and hold < DECLINED_MS:
@@ -176,9 +170,9 @@ class VersionQueue:
         return self.losses.lost(grant.container, held, "", at)
 
     def charge_running(self, container: str, granted: Mapping[str, OutstandingGrant], at: float) -> None:
-        """Charge what the calls in a container have cost so far, where that is more than was estimated.
+        """Charge the calls in a container for their cost so far, where that exceeds the estimate.
 
-        The agent meters a call only when it ends, so this goes by its time in the slot and what that costs usually.
+        The agent meters a call only at its end, so the cost is taken to be proportional to the time in the slot.
         """
         pooled = self.pool.get(container)
         if pooled is None or at - pooled.charged_at < CHARGE_EVERY_S:
@@ -196,16 +190,16 @@ class VersionQueue:
                 self.calls.charge_so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
 
     def start_waited(self, entry: QueueEntry, pooled: PooledContainer) -> tuple[float, dict[str, float]]:
-        """Milliseconds that a call waited while no container was ready, and the steps of that start."""
+        """Milliseconds that a call waited while no container was ready, and the timeline of that start."""
         ready = self.pool.ready_since
         if ready is None or entry.pushed_at >= ready:
             return 0.0, {}
         return (ready - entry.pushed_at) * 1000.0, pooled.timeline
 
     def cannot_load(self, credit: Credit, at: float) -> bool:
-        """Take note of how a start went; whether the next one would fail in the same way.
+        """Note the result of a start; whether the next start would fail in the same way.
 
-        One failure may be the node's while another container is on its way; two in a row are the function's.
+        One failure may be due to its node while another container is starting; two in a row are due to the function.
         """
         if credit.state is ContainerState.READY:
             self.load_errors = 0
@@ -216,11 +210,10 @@ class VersionQueue:
         return self.load_errors > 1 or not self.pool.has(*STARTING)
 
     def slow(self) -> list[SlowFlow]:
-        """The flows that others slow down."""
         return self.slowdowns.slow(self.version, self.function)
 
     def note_shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller says why there is no capacity."""
+        """The controller has no capacity; `never` means that the version fits nowhere in the fleet."""
         if not shortage.never:
             self.never_since = None
         elif self.never_since is None or at - self.shortage_at > SHORTAGE_S:
@@ -228,18 +221,17 @@ class VersionQueue:
         self.shortage, self.shortage_at = shortage.reason, at
 
     def shortage_now(self, at: float) -> str:
-        """Why there is no capacity, if that was said lately; else empty."""
         return self.shortage if at - self.shortage_at <= SHORTAGE_S else ""
 
     def is_forgettable(self, at: float) -> bool:
-        """Whether nothing is here, and nothing has been for long."""
+        """Whether the version has been unused for KEEP_IDLE_S."""
         idle = not self.busy and not self.calls.statistics().in_flight and not len(self.pool)
         return idle and at - self.used_at > KEEP_IDLE_S
 
 
 @dataclass(slots=True)
 class OutstandingGrant:
-    """A grant that was given out, until its call has ended or come back."""
+    """A grant whose call has neither ended nor come back."""
 
     queue: VersionQueue
     entry: QueueEntry
@@ -247,17 +239,13 @@ class OutstandingGrant:
     at: float
 
 
-DONE_WITHIN_S = 5.0
-"""Seconds that a grant whose slot is free is kept for the word on what it cost."""
-
-
 class GrantBook:
-    """By call. A grant is *loose* when its slot is free and its origin has not said what it cost."""
+    """Outstanding grants by call id. One is *released* when its slot is free and its cost is not known yet."""
 
     def __init__(self) -> None:
         self.by_call: dict[str, OutstandingGrant] = {}
         self._released: dict[str, float] = {}
-        """Call -> since when; in that order."""
+        """Call id -> instant of the release, in that order."""
 
     def __len__(self) -> int:
         return len(self.by_call)
@@ -266,13 +254,13 @@ class GrantBook:
         self.by_call[granted.grant.call_id] = granted
 
     def take(self, granted: OutstandingGrant) -> VersionQueue:
-        """Strike it out; returns the desk of its version."""
+        """Remove a grant; returns the queue of its version."""
         del self.by_call[granted.grant.call_id]
         self._released.pop(granted.grant.call_id, None)
         return granted.queue
 
     def release(self, calls: Iterable[str], at: float, container: str | None = None) -> None:
-        """The slots of calls have become free, in any container or a certain one; their origins may still tell."""
+        """The slots of calls are free, in any container or in `container`; their cost may still be reported."""
         for call in calls:
             granted = self.by_call.get(call)
             if granted is not None and container in (None, granted.grant.container):
@@ -282,7 +270,7 @@ class GrantBook:
         return call_id in self._released
 
     def take_expired(self, at: float) -> Iterator[OutstandingGrant]:
-        """Strike out, one after the other, those that have been loose for so long that nothing will be told."""
+        """Remove the grants that have been released for too long, one after the other."""
         while self._released:
             call, since = next(iter(self._released.items()))
             if since > at - DONE_WITHIN_S:
@@ -292,9 +280,8 @@ class GrantBook:
             yield granted
 
     def expires_at(self) -> float | None:
-        """When `take_untold` has something to strike out; None: never."""
+        """When `take_expired` next has a grant to remove; None: never."""
         return next(iter(self._released.values())) + DONE_WITHIN_S if self._released else None
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if a loose grant is none."""
         require(set(self._released) <= set(self.by_call), "a loose grant is not known")

@@ -19,13 +19,13 @@ from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, FirstCallState, StoredFirstCall, voided
 
 SETTLE_S = 2.0
-"""How long a caller waits for its answer to be stored; after that it is answered, and the record written later."""
+"""How long an answer waits until it is stored; a late one is stored afterwards."""
 PAUSE_S = 1.0
 LATE_AT_MOST = 256
-"""Pending writes: at most 64 MiB. Calls beyond count as lost when their time is over."""
+"""Pending writes, of 64 MiB at most. Further calls count as lost when their time is over."""
 VOID_S = 2.0
 ECHOES_S = (0.005, 0.02, 0.08, 0.32, 1.28)
-"""A message may reach subscribers before it is stored, so a doorbell rings again after these pauses."""
+"""A message may precede its storage, so a doorbell rings again after these pauses."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
@@ -36,7 +36,7 @@ class BusKeyRecords:
     """The `KeyRecords` over the bus."""
 
     def __init__(self, bus: Bus, lives: Callable[[CallOwner], bool] = lambda _: True) -> None:
-        """`lives` says from memory whether a gateway holds its lease, and True if that is unknown."""
+        """`lives` says from memory whether a gateway holds its lease; True if unknown."""
         self._bus = bus
         self._lives = lives
         self._kv = bus.kv(IDEMPOTENCY_BUCKET)
@@ -77,7 +77,7 @@ class BusKeyRecords:
 
     @asynccontextmanager
     async def watch(self, place: str) -> AsyncIterator[BusDoorbell]:
-        """See `KeyRecords`. Rings after a reconnect for what was written meanwhile."""
+        """See `KeyRecords`. Rings after a reconnect for changes meanwhile."""
         bell = BusDoorbell()
         bells = {key_subject(IDEMPOTENCY_BUCKET, place): bell.ring}
         async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
@@ -107,7 +107,7 @@ class BusKeyRecords:
                 return
 
     async def _withdraw(self, place: str, first: FirstCall) -> None:
-        """Void a claim without confirmation, whose call does not run."""
+        """Void an unconfirmed claim, whose call does not run."""
         while time.time() < first.ends_at:
             await asyncio.sleep(PAUSE_S)
             with contextlib.suppress(BusError):
@@ -123,7 +123,7 @@ def _no_room(error: StoreRefused) -> Unavailable:
 
 
 class BusDoorbell:
-    """Rings when a record changes, and again after the pauses of ECHOES_S."""
+    """Rings when a record changes, and after the pauses of ECHOES_S."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -133,7 +133,7 @@ class BusDoorbell:
         self._event.set()
 
     async def reconnected(self) -> None:
-        """Ring, since changes during the disconnection were not seen."""
+        """Ring, since changes may have been missed."""
         self.ring()
 
     async def wait(self, seconds: float) -> bool:

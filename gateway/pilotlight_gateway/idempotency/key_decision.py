@@ -1,6 +1,6 @@
-"""Decides about a request with an idempotency key, given the record of the key. Plain functions.
+"""Decides about a request with a key, given the key's record. Plain functions.
 
-A call runs twice only if its function is declared idempotent, or if the first provably never reached a container.
+A call runs twice only if its function is idempotent, or the first provably never reached a container.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ HEADER = "Idempotency-Key"
 SHORTEST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 NOT_TAKEN = frozenset({"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed"})
-"""Errors of calls that reached no container, or whose starts all failed; a new attempt is safe."""
+"""Errors of calls that reached no container, or whose starts all failed: safe to repeat."""
 LOST_ON_THE_WAY = frozenset({"container_died", "overloaded", "internal", "deadline_exceeded", "draining"})
-"""Errors after which an idempotent function may run again; every other error is the call's answer."""
+"""Errors after which an idempotent function may run again. Other errors are the call's answer."""
 
 
 class ClaimKey(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class RefuseKey(msgspec.Struct, frozen=True):
 
 
 class KeyBusy(msgspec.Struct, frozen=True):
-    """The first call runs according to its record; its owner may be gone."""
+    """The first call runs, according to its record; its owner may be gone."""
 
     first: FirstCall
     revision: int
@@ -75,26 +75,27 @@ def decide(found: StoredFirstCall | None, fingerprint: bytes) -> KeyDecision:
 
 
 def decide_orphaned(busy: KeyBusy, *, idempotent: bool) -> ClaimKey | RefuseKey:
-    """The decision when the first call's gateway is gone or its time is over: it may have run, or may still run."""
+    """The decision when the first call's gateway is gone or its time over: it may have run, or still run."""
     return ClaimKey(busy.revision) if idempotent else RefuseKey(_lost(busy.first), busy.first.call_id)
 
 
 def is_over(first: FirstCall, at: float) -> bool:
-    """Whether the call has ended by the unix second `at`, whatever its record says."""
+    """Whether the call is over by the unix second `at`, whatever its record says."""
     return at > first.ends_at
 
 
 def fate_of(error: PilotlightError, *, idempotent: bool) -> FailureRetention:
+    """Whether `error` becomes the answer of its key."""
     code = error.wire_code
     again = code in NOT_TAKEN or (idempotent and code in LOST_ON_THE_WAY)
     return FailureRetention.FORGET if again else FailureRetention.KEEP
 
 
 def in_use(first: FirstCall, at: float) -> Conflict:
-    """The refusal of a request whose first call still runs at the unix second `at`.
+    """The refusal of a request whose first call runs at the unix second `at`.
 
-    `retry_after` is as long as the call has run: the expectation for an unknown duration. It is 1 to 60 seconds, and at
-    most the call's remaining time.
+    `retry_after` is the time that the call has run, since an unknown duration is expected to double: from 1 to 60
+    seconds, and at most what remains of its deadline.
     """
     guess = min(max(at - first.began_at, SHORTEST_WAIT_S), LONGEST_WAIT_S, max(first.ends_at - at, SHORTEST_WAIT_S))
     return Conflict(

@@ -30,10 +30,10 @@ def require_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def read_key(value: bytes) -> str:
-    """The key: bare, as most clients send it, or a quoted string as in the IETF draft.
+    """The key: bare, as most clients send it, or quoted as in the IETF draft.
 
     Raises:
-        BadInput: `bad_request`, it is empty, too long, or not of visible ASCII characters.
+        BadInput: `bad_request`, it is empty, too long, or not visible ASCII.
     """
     text = value.decode("latin-1").strip()
     quoted = QUOTED.fullmatch(text)
@@ -46,7 +46,7 @@ def read_key(value: bytes) -> str:
 
 
 def read_wait(value: bytes) -> float:
-    """Seconds to wait for the first request (`Prefer: wait=30`, RFC 7240), at most 300; 0 without the preference."""
+    """Seconds to wait for the first request (`Prefer: wait=30`, RFC 7240), at most 300."""
     if b"wait" not in value.lower():
         return 0.0
     for preference in value.split(b","):

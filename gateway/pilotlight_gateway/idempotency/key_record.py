@@ -18,13 +18,15 @@ from enum import StrEnum
 import msgspec
 
 KEPT_BYTES = 256 * 1024
-"""Limit of one answer; a longer one is recorded without its body."""
+"""Limit of an answer; a longer one is recorded without its body."""
 GRACE_S = 60.0
-"""Added to the deadline, for differences between the gateways' clocks."""
+"""Added to the deadline, for differences between clocks."""
 PLACE_DIGITS = 40
 
 
 class FirstCallState(StrEnum):
+    """The state of a key's first call."""
+
     RUNNING = "running"  # begun, and perhaps started
     DONE = "done"  # ended, well or badly
     VOID = "void"  # never reached a container: the key can be claimed again
@@ -63,14 +65,14 @@ class FirstCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StoredFirstCall(msgspec.Struct, frozen=True):
-    """A record and its revision. `first` is None if the record was deleted."""
+    """A record and its revision; `first` is None if it was deleted."""
 
     first: FirstCall | None
     revision: int
 
 
 def place_of(tenant: str, key: str) -> str:
-    """The key of the record: a hash, so that no tenant can guess another's."""
+    """The record's key: a hash, so that no tenant can guess another's."""
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()[:PLACE_DIGITS]
 
 
@@ -84,18 +86,17 @@ def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> b
 
 
 def begun(fingerprint: bytes, call_id: str, owner: CallOwner, *, at: float, timeout_s: float) -> FirstCall:
-    """The record of a call that begins at the unix second `at` and ends within `timeout_s` seconds."""
+    """The record of a call that begins at `at` and ends within `timeout_s` seconds."""
     return FirstCall(
         fingerprint=fingerprint, call_id=call_id, owner=owner, began_at=at, ends_at=at + timeout_s + GRACE_S
     )
 
 
 def ended(first: FirstCall, answer: StoredAnswer, *, keep: bool = True) -> FirstCall:
-    """The record of a call that has an answer, without its body if `keep` is False or it is too large."""
+    """The record with its answer, without the body if `keep` is False or it is too large."""
     kept = answer if keep and len(answer.body) <= KEPT_BYTES else None
     return msgspec.structs.replace(first, stage=FirstCallState.DONE, status=answer.status, answer=kept)
 
 
 def voided(first: FirstCall) -> FirstCall:
-    """The record of a call that never reached a container."""
     return msgspec.structs.replace(first, stage=FirstCallState.VOID)

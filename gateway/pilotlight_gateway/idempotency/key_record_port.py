@@ -29,12 +29,12 @@ class KeyRecords(Protocol):
         Raises:
             KeyConflict: the record has another revision.
             Unavailable: `overloaded`, the bucket is full.
-            BusError: the outcome is unknown; if the claim was stored, it is withdrawn when the bus allows.
+            BusError: the outcome is unknown; a stored claim is withdrawn when the bus allows.
         """
         ...
 
     async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
-        """Replace the claim of `revision`, now or when the bus allows; a record with another revision stays."""
+        """Replace the claim of `revision`, now or when the bus allows, unless the record has changed."""
         ...
 
     async def is_alive(self, owner: CallOwner) -> bool:
@@ -42,7 +42,7 @@ class KeyRecords(Protocol):
         ...
 
     def seems_alive(self, owner: CallOwner) -> bool:
-        """`is_alive` as far as this process knows, without a request."""
+        """`is_alive` from this process's memory."""
         ...
 
     def watch(self, place: str) -> AbstractAsyncContextManager[Doorbell]: ...

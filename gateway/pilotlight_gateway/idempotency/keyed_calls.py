@@ -1,4 +1,4 @@
-"""Answers requests with idempotency keys: reads and writes records as `key_decision` says."""
+"""Answers requests with idempotency keys."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
 
 DAY_S = 86_400.0
 KEY_BYTES = 256 * 2**20
-"""Bytes that one tenant may store within the life of a key."""
+"""Bytes per tenant within the life of a key."""
 GLANCE_S = 1.0
-"""Seconds between checks, in memory, that the first request's gateway still lives."""
+"""Seconds between checks, in memory, that the first request's gateway lives."""
 LOOK_S = 15.0
-"""Seconds between reads without a ring, which may be lost between servers of the bus."""
+"""Seconds between reads without a ring, which servers of the bus may lose."""
 
 
 class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +56,8 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a request with a key."""
+
     answer: StoredAnswer
     call_id: str
     replayed: bool
@@ -147,7 +149,6 @@ class Idempotency:
                 raise error
 
     async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
-        """Claim the key; None if another request was first."""
         try:
             slot = await self._quota.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
@@ -223,7 +224,7 @@ class Idempotency:
         return first.owner == self._owner or await self._records.is_alive(first.owner)
 
     async def _wait(self, place: str, ask: KeyedRequest, busy: KeyBusy) -> ClaimKey | ReplayAnswer | RefuseKey:
-        """The decision after the first call's end, or a refusal after the request's `wait_s`."""
+        """The decision after the first call's end, or the refusal after `wait_s`."""
         end = time.monotonic() + ask.wait_s
         if ask.wait_s <= 0.0:
             return self._in_use(busy)
@@ -236,7 +237,7 @@ class Idempotency:
             return verdict
 
     async def _wait_change(self, bell: Doorbell, first: FirstCall, timeout_s: float) -> None:
-        """Return after a change, when the first call's gateway seems gone, or after `timeout_s`."""
+        """Wait for a change, at most until the first call's gateway seems gone."""
         end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0.0:
             if await bell.wait(min(self._glance, left)):

@@ -78,6 +78,8 @@ class MemoryKeyRecords:
 
 
 class MemoryDoorbell:
+    """A `Doorbell` that rings at every change."""
+
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
 

@@ -23,7 +23,8 @@ from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.jobs import job_payloads
 from pilotlight_gateway.jobs.job_calls import JobCalls

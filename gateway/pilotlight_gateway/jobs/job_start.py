@@ -23,7 +23,7 @@ from pilotlight_core.bus import BusError
 from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, RunnerIdentity
-from pilotlight_gateway.calls.call_port import Go
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.jobs.job_permit import JobPermit
 from pilotlight_gateway.jobs.job_record_writer import JobRecordWriter
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
@@ -72,7 +72,7 @@ class StartProgress(NamedTuple):
 
 
 class JobStart:
-    """The `Gate` of a job's call. `on_first_sent` is called when the first run is sent."""
+    """The `StartHook` of a job's call. `on_first_sent` is called when the first run is sent."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class JobStart:
         """Of the wait for the start: lifted once it is written."""
 
     def open_gate(self, run: Run, go: Go) -> None:
-        """Write the start, then call `go`; see `Gate`."""
+        """Write the start, then call `go`; see `StartHook`."""
         self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
         self._writing.add_done_callback(self._log_crash)
 

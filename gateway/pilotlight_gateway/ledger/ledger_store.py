@@ -21,7 +21,7 @@ from pilotlight_gateway.ledger.ledger_upgrade import upgrade
 from pilotlight_gateway.ledger.price_book import PriceBook
 
 KNOWN_IDS_AT_A_TIME = 500
-"""Ids per query: SQLite binds at most 32,766 parameters in a statement, older builds 999."""
+"""SQLite binds at most 32,766 parameters in a statement, older builds 999."""
 BUSY_S = 10
 """Seconds that a process waits for another writer of the SQLite file."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
@@ -33,7 +33,7 @@ FoldResult = Literal["new", "repeated", "unpriced", "misfits"]
 
 @dataclass(frozen=True, kw_only=True)
 class FoldReport:
-    """Counts of one fold's events, and the stream's sequence number after it."""
+    """Counts of one fold's events, and its last sequence number."""
 
     seq: int
     new: int
@@ -94,7 +94,7 @@ class Ledger:
         return done
 
     def prune(self, before: float) -> int:
-        """Delete intervals and receipts that ended before the unix second `before`; returns the number of intervals."""
+        """Delete intervals and receipts that ended before a unix second; returns the number of intervals."""
         with self._engine.begin() as connection:
             gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
             connection.execute(sa.delete(call_line).where(call_line.c.day < day_of(int(before) * NS_PER_S)))
@@ -149,7 +149,7 @@ def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
 def _execute_many(
     connection: sa.Connection, statement: Any, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
 ) -> None:
-    """Run an insert for thousands of rows, as tuples: SQLAlchemy's dictionary per row took most of a fold's time."""
+    """Insert thousands of rows as tuples: SQLAlchemy's dictionary per row took most of a fold's time."""
     compiled = statement.compile(dialect=connection.dialect, column_keys=columns)
     if compiled.positional and tuple(compiled.positiontup) == columns:
         connection.exec_driver_sql(compiled.string, rows)
@@ -168,7 +168,7 @@ def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[Usa
 
 
 def _keep_private(database: str | None) -> None:
-    """Restrict the file, and SQLite's files beside it, to the owner. New ones get the main file's mode."""
+    """Restrict the file, and SQLite's files beside it, to the owner."""
     if database and database != ":memory:":
         for path in (private_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
             if path.exists():
@@ -185,8 +185,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 def use_wal(connection: sqlite3.Connection, sleep: Callable[[float], object] = time.sleep) -> None:
     """Let reports read while a fold writes.
 
-    When processes open a new file at once, SQLite refuses this change to all but one without waiting, so the others try
-    again for `BUSY_S` seconds.
+    If several processes open a new file, SQLite refuses this to all but one at once, so the others retry for `BUSY_S`.
     """
     until = time.monotonic() + BUSY_S
     while True:

@@ -1,7 +1,7 @@
-"""Upgrades a ledger's tables to this code's revision.
+"""Upgrades a ledger's tables to this code's revision, which the table `alembic_version` holds.
 
-The first process that opens the ledger upgrades it; others wait. The table `alembic_version` holds the revision. The
-first script keeps the tables of a ledger that has no revision, and gives them the first number.
+The first process that opens the ledger upgrades it; others wait. The first script keeps the tables of a ledger without
+revision, and gives them the first number.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ def upgrade(engine: sa.Engine, *, scripts: Path = SCRIPTS, head: str = HEAD, wai
     Args:
         engine: SQLite or PostgreSQL, both of which roll back changes of tables.
         scripts: the folder with alembic's `env.py` and `versions/`.
-        head: the last revision among the scripts.
-        wait_s: seconds to wait for another process that upgrades the same ledger.
+        wait_s: seconds to wait for another upgrade.
 
     Raises:
         LedgerRefused: a newer release has upgraded the ledger, or another process has held it for `wait_s`.
@@ -73,7 +72,7 @@ def _run(connection: sa.Connection, scripts: Path, found: str | None, head: str)
 
 @contextmanager
 def _locked(connection: sa.Connection, wait_s: float) -> Iterator[None]:
-    """Hold the ledger's lock for a transaction, which is rolled back if the block fails.
+    """Hold the ledger's lock for a transaction, which a failed block rolls back.
 
     Raises:
         LedgerRefused: another process has held the lock for `wait_s`.

@@ -13,7 +13,7 @@ from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
-"""Decimal places of a printed amount: they show a nanosecond of a millionth of a device."""
+"""Decimal places of an amount: they show a nanosecond of a millionth of a device."""
 PICO_PER_NANO = 10 ** (PLACES - 9)
 
 
@@ -34,7 +34,7 @@ class PriceBook:
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
-    """The standard book, with the prices of `override` replacing its own.
+    """The standard book, with the prices of `override` over it.
 
     Raises:
         BadInput: names the wrong entry of the file.

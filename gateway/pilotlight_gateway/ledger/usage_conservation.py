@@ -1,7 +1,7 @@
 """Checks that no time of a device is lost or sold twice.
 
-Over any window, the tenants' usage plus the operator's (free slices, blanks, parts outside all slices, gaps) equals the
-window times the device, in nanosecond-ppm. Recorded usage is summed from the lines; unrecorded time comes from a sweep
+Over any window, tenants' usage plus the operator's (free slices, blanks, parts outside all slices, gaps) equals the
+window times the device, in nanosecond-ppm. Recorded usage is summed from the lines. Unrecorded time comes from a sweep
 over each slice, so that overlapping lines show as an excess and do not cancel a gap.
 """
 

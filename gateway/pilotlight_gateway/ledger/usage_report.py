@@ -23,7 +23,7 @@ COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine))
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of a report's lines; only here is it rounded."""
+    """The sum of a report's unrounded lines."""
 
     calls: int
     ns: int
@@ -83,7 +83,7 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
 
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
-    """The lines of one call's receipt, with `cost` in dollars as a Fraction. Blocks: call it in a thread."""
+    """The lines of a call's receipt, with `cost` in dollars as a Fraction. Blocks: call it in a thread."""
     rows = ledger.read(sa.select(call_line).where(call_line.c.call == call_id, call_line.c.tenant == tenant))
     return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
 

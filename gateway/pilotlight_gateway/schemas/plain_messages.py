@@ -31,7 +31,7 @@ WORDS = {
 
 
 def plain(sentence: str) -> str:
-    """The sentence without regular expressions, Python type names and backticks."""
+    """The message without regular expressions, Python type names and backticks."""
     found = _PATTERN.fullmatch(sentence)
     if found is None:
         return _of_types(sentence)
@@ -45,7 +45,7 @@ def plain(sentence: str) -> str:
 
 
 def unknown_field(place: str, kind: type[msgspec.Struct] | None) -> str:
-    """The message for an unknown field at `place`, such as `limits.brust`, of a body of type `kind`."""
+    """The message for an unknown field at `place`, such as `limits.brust`."""
     *above, name = place.split(".")
     known = _fields_at(kind, above)
     near = nearest(name, known)
@@ -69,7 +69,6 @@ def _of_types(sentence: str) -> str:
 
 
 def _fields_at(kind: type[msgspec.Struct] | None, above: list[str]) -> list[str]:
-    """The field names of the struct at the path `above`; none if there is no struct."""
     for name in above:
         types = {} if kind is None else {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
         inner = types.get(name)

@@ -11,9 +11,9 @@ DEEPEST = 12
 
 
 def example_of(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """The schema's own example, or the simplest value that probably fits; the caller validates it.
+    """The schema's own example, or a simple value that probably fits; the caller validates it.
 
-    Local references are resolved in `root`.
+    References are resolved in `root`.
     """
     root = schema if root is None else root
     if not isinstance(schema, dict) or depth > DEEPEST:

@@ -1,13 +1,13 @@
 """Admits only JSON Schemas whose validation is provably cheap.
 
-The gateway validates every call against its tenant's schema, in a process that all tenants share. So references stay
-within the schema, patterns are short and run on a linear engine, and two rules bound the work per value.
+The gateway validates every call in a process that all tenants share. So references stay within the schema, patterns are
+short and run on a linear engine, and two rules bound the work per value.
 
 A schema is a graph. From each node, *beside* edges lead to the schemas that judge the same value (`$ref`, `allOf`,
 `anyOf`, ...), and *below* edges to those that judge its members (`properties`, `items`, ...).
 
-1. Without cycles, the number of nodes that judge a value is the size of the unfolded graph, which has a limit. 2. With
-a cycle the unfolding is infinite, but the work stays proportional to the value if each value is reached by one
+1. Without cycles, the nodes that judge a value are as many as the unfolded graph has, whose size has a limit.
+2. With a cycle the unfolding is infinite, but the work is proportional to the value if each value is reached by one
    path around the cycle. So a node on a cycle may lead back to itself by one beside edge, or by below edges to
    different members, but not by both. Trees and lists satisfy this; a recursive union of two does not.
 """
@@ -23,14 +23,13 @@ from pilotlight_core.model.values import depth_within
 
 MAX_DEPTH = 48
 MAX_NODES = 4_000
-"""Subschemas as written; a schema's 64 KiB of text have hardly room for more."""
 MAX_UNFOLDED = 10_000
 MAX_PATTERNS = 64
 MAX_PATTERN_LENGTH = 256
 NESTED_WORD = 25
 """The cost of a comparison with a list or object of `enum` or `const`, in parts."""
 FRACTION_WORDS = 2_500
-"""The cost of a fractional `multipleOf`, in parts: it is computed exactly, for operands of any size."""
+"""The cost of a fractional `multipleOf`, in parts: it is computed exactly."""
 
 ONE = {
     "not": "beside", "if": "beside", "then": "beside", "else": "beside", "items": "below", "contains": "below",
@@ -43,20 +42,20 @@ REFUSED = (
     "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary",
     "unevaluatedItems", "unevaluatedProperties", "dependentSchemas", "dependencies",
 )  # fmt: skip
-"""Keywords by which references, or the judged members, depend on context. Type hints need none of them."""
+"""Keywords that make references or judged members depend on context; type hints need none of them."""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @dataclass
 class Subschema:
-    """A subschema, with pointers to those beside and below it."""
+    """Pointers to the schemas beside and below a subschema."""
 
     beside: list[str] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
     words: int = 1
-    """Itself, and the values and names that it lists, since a value is compared with each."""
+    """Itself, and the values and names that it lists: a value is compared with each."""
     overlapping: bool = False
-    """Whether two below edges may reach one member, as `contains` and `items` do, or a property and a pattern."""
+    """Whether two below edges may reach one member, as `contains` and `items` may."""
 
 
 SchemaGraph = dict[str, Subschema]
@@ -75,7 +74,7 @@ def check_schema(schema: Any, field_name: str) -> SchemaCost:
     """The cost of a schema.
 
     Raises:
-        BadInput: the schema is invalid or too expensive; names `field_name` and the reason.
+        BadInput: it is invalid or too expensive; names `field_name` and the reason.
     """
     if not depth_within(schema, MAX_DEPTH):
         raise BadInput(f"The schema is nested deeper than {MAX_DEPTH}.", field=field_name)
@@ -151,13 +150,12 @@ def _words(part: dict[str, Any]) -> int:
 
 
 def _size(word: Any) -> int:
-    """0 for a scalar, else the number of values in a list or an object."""
     inner = word.values() if isinstance(word, dict) else word if isinstance(word, list) else None
     return 0 if inner is None else 1 + sum(1 + _size(item) for item in inner)
 
 
 def _places(pointer: str, part: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The subschemas written in `part`: their relation (beside, below or aside), pointer and value."""
+    """Relation (beside, below or aside), pointer and value of the subschemas in `part`."""
     for word, where in ONE.items():
         if word in part:
             yield where, f"{pointer}/{word}", part[word]
@@ -193,7 +191,7 @@ def _check_cost(graph: SchemaGraph) -> int:
 
 
 def _check_unfolded(graph: SchemaGraph, ring: dict[str, str]) -> int:
-    """The words of all parts, each counted as often as it judges a value."""
+    """The words of all parts, as often as they judge a value."""
     rings: dict[str, list[str]] = {}
     for pointer in _leaves_first(graph):
         # Moved to the end, so that a ring takes the place of its last node, behind all that it leads to.
@@ -211,7 +209,7 @@ def _check_unfolded(graph: SchemaGraph, ring: dict[str, str]) -> int:
 
 
 def _check_beside_cycles(graph: SchemaGraph) -> None:
-    """Refuse cycles of beside edges alone, which would judge the same value forever."""
+    """Refuse cycles of beside edges, which would judge one value forever."""
     only_beside = {pointer: Subschema(beside=node.beside) for pointer, node in graph.items()}
     ring = _rings(only_beside)
     for pointer, node in only_beside.items():
@@ -221,7 +219,7 @@ def _check_beside_cycles(graph: SchemaGraph) -> None:
 
 
 def _leaves_first(graph: SchemaGraph) -> list[str]:
-    """All nodes, each after those that it leads to, except on cycles."""
+    """All nodes, each after those that it leads to, cycles aside."""
     order: list[str] = []
     seen: set[str] = set()
     for root in graph:
@@ -242,7 +240,7 @@ def _leaves_first(graph: SchemaGraph) -> list[str]:
 
 
 def _rings(graph: SchemaGraph) -> dict[str, str]:
-    """The strongly connected component of each node, named by one of its nodes (Kosaraju's algorithm)."""
+    """The strongly connected component of each node, named by one of its nodes (Kosaraju)."""
     sources: dict[str, list[str]] = {pointer: [] for pointer in graph}
     for pointer, node in graph.items():
         for target in (*node.beside, *node.below):

@@ -19,15 +19,15 @@ PATTERN_BYTES = 256 * 1024
 LONGEST_SAYING = 400
 LONG = frozenset((str, list, dict))
 MOST_WORK = 10**8
-"""Parts that judge values in one check, about 10 ns each: a check blocks the event loop."""
+"""Parts in one check, about 10 ns each: a check blocks the event loop."""
 PATTERN_WORK = 100
-"""The cost of matching one character with one pattern, in parts."""
+"""The cost of matching a character with a pattern, in parts."""
 TOLD_WORK = 30_000
-"""Above it the error is not described: descriptions cost a hundred times as much as the check, and memory."""
+"""Above it errors are not described: that costs a hundred times as much as the check, and memory."""
 
 
 def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    """A validator that fetches no references and whose patterns run in linear time.
+    """A validator that fetches no references, with patterns that run in linear time.
 
     Raises:
         ValueError: it is not a valid schema.
@@ -41,7 +41,7 @@ def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator
 
 
 def check_schemas(spec: FunctionSpec) -> None:
-    """Refuse a function's invalid or too expensive schemas.
+    """Refuse invalid or too expensive schemas.
 
     Raises:
         BadInput: names the method and the schema.
@@ -58,14 +58,14 @@ def check_schemas(spec: FunctionSpec) -> None:
 
 
 class Validators:
-    """Checks values, with an LRU cache of compiled schemas by version, method and direction. Thread-safe."""
+    """Checks values, with an LRU cache of compiled schemas. Thread-safe."""
 
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
         self._lock = threading.Lock()  # large bodies are decoded in threads
         self._compiled: LRUCache[tuple[str, str, str], tuple[Any, SchemaCost]] = LRUCache(most)
 
     def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
-        """Check the arguments of a method. `given` maps an argument to the part of the request that it is from (else
+        """Check the arguments of a method. `given` maps arguments to the part of the request they are from (else
         "input").
 
         Raises:
@@ -81,7 +81,7 @@ class Validators:
             raise BadInput(f"{field}: {_saying(error, method.input_schema)}.", field=field)
 
     def check_output(self, version: str, method: MethodSpec, value: Any) -> None:
-        """Check an answer, or a chunk of a stream, against the method's return type.
+        """Check an answer, or a chunk of a stream.
 
         Raises:
             BadOutput: names the wrong part.
@@ -157,7 +157,7 @@ def _path_of(error: Any) -> tuple[str, ...]:
 
 
 def _saying(error: Any, schema: dict[str, Any]) -> str:
-    """The error in terms of function arguments if it concerns the whole input, else JSON Schema's message."""
+    """The error as one of function arguments if it concerns the whole input, else JSON Schema's message."""
     if not error.instance_path and error.kind.name == "required":
         return "this argument is missing"
     if not error.instance_path and error.kind.name == "additionalProperties":

@@ -1,11 +1,10 @@
 """The storage quota of jobs: records, inputs, results and errors, in the bucket and the blob store.
 
-Bytes count until they expire (`quota_shares`), so nothing is subtracted. A gateway that stops between counting and
-storing has counted too much until then.
+Bytes count until they expire (`quota_shares`), even if a gateway stops before it stores them.
 
-New jobs leave a part of the quota to the results of existing ones. A result that does not fit goes to the blob store
-and is never refused, since its code has run. So results may take several times the quota and keep new jobs out; beyond
-RESULTS_AT_MOST no job of the tenant starts until some bytes expire.
+New jobs leave a part of the quota to the results of existing ones. A result that does not fit goes to the blob store:
+it is never refused, since its code has run. So results may exceed the quota and keep new jobs out; beyond
+RESULTS_AT_MOST no job of the tenant starts until bytes expire.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.storage_quota.quota_port import QuotaRecords
 
 NEW_AT_MOST = 0.9
-"""The part of the quota up to which jobs are submitted."""
+"""The part of the quota that new jobs may fill."""
 RESULTS_AT_MOST = 8.0
 """Multiples of the quota that results may take: small inputs often have large results."""
 ASKING_S = 1.0
 ASK_AGAIN_S = 30.0
-"""Seconds without starts for a tenant beyond RESULTS_AT_MOST, before its usage is read again."""
+"""Seconds until the usage of a tenant beyond RESULTS_AT_MOST is read again."""
 
 log = structlog.get_logger(__name__)
 
@@ -41,16 +40,16 @@ class StorageCharge(NamedTuple):
 
 
 class JobStorageQuota:
-    """The quota of jobs in one gateway. `expires_at` is the unix second at which the stored bytes expire."""
+    """One gateway's quota of jobs. `expires_at` is the unix second at which stored bytes expire."""
 
     def __init__(self, records: QuotaRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
         self._quota = StorageQuota(records, limit=limit, life=life, wall=wall)
         self._wall = wall
         self._full: dict[str, float] = {}
-        """By tenant, the unix second before which its usage is not read again."""
+        """By tenant, the unix second of the next read of its usage."""
 
     def spend(self, tenant: str, size: int, expires_at: float) -> StorageCharge | None:
-        """Count new bytes within the blocks of this gateway; None if they do not suffice, see `take`."""
+        """Count new bytes within this gateway's blocks; None if they do not suffice, see `take`."""
         slot = self._quota.spend(tenant, size, expires_at)
         return None if slot is None else StorageCharge(tenant, size, slot)
 
@@ -74,7 +73,7 @@ class JobStorageQuota:
             return None
 
     async def count(self, tenant: str, size: int, expires_at: float) -> StorageCharge:
-        """Count a result in the blob store, whether it fits or not."""
+        """Count a result in the blob store, even if it does not fit."""
         slot, fits = await self._quota.count(tenant, size, expires_at, part=RESULTS_AT_MOST)
         if not fits:
             self._full.setdefault(tenant, self._wall())
@@ -85,7 +84,7 @@ class JobStorageQuota:
         self._quota.give_back(*counted)
 
     async def pause(self, tenant: str) -> float:
-        """Seconds for which no job of the tenant may start; 0 if one may."""
+        """Seconds for which no job of the tenant may start."""
         asked_at = self._full.get(tenant)
         if asked_at is None:
             return 0.0

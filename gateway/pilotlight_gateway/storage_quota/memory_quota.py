@@ -1,4 +1,4 @@
-"""An in-memory `QuotaRecords`, for tests and services without a bus."""
+"""An in-memory `QuotaRecords`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes blocks of tenants' storage quotas for one gateway, and spends them."""
+"""Takes and spends blocks of tenants' storage quotas for one gateway."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pilotlight_gateway.storage_quota.quota_shares import (
 )
 
 LINES = 64
-"""Locks: tenants with different ones take blocks at the same time."""
+"""Locks; tenants with different ones take blocks concurrently."""
 
 
 class StorageQuota:
-    """The bytes that this gateway has taken for each tenant and not spent.
+    """Bytes that this gateway has taken for tenants and not spent.
 
-    `expires_at` is the unix second at which stored bytes expire, by default one `life` from now. Spent bytes are
-    counted in a slot, which `give_back` needs.
+    `expires_at` is the unix second at which stored bytes expire (default: after one `life`). Spent bytes count in a
+    slot, which `give_back` needs.
     """
 
     def __init__(self, records: QuotaRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
@@ -43,11 +43,11 @@ class StorageQuota:
         self._left: dict[tuple[str, int], int] = {}
         """By (tenant, slot), bytes taken and not spent."""
         self._debts: dict[str, Counter[int]] = {}
-        """By tenant and slot, bytes spent without having been taken."""
+        """By tenant and slot, bytes spent before they were taken."""
         self._lines = tuple(asyncio.Lock() for _ in range(LINES))
 
     async def take(self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0) -> int:
-        """Spend `size` bytes of a tenant's quota, of which at most `part` may then be taken; returns their slot.
+        """Spend `size` bytes, up to `part` of the tenant's quota in all; returns their slot.
 
         Raises:
             TooMuch: the quota is used up; `retry_after` is in seconds.
@@ -71,7 +71,7 @@ class StorageQuota:
     async def count(
         self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0
     ) -> tuple[int, bool]:
-        """Spend `size` bytes that are stored in any case; returns their slot, and whether `part` suffices."""
+        """Spend `size` bytes in any case; returns their slot, and whether usage is within `part` of the quota."""
         try:
             return await self.take(tenant, size, expires_at, part=part), True
         except (TooMuch, BusError):
@@ -92,17 +92,17 @@ class StorageQuota:
         return used(taken, self._now()) >= int(self._limit * part)
 
     def owe(self, tenant: str, size: int, expires_at: float | None = None) -> int:
-        """Spend `size` bytes while the record cannot be written; the next block includes them. Returns their slot."""
+        """Spend `size` bytes, which the next block takes; returns their slot."""
         slot = self._slot_until(expires_at)
         self._debts.setdefault(tenant, Counter())[slot] += size
         return slot
 
     def give_back(self, tenant: str, size: int, slot: int) -> None:
-        """Return `size` bytes of a slot, which were not stored."""
+        """Return `size` bytes of a slot."""
         self._left[tenant, slot] = self._left.get((tenant, slot), 0) + size
 
     def spend(self, tenant: str, size: int, expires_at: float | None = None) -> int | None:
-        """Spend `size` bytes of blocks taken before; returns their slot, or None if they do not suffice."""
+        """Spend `size` bytes of present blocks; returns their slot, or None if these do not suffice."""
         self._now()
         place = tenant, self._slot_until(expires_at)
         left = self._left.get(place, 0)
@@ -112,7 +112,7 @@ class StorageQuota:
         return place[1]
 
     def _now(self) -> int:
-        """The current slot. The rest of all blocks becomes void when it changes."""
+        """Blocks become void when the slot changes."""
         slot = slot_of(self._wall(), self._life)
         if slot != self._slot:
             self._slot, self._left = slot, {}
@@ -140,7 +140,7 @@ class StorageQuota:
             )
 
     async def _write(self, tenant: str, taken: QuotaUsage, revision: int, blocks: dict[int, int]) -> None:
-        """Write the debts, and new blocks by slot.
+        """Write debts, and new blocks by slot.
 
         Raises:
             KeyConflict: another gateway was first; nothing has changed.

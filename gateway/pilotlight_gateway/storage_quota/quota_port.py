@@ -1,4 +1,4 @@
-"""The port of the records of storage quotas; `bus_quota` and `memory_quota` implement it."""
+"""The port of the records of storage quotas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class QuotaRecords(Protocol):
     """One record per tenant, with compare-and-set. `key` is from `quota_key`. Every method raises BusError."""
 
     async def read_share(self, key: str) -> tuple[QuotaUsage, int] | None:
-        """What the tenant has taken, and the record's revision; None if it has no record."""
+        """The tenant's usage and its record's revision; None without a record."""
         ...
 
     async def write_share(self, key: str, taken: QuotaUsage, revision: int, ttl: float) -> None:

@@ -1,11 +1,11 @@
-"""The arithmetic of a storage quota that several gateways share. Plain functions.
+"""The arithmetic of a storage quota that gateways share. Plain functions.
 
 A quota keeps one tenant from filling the bucket. A tenant's record counts bytes by slot, the part of a life in which
-they were taken. Gateways take blocks by compare-and-set and spend them in memory. The rest of a block is void when its
-slot ends, so a block is no larger than what its slot took before.
+they were taken. Gateways take blocks by compare-and-set and spend them in memory. Blocks become void with their slot,
+so one is no larger than what its slot took before.
 
-Bytes are never subtracted: a slot counts until its last byte has expired. Bytes that live shorter or longer than a life
-count in the slot whose bytes expire when they do.
+Bytes are never subtracted: a slot counts until its last byte has expired. Bytes with another life count in the slot
+whose bytes expire when they do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECORD_BYTES = 400
 SMALLEST_BLOCK = 16 * 1024
 LARGEST_BLOCK = 2**20
 BLOCKS_AT_LEAST = 256
-"""The blocks of a large quota are larger than LARGEST_BLOCK, since requests wait while one is taken."""
+"""Blocks of a large quota exceed LARGEST_BLOCK, since requests wait while one is taken."""
 
 
 class QuotaUsage(msgspec.Struct, frozen=True, array_like=True):
@@ -47,17 +47,17 @@ def slot_of(at: float, life: float) -> int:
 
 
 def slot_until(expires_at: float, life: float) -> int:
-    """The slot of bytes that expire at a unix second, whenever they are written."""
+    """The slot of bytes that expire at a unix second."""
     return slot_of(expires_at, life) - SLOTS  # whatever the rounding, they count at least until they expire
 
 
 def used(taken: QuotaUsage, slot: int) -> int:
-    """Bytes that count in `slot`, including the oldest slot with bytes that may not have expired."""
+    """Bytes that count in `slot`: any that may not have expired."""
     return sum(size for then, size in taken.slots.items() if then >= slot - SLOTS)
 
 
 def block_of(taken: QuotaUsage, slot: int, size: int, limit: int, into: int | None = None) -> int:
-    """The size of the block to take for `size` bytes, in the slot `into` (default: `slot`); 0 if they do not fit."""
+    """The size of the block to take for `size` bytes in the slot `into` (default: `slot`); 0 if they do not fit."""
     room = limit - used(taken, slot)
     if size > room:
         return 0
@@ -66,7 +66,7 @@ def block_of(taken: QuotaUsage, slot: int, size: int, limit: int, into: int | No
 
 
 def with_blocks(taken: QuotaUsage, slot: int, blocks: Mapping[int, int]) -> QuotaUsage:
-    """`taken` plus bytes by slot, without slots that are expired at `slot`."""
+    """`taken` plus bytes by slot, less what has expired at `slot`."""
     slots = dict(taken.slots)
     for then, size in blocks.items():
         slots[then] = slots.get(then, 0) + size

@@ -1,8 +1,7 @@
 """API keys: `pl_live_<id: 8>_<secret: 30><crc: 6>`, all base 62.
 
-The id finds the record, and the secret (178 random bits) proves possession. The checksum of everything before it lets
-scanners recognise a leaked key offline. Only the secret's sha256 is stored, since a random secret of this size needs no
-slow hash. A key is shown once, when it is created.
+The id finds the record, and the secret (178 random bits) proves possession. The checksum lets scanners recognise a
+leaked key offline. Only the secret's sha256 is stored: a random secret of this size needs no slow hash.
 """
 
 from __future__ import annotations
@@ -31,11 +30,13 @@ ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 8, 30, 6
 KEY = re.compile(r"pl_live_([0-9A-Za-z]{8})_([0-9A-Za-z]{30})([0-9A-Za-z]{6})")
 KEYS_PER_TENANT = 1_000
 DEAD_KEYS_KEPT = 1_000
-"""Ended keys of a tenant that are still listed; the oldest are deleted first."""
+"""Ended keys of a tenant that are kept; the oldest are deleted first."""
 FORGOTTEN_AT_A_TIME = 10
 
 
 class ApiKey(NamedTuple):
+    """The parts of a key."""
+
     id: str
     secret: str
 
@@ -54,16 +55,16 @@ class ApiKey(NamedTuple):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `POST /v1/keys` and `…/rotate`, the only one that shows the key."""
+    """The answer to `POST /v1/keys` and `…/rotate`: only here the key is shown."""
 
     id: str
     key: str
     scopes: tuple[str, ...]
     expires_at: float | None
     replaces: str = ""
-    """The key that this one replaces by a rotation."""
+    """The key that this one replaces."""
     replaced_until: float | None = None
-    """The unix second until which the replaced key is valid."""
+    """The unix second at which that one ends."""
 
 
 class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +85,6 @@ class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revoked: bool = True
     already: bool = False
-    """Whether it was revoked before."""
 
 
 def new_key() -> ApiKey:
@@ -160,7 +160,7 @@ def list_keys(registry: TenantRegistry, tenant: str) -> list[KeyInfo]:
 async def revoke_key(
     registry: TenantRegistry, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
 ) -> RevokedKey:
-    """Revoke a key; all gateways refuse it within a second. Idempotent.
+    """Revoke a key, everywhere within a second.
 
     Raises:
         NotFound: the tenant has no such key.

@@ -27,10 +27,10 @@ class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path) -> bool:
-    """Ensure that the client file at `path` has a valid key of the tenant `default` with all its scopes.
+    """Ensure that the client file at `path` has a valid key of the tenant `default`, with all scopes.
 
-    A valid key is kept, and `url` updated. Another platform may write to `path`, so `copy` belongs to this platform
-    alone. Returns whether a new key was created.
+    Returns whether a key was created; a valid one is kept. `copy` belongs to this platform alone, while another one may
+    write to `path`.
     """
     first = TenantRecord(name=TENANT, created_at=time.time(), tier=TIER)
     await registry.change_tenant(TENANT, lambda present: present or first)
@@ -57,7 +57,7 @@ async def _is_good(registry: RegistryPort, text: str) -> bool:
 
 
 def read_client_file(path: Path) -> ClientFile | None:
-    """The file's content; None if it is missing or malformed."""
+    """None if the file is missing or malformed."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=ClientFile)
     except (OSError, msgspec.DecodeError):

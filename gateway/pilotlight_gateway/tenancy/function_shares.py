@@ -21,7 +21,7 @@ TENANTS_AT_MOST = 1_000
 async def share_app(
     registry: RegistryPort, owner: str, app: str, grantee: str, request: FunctionShareRequest
 ) -> FunctionShareInfo:
-    """Let `grantee` ("*": everybody) call functions of an app. The grantee's existence is not disclosed.
+    """Let `grantee` ("*": everybody) call functions of an app. Whether it exists is not disclosed.
 
     Raises:
         NotFound: the owner has no such app, or the app no such function.
@@ -46,7 +46,7 @@ async def share_app(
 
 
 async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str) -> None:
-    """End a share. Calls under way continue.
+    """End a share; calls under way continue.
 
     Raises:
         NotFound: the app is not shared with `grantee`.

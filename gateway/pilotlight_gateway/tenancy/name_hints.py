@@ -1,4 +1,4 @@
-"""Errors about unknown names, with suggestions from what the caller may see, so that nothing leaks."""
+"""Errors about unknown names. They suggest only what the caller may see."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ FUNCTIONS_SHOWN = 8
 
 
 def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[str]) -> UnknownFunction:
-    """The error for a function that does not exist, or is not visible, for `tenant`.
-
-    `shared` are the refs of functions that others share with it.
-    """
+    """The error for a function that `tenant` does not have or see; `shared` are refs of those shared with it."""
     owner = ref.tenant if ref.tenant != tenant else None
     seen = shared if owner else _own(registry, tenant, ref.app)
     word = f"{owner}:{ref.app}.{ref.function}" if owner else f"{ref.app}.{ref.function}"
@@ -41,10 +38,10 @@ async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
 
 
 async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> None:
-    """Check, for an operator of `tenant`, that the function exists or existed, whoever owns it.
+    """Check, for an operator of `tenant`, that some tenant has or had the function.
 
     Raises:
-        UnknownFunction: it never existed; suggests a name, or lists the app's functions.
+        UnknownFunction: suggests a name, or lists the app's functions.
     """
     owner = ref.tenant or tenant
     record = await registry.app(owner, ref.app)
@@ -61,7 +58,7 @@ async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> No
 
 
 async def check_no_app(registry: RegistryPort, text: str) -> None:
-    """Refuse an app (`acme:shop`) in place of a function, for an operator.
+    """Refuse an app (`acme:shop`) in place of a function.
 
     Raises:
         NotFound: lists the app's functions.
@@ -76,7 +73,7 @@ async def check_no_app(registry: RegistryPort, text: str) -> None:
 
 
 async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
-    """The error for a container's name that is an app or function, or resembles one of `containers`; else None."""
+    """The error for a container's name that is an app or function, or resembles one of `containers`."""
     record = await registry.app(tenant, name) if NAME.fullmatch(name) else None
     if record is not None:
         functions = [f"{name}.{function}" for function in record.functions]
@@ -92,7 +89,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
 
 
 def functions_text(record: AppRecord, owner: str = "") -> str:
-    """Such as `shop has shop.hello and shop.pay`; of many functions the first ones."""
+    """Such as `shop has shop.hello and shop.pay`."""
     names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
     if not names:
         return f"{owner}{record.app} has no functions"
@@ -102,11 +99,7 @@ def functions_text(record: AppRecord, owner: str = "") -> str:
 
 
 async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
-    """The tenant's app.
-
-    Raises:
-        NotFound: the tenant has no such app.
-    """
+    """Raises NotFound, with a suggestion, if the tenant has no such app."""
     record = await registry.app(tenant, app)
     if record is None:
         meant = nearest(app, (record.app for record in registry.iter_apps(tenant)))
@@ -115,9 +108,9 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
 
 
 async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: Iterable[str]) -> None:
-    """Check that a list may be filtered by a function: one that `tenant` has or had, or that others share with it.
+    """Check that a list can be filtered by a function: `tenant` has or had it, or others share it.
 
-    `shared` are refs of shared functions; a function that names its owner may have been shared once.
+    `shared` are refs of shared functions. A function that names its owner passes, since it may have been shared once.
 
     Raises:
         BadInput: it is not a function, or pins a version.
@@ -135,10 +128,10 @@ async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: I
 
 
 def check_function(record: AppRecord, function: str, field: str) -> None:
-    """Check that an app has or had a function; errors name `field` of the request.
+    """Check that an app has or had a function.
 
     Raises:
-        UnknownFunction: it never had it.
+        UnknownFunction: it never had it; names `field` of the request.
     """
     if function not in record.versions:
         near = nearest(function, record.versions)
@@ -147,7 +140,7 @@ def check_function(record: AppRecord, function: str, field: str) -> None:
 
 
 def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
-    """The tenant's functions, first those of `app`, so that they are among the compared ones."""
+    """The tenant's functions, those of `app` first, so that they are compared."""
     records = sorted(registry.iter_apps(tenant), key=lambda record: record.app != app)
     return (f"{record.app}.{function}" for record in records if not record.stopped for function in record.functions)
 
@@ -162,5 +155,5 @@ def _more(meant: str | None) -> dict[str, Any]:
 
 @lru_cache(128)
 def _nearest_function(word: str, known: tuple[str, ...]) -> str | None:
-    """Cached, since an unknown function may be called a thousand times a second."""
+    """Cached: an unknown function may be called a thousand times a second."""
     return nearest_function(word, known)

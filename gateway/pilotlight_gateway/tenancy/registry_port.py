@@ -1,6 +1,6 @@
-"""The port of the registry, and its in-memory twin.
+"""The port of the registry, which `core.host.registry.Registry` implements.
 
-`core.host.registry.Registry` implements it. Plain methods answer from the mirror; async ones ask the bus on a miss.
+Plain methods answer from the mirror; async ones ask the bus on a miss.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class LimitRegistry(Protocol):
 
 
 class RegistryPort(TenantRegistry, LimitRegistry, Protocol):
-    """The whole registry: also apps with their versions, curves and shares."""
+    """The whole registry, with apps, versions, curves and shares."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...

@@ -1,4 +1,4 @@
-"""The operator's resources: limits of tenants and of their calls to single functions, and tiers."""
+"""Limits of tenants and of their calls to single functions, and tiers. The operator sets them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def full_name(tenant: str, text: str) -> str:
     """`owner:app.function`, where `text` may omit an owner that is `tenant`.
 
     Raises:
-        BadInput: it is not a function, or pins a version, while limits apply to all.
+        BadInput: it is not a function, or pins a version.
     """
     ref = parse_ref(text)
     if ref.pin is not None:
@@ -33,7 +33,7 @@ def full_name(tenant: str, text: str) -> str:
 
 
 async def check_deployed(registry: RegistryPort, function: str) -> None:
-    """Check that a function (by full name) exists, since a misspelt limit would have no effect.
+    """Check that a function (full name) exists: a misspelt limit would have no effect.
 
     Raises:
         UnknownFunction: its owner never had it; suggests a name.
@@ -56,7 +56,7 @@ async def limits_info(registry: RegistryPort, tenant: str) -> LimitsInfo:
 
 
 async def function_limits_info(registry: RegistryPort, tenant: str, function: str) -> FunctionLimitsInfo:
-    """The limits that are set for a tenant's calls to one function.
+    """As `limits_info`, for a tenant's calls to one function.
 
     Raises:
         NotFound: none are set.
@@ -75,7 +75,7 @@ async def function_limits_info(registry: RegistryPort, tenant: str, function: st
 async def set_limits(
     registry: RegistryPort, tenant: str, limits: Limits, function: str | None = None, *, home: int
 ) -> None:
-    """Replace the limits of a tenant, or of its calls to `function` (its full name).
+    """Replace the limits of a tenant, or of its calls to `function` (full name).
 
     `home` is the epoch of the present, or a recent, home of its limits.
 
@@ -103,10 +103,10 @@ async def set_limits(
 def begun_by(
     record: LimitsRecord, scope: str, before: Iterable[Limits], limits: Limits, home: int
 ) -> dict[str, RateLimitStart]:
-    """When a scope was first limited, by kind of limit, for its record with new limits.
+    """When a scope was first limited, for its record with new limits.
 
-    `before` are limits that may have applied until now. A scope that was, or may have been, limited never counts as
-    new: otherwise setting a limit again after the loss of its home would grant a second burst.
+    `before` are limits that may have applied until now. A scope that may have been limited never counts as new:
+    otherwise a limit that is set again after the loss of its home would grant a second burst.
     """
     known, past = record.begun.get(scope, NEVER), tuple(before)
     if len(record.begun) >= BEGUN_AT_MOST:
@@ -127,7 +127,7 @@ def begun_by(
 
 
 def _of_tiers(registry: RegistryPort, tenant: str) -> Iterator[Limits]:
-    """The present and configured limits of a tenant's tier; of all tiers, if the tenant was in another one."""
+    """The limits of a tenant's tier, present and configured; of all tiers if the tenant has changed its tier."""
     record, tier = registry.tenant_nowait(tenant), registry.tier_of(tenant)
     for one in registry.tiers() if record is None or record.moved else [tier]:
         yield one.limits
@@ -136,7 +136,7 @@ def _of_tiers(registry: RegistryPort, tenant: str) -> Iterator[Limits]:
 
 
 async def clear_limits(registry: RegistryPort, tenant: str, function: str | None = None) -> None:
-    """Return to the tier's limits, or to none for `function`. Idempotent for a tenant.
+    """Return to the tier's limits, or to none for `function`.
 
     Raises:
         NotFound: none are set for the function.
@@ -155,7 +155,7 @@ async def clear_limits(registry: RegistryPort, tenant: str, function: str | None
 
 
 def tier_infos(registry: RegistryPort) -> list[TierInfo]:
-    """All tiers, in the order in which they are shed."""
+    """All tiers, in the order of shedding."""
     return [tier_info(registry, tier) for tier in registry.tiers()]
 
 
@@ -165,11 +165,7 @@ def tier_info(registry: RegistryPort, tier: Tier) -> TierInfo:
 
 
 def known_tier(registry: RegistryPort, name: str) -> Tier:
-    """A tier by name.
-
-    Raises:
-        NotFound: there is no such tier.
-    """
+    """Raises NotFound for an unknown tier."""
     found = registry.tier(name)
     if found is None:
         raise _no_tier(name)
@@ -177,7 +173,7 @@ def known_tier(registry: RegistryPort, name: str) -> Tier:
 
 
 async def put_tier(registry: RegistryPort, name: str, request: TierRequest) -> Tier:
-    """Create or replace a tier; it takes precedence over a configured one.
+    """Create or replace a tier, also over a configured one.
 
     Raises:
         BadInput: the name is invalid.
@@ -191,7 +187,7 @@ async def put_tier(registry: RegistryPort, name: str, request: TierRequest) -> T
 
 
 async def drop_tier(registry: RegistryPort, name: str) -> None:
-    """Remove a tier from the registry; a configured tier of that name applies again.
+    """Remove a tier from the registry; a configured one applies again.
 
     Raises:
         NotFound: the registry has no such tier.

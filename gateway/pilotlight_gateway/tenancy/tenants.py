@@ -19,7 +19,7 @@ async def visible_tenant(registry: RegistryPort, principal: Principal, name: str
     """A tenant, if it is the caller's own or the caller is an operator.
 
     Raises:
-        NotFound: there is no such tenant, or the caller may not see it.
+        NotFound: there is none, or the caller may not see it.
     """
     record = None
     if NAME.fullmatch(name) and (principal.operator or name == principal.tenant):

@@ -1,11 +1,10 @@
 """Decides which addresses the platform connects to on behalf of a tenant. Pure.
 
-A connection starts in the platform's own network, so it must not reach what the tenant could not reach itself. Allowed
-are public unicast addresses and those that the operator lists. IPv6 addresses that carry an IPv4 one (mapped,
-compatible, 6to4, NAT64, Teredo) are always refused: no receiver needs them, and other networks decide where they lead.
+Connections start in the platform's network, and must not reach what the tenant could not reach itself. Allowed are
+public unicast addresses and those that the operator lists. IPv6 addresses that carry an IPv4 one (mapped, compatible,
+6to4, NAT64, Teredo) are always refused: no receiver needs them, and other networks decide where they lead.
 
-Sources: IANA's special-purpose address registries (RFC 6890), RFC 6052 (NAT64), and the clouds' documented metadata
-addresses.
+Sources: IANA's special-purpose address registries (RFC 6890), RFC 6052 (NAT64), the clouds' metadata addresses.
 """
 
 from __future__ import annotations
@@ -110,12 +109,10 @@ def literal(host: str) -> Address | None:
 
 
 def vetted(found: Sequence[str], allowed: Sequence[Network]) -> tuple[Address, ...]:
-    """The addresses of a name, if all of them are allowed.
-
-    A private address beside a public one is an attack or an error, so it refuses the name.
+    """The addresses of a name, if all are allowed: a private address beside a public one is an attack or an error.
 
     Raises:
-        BadInput: an address is refused, or there is none. The address is not named, since it may be an internal one.
+        BadInput: one is refused, or there is none. It is not named, since it may be internal.
     """
     addresses = tuple(ip_address(text) for text in found)
     if not addresses:

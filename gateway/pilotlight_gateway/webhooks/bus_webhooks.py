@@ -1,7 +1,7 @@
 """Webhooks and deliveries in two buckets of the bus.
 
-A delivery is written when it is created, after each failed attempt, and at its end, from which on it expires. Writes
-are compare-and-set, so two senders cannot both count an attempt.
+A delivery is written when it is created, after each failed attempt, and at its end, from which it expires. By
+compare-and-set, two senders cannot both count an attempt.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_
 from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery, ChangeWebhook
 
 KEPT_SECONDS = 3 * 86_400.0
-"""Retention of finished deliveries, which can be shown and sent again."""
+"""Retention of finished deliveries."""
 MARKER_SECONDS = 3_600.0
-"""Retention of removal markers: longer than any mirror takes to read the bucket again."""
+"""Retention of removal markers: longer than a mirror goes without reading the bucket again."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 log = structlog.get_logger(__name__)
@@ -35,7 +35,7 @@ def encode(record: msgspec.Struct) -> bytes:
 
 
 def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
-    """The webhook of an entry; None, and a logged error, if it is unreadable."""
+    """None, and a logged error, if unreadable."""
     try:
         return _webhook.decode(entry.value)
     except msgspec.DecodeError as error:
@@ -44,7 +44,7 @@ def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
 
 
 def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
-    """The delivery of a record; None if the record is of another kind or unreadable."""
+    """None if the record is of another kind or unreadable."""
     if not key.rpartition(".")[2].startswith("msg_"):
         return None
     try:
@@ -55,7 +55,7 @@ def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
 
 
 def life_of(record: DeliveryRecord) -> float | None:
-    """The retention of a record in seconds; None for a pending delivery."""
+    """Seconds until a record expires; None for a pending delivery."""
     return None if record.state is DeliveryState.PENDING else KEPT_SECONDS
 
 

@@ -1,7 +1,7 @@
-"""Decides what follows an attempt, for its delivery and its webhook. Plain functions; instants are unix seconds.
+"""Decides what follows an attempt. Plain functions; instants are unix seconds.
 
-The schedule is the one that Standard Webhooks recommends. A webhook is disabled when it answers 410, or has failed for
-the length of a whole schedule; its owner can enable it again.
+The schedule is that of Standard Webhooks. A webhook is disabled when it answers 410 or has failed for a whole schedule;
+its owner can enable it again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec import structs
 from pilotlight_core.model.api.webhook_api import DeliveryAttempt, DeliveryRecord, DeliveryState, WebhookRecord
 
 SCHEDULE: Final = (0.0, 5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
-"""Seconds before each attempt: ten attempts in a little more than three days."""
+"""Seconds before each attempt: ten in a little more than three days."""
 WHOLE_SCHEDULE_S = sum(SCHEDULE)
 JITTER = 0.1
-"""A delay grows by up to a tenth, so that deliveries that failed together do not return together."""
+"""The random part of a delay, so that deliveries that failed together do not return together."""
 LONGEST_DELAY_S = 86_400.0
 """Upper bound of a receiver's Retry-After."""
 THROTTLED = frozenset({429, 502, 503, 504})
@@ -35,7 +35,7 @@ class DeliveryOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def delivered(self) -> bool:
-        """Whether the status is 2xx; a redirect does not count."""
+        """Whether the status is 2xx; redirects do not count."""
         return 200 <= self.attempt.status < 300 and not self.attempt.error
 
     @property
@@ -44,7 +44,7 @@ class DeliveryOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attempted(record: DeliveryRecord, outcome: DeliveryOutcome, spread: float) -> DeliveryRecord:
-    """The delivery after an attempt. `spread` in [0, 1) scales the jitter."""
+    """The delivery after an attempt, with jitter `spread` in [0, 1)."""
     record = structs.replace(
         record,
         tried=record.tried + 1,
@@ -65,7 +65,7 @@ def delay(tried: int, outcome: DeliveryOutcome, spread: float) -> float:
 
 
 def given_up(record: DeliveryRecord, at: float, why: str) -> DeliveryRecord:
-    """The delivery, failed without sending for the reason `why`."""
+    """The delivery, failed for the reason `why` without sending."""
     attempt = DeliveryAttempt(at=at, ms=0.0, error=why)
     return structs.replace(
         record,
@@ -76,12 +76,12 @@ def given_up(record: DeliveryRecord, at: float, why: str) -> DeliveryRecord:
 
 
 def resent(record: DeliveryRecord, at: float) -> DeliveryRecord:
-    """The delivery as pending again: same id and body, new schedule."""
+    """The delivery, pending on a new schedule."""
     return structs.replace(record, state=DeliveryState.PENDING, tried=0, next_at=at)
 
 
 def judged(webhook: WebhookRecord, outcome: DeliveryOutcome) -> WebhookRecord:
-    """The webhook after an attempt: its failing time, and whether it is disabled."""
+    """The webhook after an attempt, which may disable it."""
     if webhook.disabled:
         return webhook
     if outcome.delivered:

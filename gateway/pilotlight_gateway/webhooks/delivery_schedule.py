@@ -1,7 +1,7 @@
 """Orders deliveries. Pure: it knows only keys and instants.
 
-Each webhook has a queue by due time. The deliveries under way are limited per webhook, per tenant and in total, and
-queues take turns, so a slow receiver delays only its own deliveries.
+Each webhook has a queue by due time. Deliveries under way are limited per webhook, per tenant and in total, and queues
+take turns, so a slow receiver delays only its own deliveries.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class _Due(msgspec.Struct):
 
 
 class DeliverySchedule:
-    """Pending deliveries by key, each with its due instant."""
+    """Pending deliveries by key, with their due instants."""
 
     def __init__(self, bounds: DeliveryLimits | None = None) -> None:
         self._bounds = bounds or DeliveryLimits()
         self._due: dict[str, _Due] = {}
         self._lines: dict[EndpointKey, Timers[str]] = {}
-        """Deliveries that are not under way, by due instant."""
+        """By due instant, without deliveries under way."""
         self._turns: OrderedDict[EndpointKey, None] = OrderedDict()
         self._by_line: dict[EndpointKey, int] = {}
         self._by_tenant: dict[str, int] = {}
@@ -61,11 +61,11 @@ class DeliverySchedule:
         return self._waiting.get(line, 0)
 
     def waiting(self, line: EndpointKey) -> list[str]:
-        """The keys of a webhook's deliveries that are not under way."""
+        """Keys of a webhook's deliveries that are not under way."""
         return list(self._lines.get(line, ()))
 
     def put(self, key: str, line: EndpointKey, at: float) -> None:
-        """Add a delivery, or change its due instant; of one under way this applies after `done`."""
+        """Add a delivery, or change its due instant; under way, this applies after `done`."""
         found = self._due.get(key)
         if found is None:
             found = self._due[key] = _Due(at, line)
@@ -75,7 +75,7 @@ class DeliverySchedule:
             self._enter(key, found)
 
     def drop(self, key: str) -> None:
-        """Remove a finished delivery; one under way counts until `done`."""
+        """Remove a delivery; under way, it counts until `done`."""
         found = self._due.pop(key, None)
         if found is None:
             return
@@ -103,7 +103,7 @@ class DeliverySchedule:
         return taken
 
     def done(self, key: str) -> None:
-        """End the sending of a delivery: it is due again as last put, unless it was dropped."""
+        """A delivery is no longer under way: it is due as last put, unless dropped."""
         found = self._due.get(key)
         if found is None or not found.under_way:
             return
@@ -112,7 +112,7 @@ class DeliverySchedule:
         self._enter(key, found)
 
     def next_at(self) -> float | None:
-        """The earliest instant at which `take` may return a delivery if nothing changes; None: never."""
+        """The earliest instant at which `take` may return something; None: never, without a change."""
         if self._under_way >= self._bounds.total:
             return None
         heads = (self._first(line) for line in list(self._turns) if self._may(line))
@@ -135,7 +135,6 @@ class DeliverySchedule:
         return self._lines[line].pop(at) if self._first(line) is not None else None
 
     def _first(self, line: EndpointKey) -> float | None:
-        """The due instant of a queue's first delivery; an empty queue leaves the turns."""
         first = self._lines[line].next() if line in self._lines else None
         if first is None:
             self._lines.pop(line, None)

@@ -1,7 +1,7 @@
-"""Sends due deliveries, and stores the result of each attempt.
+"""Sends due deliveries, and stores the results of attempts.
 
-`DeliverySchedule` is a copy of the bucket's due times that may lag. So a delivery is read before it is sent, and the
-result is written by compare-and-set.
+`DeliverySchedule` copies the bucket's due times and may lag, so a delivery is read before it is sent, and its result
+written by compare-and-set.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 from pilotlight_gateway.webhooks.webhook_signing import signed_headers
 
 PENDING_AT_MOST = 500
-"""Pending deliveries of a webhook, above which its feed stops reading."""
+"""Pending deliveries of a webhook above which its feed waits."""
 FINISHED_KEPT = 200
 """Finished deliveries per webhook; the oldest is removed first."""
 PAUSE = 2.0
-"""Seconds until another attempt to read or write a delivery."""
+"""Seconds until a failed read or write is retried."""
 LONGEST_SLEEP = 60.0
 BEYOND = 2**62
 """More than any sequence number of a stream."""
@@ -45,6 +45,8 @@ log = structlog.get_logger(__name__)
 
 
 class DeliverySender:
+    """Sends the deliveries of all webhooks."""
+
     def __init__(
         self,
         bus: Bus,
@@ -70,7 +72,7 @@ class DeliverySender:
         """Webhooks that were removed."""
 
     async def run(self) -> None:
-        """Send deliveries until cancelled. Only one process may do so at a time."""
+        """Send until cancelled. Only one process may do so at a time."""
         self._webhooks.on_change.append(self._note_webhook)
         try:
             listening = self._bus.listening(bells={f"{SUBJECT}>": self._position.ring})
@@ -125,7 +127,6 @@ class DeliverySender:
             await self._keep(key, _endpoint(record), stored.seq)
 
     async def _keep(self, key: str, endpoint: EndpointKey, seq: int) -> None:
-        """Count a finished delivery, and purge the oldest one above FINISHED_KEPT."""
         kept = self._finished.setdefault(endpoint, OrderedDict())
         kept[key] = seq
         kept.move_to_end(key)
@@ -141,7 +142,7 @@ class DeliverySender:
             self._removed.put_nowait(endpoint)
 
     async def _forget(self) -> None:
-        """Remove the deliveries of removed webhooks, so that a tenant cannot accumulate them."""
+        """Delete deliveries of removed webhooks, so that a tenant cannot accumulate them."""
         while True:
             endpoint = await self._removed.get()
             for key in self._schedule.waiting(endpoint):
@@ -230,7 +231,6 @@ class DeliverySender:
     async def _write(
         self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
     ) -> DeliveryRecord | None:
-        """Change the delivery if it is still pending; returns the stored one."""
 
         def changed(present: DeliveryRecord | None) -> DeliveryRecord | None:
             return change(present) if present is not None and present.state is DeliveryState.PENDING else present
@@ -240,7 +240,7 @@ class DeliverySender:
     async def _retry_write(
         self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
     ) -> DeliveryRecord | None:
-        """Write the result of an attempt, however long that takes: an unwritten attempt is repeated."""
+        """Write an attempt's result, however long that takes: an unwritten attempt is repeated."""
         while True:
             try:
                 return await self._write(record, change)

@@ -1,7 +1,7 @@
 """Finds the events of webhooks: each `WebhookFeed` reads the stream of its tenant's jobs.
 
-A job's record contains its end, so no event is lost. A feed stores its position; an event that is read again has the id
-of its existing delivery. A feed waits while its webhook has too many pending deliveries.
+A job's record contains its end, so no event is lost. A feed stores its position; an event that is read twice finds its
+delivery. A feed waits while its webhook has too many pending deliveries.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pilotlight_gateway.webhooks.job_events import event_of
 POLL = 15.0
 """Seconds between reads without a bell, whose message may be lost."""
 KEEP_EVERY = 1.0
-"""Seconds between writes of the position; a crash repeats so much."""
+"""Seconds between writes of the position."""
 PAUSE = 1.0
 AT_A_TIME = 32
 CURSOR_SECONDS = 40 * 86_400.0
-"""More than any job's retention, after which there is nothing to read."""
+"""More than any job's retention."""
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +63,6 @@ class WebhookFeeds:
         self._changed.set()
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
-        """Start and stop feeds. A changed webhook's feed starts again at its stored position."""
         found = ((key, read_webhook(key, entry)) for key, entry in self._webhooks.items())
         wanted = {key: record for key, record in found if record is not None}
         for key, (record, task) in list(self._reading.items()):
@@ -77,7 +76,7 @@ class WebhookFeeds:
 
 
 def _reads(record: WebhookRecord | None) -> tuple[object, ...] | None:
-    """The part of a webhook on which its feed depends."""
+    """The fields of a webhook on which its feed depends."""
     return None if record is None or record.disabled else (record.events, record.after)
 
 
@@ -93,7 +92,6 @@ class WebhookFeed:
         self._cursor = _Cursor(self._kv, f"{webhook.tenant}.{webhook.id}", time.monotonic)
 
     async def run(self) -> None:
-        """Read until cancelled; errors of the bus are retried."""
         subject = key_subject(JOB_BUCKET, f"{self._webhook.tenant}.>")
         position = StreamCursor(self._bus, bucket_stream(JOB_BUCKET), subject)
         async with self._bus.listening(bells={subject: position.ring}):
@@ -139,8 +137,6 @@ class WebhookFeed:
 
 
 class _Cursor:
-    """The position of a feed, which is stored now and then."""
-
     def __init__(self, kv: Kv, key: str, clock: Callable[[], float]) -> None:
         self._kv = kv
         self._key = key
@@ -149,7 +145,6 @@ class _Cursor:
         self._wrote = float("-inf")
 
     async def read(self) -> int:
-        """The sequence number of the last message that was read."""
         record = await self._kv.read(self._key)
         self._revision = 0 if record is None else record.seq
         # An invalid position counts as none: the events' deliveries exist under their ids.
@@ -167,7 +162,7 @@ class _Cursor:
         """Store the position.
 
         Raises:
-            WrongRevision: another feed has stored its own, since this process has lost the lease.
+            WrongRevision: another feed has stored its own: this process has lost the lease.
         """
         if self._at != self._written:
             self._revision = await self._kv.update(self._key, b"%d" % self._at, self._revision, ttl=CURSOR_SECONDS)

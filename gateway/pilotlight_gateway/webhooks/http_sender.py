@@ -1,8 +1,8 @@
 """Sends deliveries over HTTP to vetted addresses.
 
-The name is resolved once, its addresses are vetted (`address_policy`), and the connection uses a vetted address, so a
-name whose answer changes (DNS rebinding) gains nothing. Certificate and Host header are the name's. No redirects, no
-proxy, one time limit for everything; of the answer only status and Retry-After are used.
+The name is resolved once, its addresses are vetted (`address_policy`), and the connection uses one of them, so a
+changed answer (DNS rebinding) gains nothing. Certificate and Host header are the name's. No redirects, no proxy, one
+time limit for everything; only status and Retry-After of the answer are used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.name_resolver import DnsResolver
 
 TOTAL_SECONDS = 15.0
-"""For one attempt, from name resolution to the end of the answer. Standard Webhooks recommends 15 to 30."""
+"""One attempt, with name resolution and answer. Standard Webhooks recommends 15 to 30."""
 CONNECT_SECONDS = 5.0
 """For each address, of which `ADDRESSES` are tried."""
 ADDRESSES = 3
@@ -41,7 +41,7 @@ Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
 
 
 class HttpSender(Protocol):
-    """Posts deliveries. Failures of receivers, name servers and the network are outcomes, never exceptions."""
+    """Posts deliveries. Failures of receivers, name servers and networks are outcomes, not exceptions."""
 
     async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
         """Post on behalf of `tenant`; takes at most `TOTAL_SECONDS`."""
@@ -53,7 +53,7 @@ class AddressRefused(Exception):
 
 
 def check_url(url: str, allowed: Sequence[Network]) -> None:
-    """Refuse URLs that could never be sent to. Names are resolved and vetted when a delivery is sent.
+    """Refuse URLs that could never be sent to. Names are vetted when a delivery is sent.
 
     Raises:
         BadInput: names what is wrong.
@@ -80,7 +80,7 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
 class VettedHttpSender:
     """The `HttpSender` over the network; an async context manager.
 
-    `allowed` networks may be reached although not public, and by plain http.
+    `allowed` networks may be reached although not public, also by plain http.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class VettedHttpSender:
 
 
 class VettedBackend(httpcore.AsyncNetworkBackend):
-    """A backend of httpcore that connects only to vetted addresses."""
+    """Connects httpcore to vetted addresses only."""
 
     def __init__(self, allowed: Sequence[Network], resolve: Callable[[str, int], Awaitable[Sequence[str]]]) -> None:
         self._allowed = allowed
@@ -215,7 +215,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
 
 
 async def _read_some(answer: httpcore.Response) -> None:
-    """Read the body up to ANSWER_BYTES, so that a receiver is not cut off while it sends."""
+    """Read the body up to ANSWER_BYTES, so that a receiver is not cut off early."""
     size = 0
     async for piece in answer.aiter_stream():
         size += len(piece)
@@ -224,7 +224,7 @@ async def _read_some(answer: httpcore.Response) -> None:
 
 
 def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """Seconds of the Retry-After header. Dates are ignored, since the schedule serves as well."""
+    """Seconds; dates are ignored, since the schedule serves as well."""
     for name, value in headers:
         if name.lower() == b"retry-after" and value.isdigit() and len(value) <= 9:
             return float(value)

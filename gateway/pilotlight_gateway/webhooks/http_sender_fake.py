@@ -12,6 +12,8 @@ from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 
 @dataclass(frozen=True, kw_only=True)
 class SentRequest:
+    """A recorded request."""
+
     url: str
     headers: Mapping[str, str]
     body: bytes
@@ -19,7 +21,7 @@ class SentRequest:
 
 @dataclass(kw_only=True)
 class FakeHttpSender:
-    """Answers `status`, or the next of the URL's `statuses`; a URL in `held` waits for its event."""
+    """Answers `status` or the next of the URL's `statuses`; `held` URLs wait for their event."""
 
     status: int = 200
     statuses: dict[str, list[int]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Resolves names of tenants with the system's resolver, in threads.
 
-A lookup cannot be cancelled: a silent name server holds a thread until the system's timeout. So each tenant gets only a
+A lookup cannot be cancelled: a silent name server holds a thread until the system's timeout. So a tenant gets only a
 few threads.
 """
 
@@ -26,13 +26,15 @@ def _lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 class DnsResolver:
+    """Resolves names on behalf of tenants."""
+
     def __init__(self, lookup: Lookup = _lookup) -> None:
         self._lookup = lookup
         self._threads = ThreadPoolExecutor(THREADS, "webhook-names")
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:
-        """The addresses of a name, in the resolver's order. Waits while the tenant uses all its threads.
+        """The addresses of a name, in order. Waits while the tenant's threads are in use.
 
         Raises:
             OSError: the name has no address.

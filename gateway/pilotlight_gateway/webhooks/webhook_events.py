@@ -1,7 +1,7 @@
-"""Makes deliveries of events, each with an id that follows from its content.
+"""Makes deliveries of events.
 
-So an event that is found twice (after a crash, or by two senders) has one delivery. Bodies name a job and where its
-result is, but never contain the result.
+A delivery's id follows from its event, so an event that is found twice has one delivery. Bodies name a job and where
+its result is, never the result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def job_event(
     at: float,
     round: int = 0,  # noqa: A002
 ) -> DeliveryRecord:
-    """The delivery about a job that ended at the unix second `at`. Each redrive of the job is a new `round`."""
+    """The delivery about a job that ended at the unix second `at`; each redrive is a new `round`."""
     return DeliveryRecord(
         id=delivery_id(webhook, event, job, round),
         tenant=tenant,

@@ -15,9 +15,8 @@ ChangeDelivery = Callable[[DeliveryRecord | None], DeliveryRecord | None]
 class WebhookStore(Protocol):
     """Records by tenant. Callers have checked the parts of the keys (`check_name`).
 
-    `change_…` takes a pure function from the present record (None: there is none) to the next one (None: remove it). It
-    may raise to refuse, and is called again after a conflict. All methods raise BusError; `change_…` raises Conflict
-    after too many conflicts.
+    `change_…` takes a pure function from the present record (None: none) to the next one (None: remove it), which may
+    raise to refuse, and is called again after a conflict. All methods raise BusError, `change_…` also Conflict.
     """
 
     async def webhooks(self, tenant: str) -> list[WebhookRecord]:

@@ -1,4 +1,7 @@
-"""Creates, changes and shows a tenant's webhooks. Instants are unix seconds."""
+"""Creates, changes and shows a tenant's webhooks. Instants are unix seconds.
+
+Functions that take a webhook's `id` raise NotFound if the tenant has no such webhook.
+"""
 
 from __future__ import annotations
 
@@ -74,11 +77,6 @@ async def list_webhooks(store: WebhookStore, tenant: str) -> list[WebhookInfo]:
 
 
 async def own_webhook(store: WebhookStore, tenant: str, id: str) -> WebhookRecord:  # noqa: A002
-    """One of the tenant's webhooks.
-
-    Raises:
-        NotFound: the tenant has no such webhook.
-    """
     record = await store.webhook(tenant, id) if WEBHOOK_ID.fullmatch(id) else None
     if record is None:
         raise _no_webhook(id)
@@ -92,10 +90,9 @@ async def change_webhook(
     change: WebhookChange,
     allowed: Sequence[Network],
 ) -> WebhookInfo:
-    """Change the fields that `change` gives. A webhook that is enabled again gets events from then on.
+    """Change the fields that `change` gives. An enabled webhook gets events from then on.
 
     Raises:
-        NotFound: there is no such webhook.
         BadInput: its URL could never be sent to.
     """
     if change.url is not None:
@@ -121,11 +118,7 @@ async def change_webhook(
 
 
 async def delete_webhook(store: WebhookStore, tenant: str, id: str) -> None:  # noqa: A002
-    """Remove a webhook; its pending deliveries are dropped.
-
-    Raises:
-        NotFound: there is no such webhook.
-    """
+    """Remove a webhook and its pending deliveries."""
     await own_webhook(store, tenant, id)
     await store.change_webhook(tenant, id, lambda _: None)
 
@@ -137,11 +130,7 @@ async def rotate_secret(
     request: WebhookRotation,
     at: float,
 ) -> NewWebhook:
-    """Give a webhook a new secret; the old one also signs for `request.overlap_s` seconds.
-
-    Raises:
-        NotFound: there is no such webhook.
-    """
+    """Give a webhook a new secret; the old one also signs for `request.overlap_s` seconds."""
     fresh = new_secret()
 
     def changed(present: WebhookRecord | None) -> WebhookRecord:
@@ -161,18 +150,14 @@ async def list_deliveries(
     id: str,  # noqa: A002
     limit: int,
 ) -> list[DeliveryInfo]:
-    """Deliveries of a webhook, newest first, whatever their state.
-
-    Raises:
-        NotFound: there is no such webhook.
-    """
+    """Deliveries of a webhook, newest first."""
     await own_webhook(store, tenant, id)
     newest = sorted(await store.deliveries(tenant, id), key=lambda record: (-record.created_at, record.id))
     return [delivery_info(record) for record in newest[:limit]]
 
 
 async def resend(store: WebhookStore, tenant: str, id: str, delivery: str, at: float) -> DeliveryInfo:  # noqa: A002
-    """Send a delivery again with its id and body, whatever its state, on a new schedule.
+    """Send a delivery again: same id and body, new schedule.
 
     Raises:
         NotFound: the delivery is not kept.
@@ -193,10 +178,9 @@ async def resend(store: WebhookStore, tenant: str, id: str, delivery: str, at: f
 
 
 async def ping(store: WebhookStore, tenant: str, id: str, at: float) -> DeliveryInfo:  # noqa: A002
-    """Send a `webhook.ping` event, whatever events the webhook has.
+    """Send a `webhook.ping` event.
 
     Raises:
-        NotFound: there is no such webhook.
         Conflict: the webhook is disabled, or has too many pending pings.
     """
     await _enabled(store, tenant, id)

@@ -47,7 +47,7 @@ def signing(secrets: Iterable[SigningSecret], at: float) -> tuple[SigningSecret,
 
 
 def rotated(old: tuple[SigningSecret, ...], fresh: str, at: float, overlap: float) -> tuple[SigningSecret, ...]:
-    """The secrets with `fresh` first; the previous one remains valid for `overlap` seconds."""
+    """The secrets after a rotation: `fresh`, and the former one for `overlap` more seconds."""
     kept = (
         SigningSecret(value=secret.value, expires_at=at + overlap if secret.expires_at is None else secret.expires_at)
         for secret in old

@@ -1,4 +1,4 @@
-"""A decision in sentences: the choice and its rule, what was ruled out, and why not elsewhere."""
+"""A decision in sentences: the choice and its rule, what was excluded, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEPS, best_o
 MARGIN = 1000
 """More steps of 5 % than any two costs differ by."""
 NODES_NAMED = 8
-"""So many nodes are named to whoever asked for one that there is not."""
+"""Existing nodes that are named if the requested one does not exist."""
 
 
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
@@ -32,7 +32,6 @@ def explain(outcome: Placement | NoFit, container: str = "the container") -> lis
 
 
 def reasons(outcome: Placement | NoFit) -> list[str]:
-    """What led to the result, in sentences."""
     record = outcome.record
     if isinstance(outcome, NoFit):
         return [ruled_out(record)]
@@ -51,7 +50,6 @@ def _speed(outcome: Placement) -> list[str]:
 
 
 def ruled_out(record: DecisionRecord) -> str:
-    """How many devices each filter ruled out."""
     parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused]
     of = f"{record.considered} devices and slots" if record.considered != 1 else "1 device or slot"
     start = f"Of {of} {_left(record)} would do"
@@ -97,18 +95,17 @@ def _lost(outcome: Placement, rival: Rival) -> str:
 
 
 def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
-    """Why one place went before another, in the words of the step that decided."""
+    """Why one place won over another, by the step that decided."""
     step = first_difference(mine, theirs)
     return f"Not {_distinct_text(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
 
 
 def _distinct_text(loser: Slice, winner: Slice) -> str:
-    """A slice in words, with its device's name where the winner's words are the same."""
+    """A slice in words, with its device's name if the winner's words are the same."""
     return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
 
 
 def rules() -> list[str]:
-    """The policy in sentences: filters, then steps."""
     return [f"{item.name}: {item.sentence}" for item in (*FILTERS, *STEPS)]
 
 

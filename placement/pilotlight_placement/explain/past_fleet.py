@@ -1,4 +1,4 @@
-"""The fleet as a decision saw it, rebuilt from the journal if that reaches so far."""
+"""The fleet of a past decision, rebuilt from the journal if that reaches so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pilotlight_placement.search.decision_record import DecisionRecord
 
 
 def fleet_at(fleet: Fleet, record: DecisionRecord) -> Fleet | None:
-    """A copy of the whole fleet as it was; None if the journal has forgotten the revision."""
     ops = fleet.journal.since(record.revision, fleet.standing)
     if ops is None:
         return None

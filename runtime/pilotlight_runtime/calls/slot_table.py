@@ -122,10 +122,10 @@ class AcceptedCall:
         """The milliseconds spent in each stage up to `at`."""
         started_at = self.started_at or at
         return Stages(
-            fetch=_ms(self.accepted_at, self.ready_at) if self.run.body is not None else 0.0,
-            batch_wait=_ms(self.ready_at, started_at) if self.ready_at else 0.0,
-            execute=self.execute_ms,
-            total=_ms(self.accepted_at, at),
+            fetch_ms=_ms(self.accepted_at, self.ready_at) if self.run.body is not None else 0.0,
+            batch_wait_ms=_ms(self.ready_at, started_at) if self.ready_at else 0.0,
+            execute_ms=self.execute_ms,
+            total_ms=_ms(self.accepted_at, at),
         )
 
 

@@ -79,7 +79,7 @@ class SliceMeter:
         """`numbers` are those of its events, for meters that share them."""
         self.lease = lease
         self.wall_offset = wall_offset
-        """Unix seconds at the boot clock's zero, for `UsageEvent.wall`; may be set anew when it drifts."""
+        """Unix seconds at the boot clock's zero, for `UsageEvent.ended_at`; may be set anew when it drifts."""
         self._state = LeaseState.FREE
         self._owner = OPERATOR
         self._running: dict[str, _Running] = {}
@@ -229,7 +229,7 @@ class SliceMeter:
                 state=state,
                 t0=t0,
                 t1=t1,
-                wall=self.wall_offset + t1 / NS_PER_S,
+                ended_at=self.wall_offset + t1 / NS_PER_S,
                 tenant=owner.tenant,
                 app=owner.app,
                 function=owner.function,

@@ -1,4 +1,4 @@
-"""`pilotlight`: loads a command when it is asked for."""
+"""`pilotlight`: loads each command on use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COMMANDS = (
     "up", "deploy", "run", "call", "job", "logs", "app", "container", "batch", "webhook", "fleet", "placement",
     "profile", "usage", "tenant", "key", "quota", "node", "plan", "version",
 )  # fmt: skip
-"""Modules of `commands`, in the order in which they are shown."""
+"""Modules of `commands`, in the order of the help."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands. A PilotlightError is printed in two lines, and the exit code is 1."""
+    """All commands. A PilotlightError is printed in two lines, with exit code 1."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         return list(COMMANDS)
@@ -92,7 +92,6 @@ def root(
 
 
 def main() -> None:
-    """Run the command line."""
     app()
 
 

@@ -1,4 +1,4 @@
-"""What is called, and how: shared by Function, its verbs and the client."""
+"""The target of a call and its settings, for Function, its verbs and the client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pilotlight_core.model.spec import FunctionSpec, Mode
 
 
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What `Function.options` sets for a call."""
+    """The settings of `Function.options`."""
 
     id: str | None = None
     deadline: float | None = None
@@ -24,7 +24,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """A function or method. `spec` and `callee` are None if it was found by name, `instance` if it is no method."""
+    """A function or method. `spec` and `callee` are None if found by name, `instance` unless it is a method."""
 
     ref: Ref
     method: str = ""
@@ -40,7 +40,7 @@ class CallTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def batch_size(self) -> int | None:
-        """The largest batch, in items; None if not batched, or not known here."""
+        """The largest batch, in items; None if not batched or not known here."""
         batched = self.callee.batched if self.callee else None
         return batched.max_batch_size if batched else None
 
@@ -51,5 +51,5 @@ class CallTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether a call is known to be safe to run twice."""
+        """Whether it is known to be safe to run twice."""
         return self.spec is not None and self.spec.idempotent

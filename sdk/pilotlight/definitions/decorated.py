@@ -1,15 +1,15 @@
-"""The Markers of functions and classes, below what sets and reads them."""
+"""The Markers that decorators put on functions and classes."""
 
 from __future__ import annotations
 
 import msgspec
 
 ATTRIBUTE = "__pilotlight__"
-"""The attribute that holds them."""
+"""The attribute for Markers."""
 
 
 class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `@batched`; `cost` is not resolved yet."""
+    """The options of `@batched`, with `cost` as it was written."""
 
     max_batch_size: int
     wait_ms: float
@@ -18,8 +18,6 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Markers(msgspec.Struct, frozen=True, kw_only=True):
-    """The markers of one function or class."""
-
     enter: bool = False
     exit: bool = False
     method: bool = False
@@ -39,6 +37,6 @@ def markers_of(thing: object) -> Markers:
 
 
 class Decorated:
-    """The base of what `gpu_function` makes, which takes no more markers."""
+    """The base of Function and Cls, which take no markers."""
 
     is_class: bool = False

@@ -1,4 +1,4 @@
-"""The errors that calls and decorators raise."""
+"""The errors of calls and decorators."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ __all__ = [
 
 
 class Misuse(BadInput):
-    """Something is wrong on this side of the wire, and nothing was sent."""
+    """An error on this side of the wire; nothing was sent."""
 
     def __str__(self) -> str:
         return self.detail
 
 
 class OptionError(Misuse, TypeError):
-    """A decorator was given something that it does not take."""
+    """A decorator got an option that it does not take."""
 
     def __init__(self, detail: str, *, field: str = "") -> None:
         super().__init__(detail, field=field)
 
 
 class Unreachable(Unavailable):
-    """Nothing answers at the platform's address, so the request was never sent."""
+    """Nothing answers at the platform's address; the request was not sent."""
 
     code = "starting"
 
@@ -86,7 +86,7 @@ class NotEnded(DeadlineExceeded):
 
 
 class NotConfigured(Unauthenticated):
-    """There is no address or key to call with."""
+    """There is no address or no key."""
 
     @property
     def meaning(self) -> Code:
@@ -94,5 +94,4 @@ class NotConfigured(Unauthenticated):
 
     @property
     def advice(self) -> str:
-        """What the caller can do."""
         return "Start a platform with 'pilotlight up', or set PILOTLIGHT_URL and PILOTLIGHT_API_KEY."

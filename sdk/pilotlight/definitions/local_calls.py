@@ -10,7 +10,7 @@ from pilotlight.definitions.signature import Callee
 
 
 class LocalInstance:
-    """The object behind an Obj's methods: its first use makes it and runs its @enter() hooks."""
+    """The object of an Obj: its first use makes it and runs its @enter() hooks."""
 
     def __init__(self, cls: type, enter: tuple[str, ...]) -> None:
         self._cls = cls
@@ -21,7 +21,7 @@ class LocalInstance:
         self._lock = Lock()
 
     def get(self) -> Any:
-        """Return the object, entered; async hooks run to their end.
+        """Return the object; its hooks, async ones too, have run.
 
         Raises:
             RuntimeError: if a hook is async and an event loop runs in this thread.
@@ -37,7 +37,7 @@ class LocalInstance:
             return self._object
 
     async def get_async(self) -> Any:
-        """Return the object, entered in a thread, so that hooks do not hold up the event loop."""
+        """Do the same in a thread, without blocking the event loop."""
         import asyncio
 
         return self._object or await asyncio.to_thread(self.get)
@@ -56,10 +56,10 @@ def _finish(pending: Any) -> None:
 
 
 def call_locally(callee: Callee, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `function`, which is `callee`'s, bound or not: a value, a coroutine, or a generator.
+    """Call `function`, that of `callee`, bound or not; return a value, a coroutine, or a generator.
 
     Raises:
-        ValueError: if a batched function does not answer with one value.
+        ValueError: if a batched function does not return one value.
     """
     if callee.batched is None:
         return function(*args, **kwargs)

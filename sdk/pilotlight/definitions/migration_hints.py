@@ -1,6 +1,6 @@
-"""Hints for code of other platforms: their options under our names, and what Pilotlight lacks so far.
+"""Options of other platforms, with their names here, and those that Pilotlight lacks so far.
 
-They are refused: an option that is silently dropped fails nowhere until the bill comes.
+All are refused: a dropped option would show only in the bill.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ NOT_YET = {
     "max_spend": "budgets belong to the tenant and are set by the operator",
     "serialized": "code travels as files, never as a pickle",
 }
-"""An option of other platforms that there is not yet -> what it waits for."""
+"""An option that Pilotlight lacks -> what it waits for."""
 
 
 def explain_unknown(name: str, known: frozenset[str], hints: dict[str, str]) -> str:
-    """Return the sentence that refuses `name`, with the option that it may stand for."""
+    """Return the sentence that refuses `name`, with the option that was probably meant."""
     if name in NOT_YET:
         return f"{name}= is not supported yet: {NOT_YET[name]}."
     if name in hints:

@@ -1,6 +1,6 @@
 """Finds calls through the platform in the byte code of functions, which cannot make them yet.
 
-So they fail where they are written, and not in a container without a network.
+They are refused at the decorator, before a container without a network fails them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REMOTE_VERBS = frozenset({"remote", "remote_gen", "map", "starmap", "spawn"})
 
 
 def find_remote_call(function: Callable[..., Any]) -> str | None:
-    """Return the first `other.remote` in the function's body where `other` is Decorated; None if there is none."""
+    """Return the first `other.remote` in a function's body where `other` is Decorated, or None."""
     plain = inspect.unwrap(function)
     code = getattr(plain, "__code__", None)
     if code is None:
@@ -31,7 +31,7 @@ def find_remote_call(function: Callable[..., Any]) -> str | None:
 
 
 def _attributes_of_globals(code: CodeType) -> Iterator[tuple[str, str, int]]:
-    """Yield (global, path, calls in it) of each `global.attribute` and `global().….attribute` in the code."""
+    """Yield (global, path, calls in it) of each `global.attribute` and `global().….attribute`."""
     name, path, calls = "", "", 0
     for instruction in dis.get_instructions(code):
         operation = instruction.opname

@@ -1,4 +1,4 @@
-"""The options of `gpu_function`, and the fields of FunctionSpec that they become."""
+"""The options of `gpu_function`, and their fields in a FunctionSpec."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LEAST = {
     "vram": (CONTEXT_BYTES, "the driver and its libraries take in each process"),
     "memory": (LEAST_MEMORY, "a container must have"),
 }
-"""The bytes below which an int was hardly meant as MiB, and what takes so much."""
+"""The fewest bytes of each, and what needs them: an int below was hardly meant as MiB."""
 
 
 class NamedApp(Protocol):
-    """What `app=` takes besides a name: an App."""
+    """An App, for `app=`."""
 
     name: str
 
 
 class Options(TypedDict, total=False):
-    """The options of `gpu_function`, whose docstring says what they mean."""
+    """The options that `gpu_function` explains."""
 
     gpu: str | Sequence[str] | None
     vram: str | int | None
@@ -98,7 +98,7 @@ def _read(readers: Mapping[str, Callable[[str, Any], Any]], options: Mapping[str
 
 
 def function_name(options: Mapping[str, Any], own: str) -> str:
-    """Return the name that a function is deployed under; `own` is the one in its code.
+    """Return the name of a deployed function; `own` is the one in its code.
 
     Raises:
         OptionError: if it is not a legal name.

@@ -1,7 +1,7 @@
-"""Makes JSON Schema (2020-12) of type hints.
+"""JSON Schema (2020-12) of type hints, for values as the gateway's validator sees them.
 
-It accepts what the gateway's validator sees: bytes as a string, and any array as an empty list (`values.for_schema`).
-A hint without a type in JSON accepts anything: the function's own code judges.
+It sees bytes as a string, and an array as an empty list (`values.for_schema`). A hint without a JSON type accepts
+anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 Schema = dict[str, Any]
 
 ARRAY: Schema = {"type": ["array", "number", "boolean"], "x-pilotlight": "ndarray"}
-"""A numpy array or torch tensor: nested lists in JSON, or a number if it has no dimensions."""
+"""A numpy array or torch tensor: nested lists in JSON, or a number without dimensions."""
 ARRAYS = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch", "FloatTensor"), ("torch", "LongTensor")}
 NUMPY_SCALARS = {"bool": "boolean", "bool_": "boolean", "str_": "string"}
 SEQUENCES = (
@@ -60,7 +60,7 @@ def item_of(hint: Any) -> tuple[bool, Any]:
 
 
 def chunk_of(hint: Any) -> Any:
-    """Return the type of one chunk of a generator that is annotated to return `hint`."""
+    """Return the type of a chunk of a generator annotated to return `hint`."""
     if (typing.get_origin(hint) or hint) in STREAMS:
         return (typing.get_args(hint) or (Any,))[0]
     return Any
@@ -79,7 +79,7 @@ def _custom(kind: Any) -> Schema:
 
 
 def _by_parts(hint: Any, definitions: dict[str, Schema]) -> Schema:
-    """Describe what msgspec cannot describe as a whole, such as `ndarray | list[float]`."""
+    """Describe part by part what msgspec cannot describe, such as `ndarray | list[float]`."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return schema_of(arguments[0], definitions)
@@ -94,7 +94,7 @@ def _by_parts(hint: Any, definitions: dict[str, Schema]) -> Schema:
 
 
 def _loosened(schema: Any) -> Any:
-    """Drop the bounds that a placeholder for bytes could not keep."""
+    """Drop bounds that the placeholder for bytes could not keep."""
     if isinstance(schema, list):
         return [_loosened(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Reads the MethodSpec of a function from its signature and type hints."""
+"""The MethodSpec of a function, from its signature and type hints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotlight.definitions.schema import Schema, chunk_of, item_of, schema_of
 from pilotlight_core.model.spec import Batching, MethodSpec, Mode
 
 MAX_DEFAULT_BYTES = 256
-"""A larger default is left out of the schema."""
+"""Larger defaults are left out of the schema."""
 MAX_DESCRIPTION = 1000
 NUMBERS = (int, float)
 ORDER = "x-pilotlight-order"
@@ -37,13 +37,11 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mode(self) -> Mode:
-        """Whether it returns or yields."""
         yields = inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function)
         return Mode.GENERATOR if yields else Mode.UNARY
 
     @property
     def is_async(self) -> bool:
-        """Whether it is a coroutine function or an async generator."""
         return inspect.iscoroutinefunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     @property
@@ -52,7 +50,7 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
         return self.attribute
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return its parameters in order, without `self`."""
+        """Return the parameters in order, without `self`."""
         found = list(inspect.signature(self.function).parameters.values())
         return found[1:] if self.is_method else found
 
@@ -60,7 +58,7 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
         """Return the arguments of a call by name.
 
         Raises:
-            TypeError: as the function itself would, if they do not fit.
+            TypeError: as the function would, if they do not fit.
         """
         bound = inspect.Signature(self.parameters()).bind(*args, **kwargs)
         rest = {p.name for p in self.parameters() if p.kind is p.VAR_KEYWORD}
@@ -72,7 +70,7 @@ def method_spec(callee: Callee) -> MethodSpec:
     """Return the MethodSpec of a function.
 
     Raises:
-        OptionError: if it takes what cannot be sent, or cannot be batched.
+        OptionError: if a parameter cannot be sent, or the function cannot be batched.
     """
     parameters = callee.parameters()
     for parameter in parameters:
@@ -96,7 +94,7 @@ def method_spec(callee: Callee) -> MethodSpec:
 
 
 def hint_of(function: Callable[..., Any], name: str, annotation: Any) -> Any:
-    """Return the evaluated type hint, or its text where its names are unknown here."""
+    """Return the evaluated type hint, or its text where a name in it is unknown."""
     if annotation is inspect.Parameter.empty:
         return Any
     holder = types.SimpleNamespace(__annotations__={name: annotation})

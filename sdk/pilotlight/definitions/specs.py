@@ -1,4 +1,4 @@
-"""Builds the FunctionSpec of a decorated function or class."""
+"""The FunctionSpec of a decorated function or class."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pilotlight_core.model.spec import FunctionSpec, check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
-    """Return the spec of a function or class, and its Callees: the function, or the class's methods.
+    """Return the FunctionSpec of a function or class, and its Callees.
 
     Raises:
-        OptionError: naming the function and where it stands.
+        OptionError: naming the function, its file and line.
     """
     try:
         return _build(target, options)
@@ -58,7 +58,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
 
 
 def module_name(target: Any) -> str:
-    """Return the module by which a container imports `target`; `__main__` is named after its file."""
+    """Return the module that a container imports for `target`; `__main__` is named after its file."""
     if target.__module__ != "__main__":
         return str(target.__module__)
     file = getattr(sys.modules.get("__main__"), "__file__", None)
@@ -113,7 +113,7 @@ def _init_parameters(cls: type) -> list[inspect.Parameter]:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """Return the attributes of a class as they are defined, base classes first, each once."""
+    """Return the attributes of a class as defined, base classes first, each once."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return {name: inspect.getattr_static(cls, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""Deploys an app: asks, uploads what is missing, asks again."""
+"""Deploys an app: asks, uploads the missing blobs, asks again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, De
 from pilotlight_core.model.spec import FunctionSpec
 
 UPLOADS = 4
-"""Blobs uploaded at a time."""
+"""Concurrent uploads."""
 ROUNDS = 3
 CHUNK_BYTES = 256 * 1024
 
@@ -32,11 +32,11 @@ async def deploy(
     message: str = "",
     progress: Progress | None = None,
 ) -> DeployResponse:
-    """Deploy an app: all of its functions, or nothing.
+    """Deploy all functions of an app, or none.
 
     Raises:
         Misuse: if a file changed since it was packed.
-        PilotlightError: why it was refused.
+        PilotlightError: why the platform refused.
     """
     request = DeployRequest(
         functions=tuple(DeployFunction(spec=spec) for spec in functions.values()), files=bundle.files, message=message
@@ -76,10 +76,10 @@ async def _upload(
 
 
 async def _content(path: Path, size: int, digest: str, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """Yield a file's bytes, the last of them once all are known to be right.
+    """Yield a file's bytes, the last piece once the hash is right.
 
     Raises:
-        Misuse: if it is not any more what it was when it was packed.
+        Misuse: if the file changed since it was packed.
     """
     left, seen = size, hashlib.sha256()
     last = b""

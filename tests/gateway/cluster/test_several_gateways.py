@@ -225,20 +225,20 @@ async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, s
         running = asyncio.create_task(home.calls.run(call))
         await until(lambda: home.calls.statistics().queued == 1)
 
-        assert (await other.calls.status("acme", call.id)).state == "queued"
-        assert (await other.calls.status("acme", "cid_12345678")).id == call.id
+        assert (await other.calls.status("acme", call.call_id)).state == "queued"
+        assert (await other.calls.status("acme", "cid_12345678")).id == call.call_id
         with pytest.raises(UnknownCall):
-            await other.calls.status("mallory", call.id)
+            await other.calls.status("mallory", call.call_id)
         with pytest.raises(UnknownCall):
             await other.calls.status("acme", "cid_neverheard")
-        assert await other.calls.cancel("acme", call.id)
+        assert await other.calls.cancel("acme", call.call_id)
         await asyncio.wait([running])
-        assert (await other.calls.status("acme", call.id)).state == "cancelled"
+        assert (await other.calls.status("acme", call.call_id)).state == "cancelled"
 
         await fleet.stop(next(name for name, one in fleet.gateways.items() if one is home))
         await until(lambda: not other.table.others())
         with pytest.raises(UnknownCall) as lost:
-            await other.calls.status("acme", call.id)
+            await other.calls.status("acme", call.call_id)
         assert lost.value.wire_code == "call_lost"
         running.exception()
 

@@ -83,7 +83,7 @@ class SeveralGateways:
         """It tells what runs there."""
         held = (HeldPermits("acme", FUNCTION, tuple(self.running[gateway])),)
         told = Holdings(gateway=gateway, shard=SHARD, epoch=self.epoch, upto=self.number, held=held)
-        self.home.heard(told, self.at)
+        self.home.on_holdings(told, self.at)
 
     def kill_gateway(self, gateway: str) -> None:
         """Its calls die with it."""

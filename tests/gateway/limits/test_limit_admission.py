@@ -85,10 +85,10 @@ def test_the_end_of_a_call_counts_what_is_on_its_tab(
     counts: tuple[float, int, int], told: float, learnt: float | None
 ) -> None:
     """And the next call of its version is estimated by it, where all of it is known."""
-    tab, ends, costs = CallUsage(), Ends(), Estimates()
-    tab.count(*counts)
+    usage, ends, costs = CallUsage(), Ends(), Estimates()
+    usage.count(*counts)
 
-    end_admission(tab, admission_of("acme", FUNCTION, COST, GRANTED, ends), costs, "ver_1")
+    end_admission(usage, admission_of("acme", FUNCTION, COST, GRANTED, ends), costs, "ver_1")
 
     assert ends.told == [told]
     assert costs.of("ver_1") == (FIRST if learnt is None else learnt)
@@ -96,9 +96,9 @@ def test_the_end_of_a_call_counts_what_is_on_its_tab(
 
 def test_where_cost_is_not_limited_nothing_is_learnt() -> None:
     """Nobody asks for an estimate there."""
-    tab, costs = CallUsage(), Estimates()
-    tab.count(20.0, 1, 0)
+    usage, costs = CallUsage(), Estimates()
+    usage.count(20.0, 1, 0)
 
-    end_admission(tab, admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()), costs, "ver_1")
+    end_admission(usage, admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()), costs, "ver_1")
 
     assert costs.of("ver_1") == FIRST

@@ -11,7 +11,7 @@ from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, L
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.limiting import Holdings, LimitAnswer, LimitAnswers, LimitAsk, LimitVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
-from pilotlight_gateway.limits.limit_driver import AGAIN_S, LOOK_S, TELL_EVERY, LimitDriver, PendingAsk
+from pilotlight_gateway.limits.limit_driver import REFRESH_S, REPORT_EVERY, RETRY_S, LimitDriver, PendingAsk
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.silent_homes import PATIENCE_S
 from tests.gateway.driver_port import MemoryDriverPort
@@ -66,7 +66,7 @@ class Fleet:
         """All hear who lives and who is the home, and look."""
         for gateway in self.gateways.values():
             gateway.ownership.home, gateway.ownership.alive = home, set(self.gateways)
-            gateway.driver.look()
+            gateway.driver.refresh()
 
     def later(self, seconds: float) -> None:
         """So much later."""
@@ -77,13 +77,13 @@ class Fleet:
     def settle(self, lost: Callable[[Message], bool] = lambda _: False) -> None:
         """Turns and messages, until nothing is under way; those that `lost` picks never arrive."""
         for gateway in self.gateways.values():
-            gateway.driver.turn()
+            gateway.driver.take_turn()
         while letters := list(self._posted()):
             for sender, subject, message, reply in letters:
                 if not lost(message):
                     self._deliver(sender, subject, message, reply)
             for gateway in self.gateways.values():
-                gateway.driver.turn()
+                gateway.driver.take_turn()
 
     def _posted(self) -> Iterator[tuple[Gateway, str, Message, str]]:
         for gateway in self.gateways.values():
@@ -156,7 +156,7 @@ def test_where_nobody_listens_it_is_asked_again_soon_and_the_heir_answers() -> N
 
     fleet.tell(ShardOwner("g3", 6))
     fleet.settle()
-    fleet.later(AGAIN_S)
+    fleet.later(RETRY_S)
 
     assert fleet["g2"].verdicts == [GRANTED]
 
@@ -172,12 +172,12 @@ def test_the_heir_of_a_home_knows_what_runs_before_it_lets_anything_in() -> None
     fleet["g3"].ask()
     fleet.settle(lost=lambda message: isinstance(message, Holdings))
     assert fleet["g3"].heard == []
-    assert fleet["g3"].driver.home.unheard() == dict.fromkeys(range(subjects.SHARDS), 6)
+    assert fleet["g3"].driver.home.unreported() == dict.fromkeys(range(subjects.SHARDS), 6)
 
-    fleet.later(LOOK_S)
+    fleet.later(REFRESH_S)
     fleet["g3"].ask()
 
-    assert fleet["g3"].driver.home.unheard() == {}
+    assert fleet["g3"].driver.home.unreported() == {}
     assert fleet["g3"].verdicts[-1] is REFUSED
     assert GRANTED not in fleet["g3"].verdicts
 
@@ -200,7 +200,7 @@ def test_an_answer_of_a_home_whose_successor_was_told_is_void() -> None:
     fleet["g2"].driver.handlers()[answers](answers, held[0], "")
     assert fleet["g2"].heard == []
 
-    fleet.later(AGAIN_S)
+    fleet.later(RETRY_S)
 
     (answer,) = fleet["g2"].heard
     assert answer is not None
@@ -211,13 +211,13 @@ def test_a_permit_of_whom_nobody_waits_for_comes_back_with_the_next_telling() ->
     """Its caller hung up while it was counted."""
     fleet = Fleet("g1", "g2", concurrency=1)
     ask = fleet["g2"].ask()
-    fleet["g2"].driver.turn()
+    fleet["g2"].driver.take_turn()
     fleet["g2"].driver.forget(ask)
     fleet.settle()
     assert fleet["g1"].driver.home.statistics().permits == 1
 
-    for _ in range(TELL_EVERY):
-        fleet.later(LOOK_S)
+    for _ in range(REPORT_EVERY):
+        fleet.later(REFRESH_S)
 
     assert fleet["g2"].heard == []
     assert fleet["g1"].driver.home.statistics().permits == 0
@@ -261,13 +261,13 @@ def test_the_next_turn_is_asked_for_when_something_is_due() -> None:
     fleet = Fleet("g1", "g2", concurrency=1)
     gateway = fleet["g2"]
     gateway.port.woken()
-    gateway.driver.turn()
-    assert gateway.port.woken() == gateway.port.at + LOOK_S
+    gateway.driver.take_turn()
+    assert gateway.port.woken() == gateway.port.at + REFRESH_S
 
     gateway.port.connected = False
     gateway.ask()
-    gateway.driver.turn()
+    gateway.driver.take_turn()
     assert gateway.port.woken() < gateway.port.at
-    gateway.driver.turn()
+    gateway.driver.take_turn()
 
-    assert gateway.port.woken() == gateway.port.at + AGAIN_S
+    assert gateway.port.woken() == gateway.port.at + RETRY_S

@@ -16,8 +16,9 @@ from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.limiting import LimitVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.limits.limit_driver import RETRY_S
 from pilotlight_gateway.limits.limit_policy import policy_of
-from pilotlight_gateway.limits.limiter import HomeLimiter
+from pilotlight_gateway.limits.limiter import HomeLimiter, LeaseWatch
 from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
@@ -62,7 +63,7 @@ class Fleet:
         for _, ownership, _, _ in self.gateways.values():
             ownership.home, ownership.alive = self.home, set(self.gateways)
         for limiter, _, _, _ in list(self.gateways.values()):
-            limiter.driver.look()
+            limiter.driver.refresh()
 
     async def admit(self, name: str, cost: float = 0.0) -> Admission:
         """A call at one gateway."""
@@ -171,12 +172,12 @@ async def test_what_the_dead_told_is_forgotten(server_url: str) -> None:
         home = fleet.gateways["g1"][0]
         await fleet.admit("g2")
         fleet.gateways["g1"][1].alive = {"g1"}
-        home.driver.look()
+        home.driver.refresh()
         assert home.statistics().permits == 0
 
-        fleet.gateways["g2"][0].driver._tell_all()
+        fleet.gateways["g2"][0].driver._report_all_holdings()
         await fleet.until(lambda: home.statistics().permits == 1)
-        home.driver.look()
+        home.driver.refresh()
         assert home.statistics().permits == 0
 
 
@@ -188,6 +189,7 @@ async def test_a_new_home_counts_what_runs_everywhere_before_it_lets_more_in(ser
 
         await fleet.kill("g1")
         fleet.tell(ShardOwner("g2", 9))
+        fleet.step = RETRY_S / 25
 
         again = [await fleet.admit(name) for name in ("g3", "g2")]
         assert [admission.error is None for admission in again] == [True, False]
@@ -265,7 +267,7 @@ async def test_a_home_whose_lease_lapsed_lets_nothing_in(server_url: str) -> Non
         limiter, ownership, _, _ = fleet.gateways["g1"]
         held = await fleet.admit("g1")
         ownership.lease_holds = False
-        limiter.driver.look()
+        limiter.driver.refresh()
 
         fleet.step = PATIENCE_S / 8
         assert isinstance((await fleet.admit("g1")).error, Unavailable)
@@ -285,7 +287,7 @@ async def test_a_lost_answer_costs_no_permit(server_url: str) -> None:
         task.cancel()
         await fleet.until(lambda: home.statistics().permits == 1)
 
-        asker.driver._tell_all()
+        asker.driver._report_all_holdings()
         await fleet.until(lambda: home.statistics().permits == 0)
         assert (await fleet.admit("g2")).error is None
 
@@ -294,10 +296,11 @@ async def test_the_answer_of_a_home_that_was_succeeded_is_void(server_url: str) 
     """Its successor was told what runs here, and does not know of that call: it asks again."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1", "g2") as fleet:
         asker = fleet.gateways["g2"][0]
-        asker.driver._told = dict.fromkeys(range(64), 6)
+        asker.driver._reported = dict.fromkeys(range(64), 6)
         task = asyncio.create_task(fleet.admit("g2"))
         await fleet.until(lambda: fleet.gateways["g1"][0].statistics().permits == 1)
         fleet.tell(ShardOwner("g2", 7))
+        fleet.step = RETRY_S / 25
 
         assert (await task).error is None
         assert asker.statistics().permits == 1
@@ -314,3 +317,38 @@ async def test_whoever_is_not_the_home_says_so(server_url: str) -> None:
         answer = (await task).answer
         assert answer is not None
         assert (answer.verdict, answer.epoch) == (LimitVerdict.GRANTED, 5)
+
+
+async def test_renewals_are_heard_by_process(bus: Bus, other: Bus) -> None:
+    """The lease says which process holds it; a lease that is gone tells nothing any more."""
+    at = 10.0
+    renewals, name = LeaseWatch(bus, lambda: at), f"g{token(8)}"
+    lease = other.lease(f"gateway.{name}", name, data=b"g-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda key, _: changed.set() if key == f"gateway.{name}" else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        assert renewals.of("g-process") == at
+
+        await lease.release()
+        await changed.wait()
+        assert renewals.of("g-process") is None
+
+
+async def test_what_cannot_be_read_renews_nothing(bus: Bus, other: Bus) -> None:
+    """And what stood there before is over."""
+    renewals, key = LeaseWatch(bus, lambda: 10.0), f"gateway.g{token(8)}"
+    lease = other.lease(key, "g", data=b"a-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda told, _: changed.set() if told == key else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        kv = other.kv("LEASES")
+        await kv.put(key, b"\xff")
+        await changed.wait()
+        assert renewals.of("a-process") is None
+        await kv.delete(key)

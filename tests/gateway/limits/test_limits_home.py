@@ -138,11 +138,11 @@ def test_a_new_home_grants_no_permit_before_it_has_heard_of_all_that_run() -> No
     home = home_of(Limits(concurrency=2))
     home.begin(SHARD, 4, 0.0, ("g1", "g2", "g3"))
     assert ask(home, 1, 0.0).verdict is LimitVerdict.SETTLING
-    assert home.unheard() == {SHARD: 4}
+    assert home.unreported() == {SHARD: 4}
 
-    home.heard(holdings("g1", 10, epoch=3), 0.0)
-    home.heard(holdings("g1", 11, epoch=4), 0.0)
-    home.heard(holdings("g2", epoch=4), 0.0)
+    home.on_holdings(holdings("g1", 10, epoch=3), 0.0)
+    home.on_holdings(holdings("g1", 11, epoch=4), 0.0)
+    home.on_holdings(holdings("g2", epoch=4), 0.0)
     assert ask(home, 2, 0.0).verdict is LimitVerdict.SETTLING
 
     home.gateway_gone("g3")
@@ -191,7 +191,7 @@ def test_what_a_gateway_tells_mends_what_was_lost() -> None:
     for number in (1, 2, 3, 9):
         ask(home, number, 0.0)
 
-    home.heard(holdings("g1", 1, upto=5, pending=(2,)), 1.0)
+    home.on_holdings(holdings("g1", 1, upto=5, pending=(2,)), 1.0)
 
     home.check_integrity()
     assert home.statistics().permits == 3
@@ -203,7 +203,7 @@ def test_who_is_not_the_home_says_so() -> None:
     home = home_of(Limits(concurrency=1))
     home.end(SHARD, 0.0)
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 0.0)
-    home.heard(holdings("g1", 1), 0.0)
+    home.on_holdings(holdings("g1", 1), 0.0)
 
     assert ask(home, 1, 0.0).verdict is LimitVerdict.NOT_HOME
     assert home.epoch(SHARD) == 0

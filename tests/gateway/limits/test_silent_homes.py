@@ -33,10 +33,10 @@ def test_how_fast_the_dead_come_back_is_learnt() -> None:
     silence = HomeAvailability(lambda _: at)
     waits = []
     for at, took in ((0.0, 1.0), (100.0, 2.0), (200.0, 1.0)):
-        silence.nobody_listens("g1")
+        silence.process_lost("g1")
         waits.append(silence.wait(SHARD, "g1", at + PATIENCE_S))
         silence.answered(SHARD, at + took)
-        silence.only([])
+        silence.keep([])
 
     assert waits == pytest.approx([wait - PATIENCE_S for wait in (LEASE_S + TAKEOVER_S, 1.0, 1.5)])
 
@@ -46,19 +46,19 @@ def test_a_frozen_one_teaches_nothing_of_restarts() -> None:
     silence = HomeAvailability(lambda _: 0.0)
     silence.wait(SHARD, "g1", PATIENCE_S)
     silence.answered(SHARD, 1.0)
-    silence.nobody_listens("g1")
+    silence.process_lost("g1")
 
     assert silence.wait(SHARD, "g1", 2.0) == pytest.approx(LEASE_S + TAKEOVER_S - 2.0)
 
 
 def test_the_wait_grows_shorter_until_there_is_a_home() -> None:
     """Also when its lease is gone and nobody is the home; after that, soon is all that can be said."""
-    renewed: dict[str, float] = {"g1": 9.5}
-    silence = HomeAvailability(renewed.get)
+    renewed_at: dict[str, float] = {"g1": 9.5}
+    silence = HomeAvailability(renewed_at.get)
     again = 9.5 + LEASE_S + TAKEOVER_S
 
     assert silence.wait(SHARD, "g1", 10.25) == pytest.approx(again - 10.25)
-    renewed.clear()
+    renewed_at.clear()
     assert silence.wait(SHARD, "", 12.0) == pytest.approx(again - 12.0)
     assert silence.wait(SHARD, "", 20.0) == SOON_S
 
@@ -71,15 +71,15 @@ def test_without_any_word_of_it_a_whole_lease_is_assumed() -> None:
 def test_a_death_that_is_noticed_later_shortens_the_wait() -> None:
     """And is forgotten with the gateway's lease."""
     silence = HomeAvailability(lambda _: 10.0)
-    silence.nobody_listens("g1")
+    silence.process_lost("g1")
     silence.wait(SHARD + 2, "g1", 8.0)
     silence.answered(SHARD + 2, 8.0 - PATIENCE_S + 1.0)
-    silence.only([])
+    silence.keep([])
     silence.wait(SHARD, "g1", 10.25)
-    silence.nobody_listens("g1")
+    silence.process_lost("g1")
     assert silence.wait(SHARD, "g1", 10.5) == pytest.approx(1.0 - 0.5)
 
-    silence.only(["g2"])
+    silence.keep(["g2"])
     assert silence.wait(SHARD + 1, "g1", 10.5) == pytest.approx(LEASE_S + TAKEOVER_S - 0.5)
 
 

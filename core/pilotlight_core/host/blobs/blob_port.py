@@ -35,8 +35,6 @@ class BlobsDown(Unavailable):
 
 
 class BlobInfo(NamedTuple):
-    """A stored blob."""
-
     tenant: str
     sha256: str
     size: int
@@ -90,9 +88,7 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def delete(self, tenant: str, sha256: str) -> None:
-        """Delete a blob, if it exists."""
-        ...
+    async def delete(self, tenant: str, sha256: str) -> None: ...
 
     async def aclose(self) -> None: ...
 
@@ -131,8 +127,10 @@ class DigestChecker:
         self.size += len(piece)
 
     def finish(self) -> None:
-        """Raises:
-        BadBlob: if the sum is another.
+        """Check the digest of all pieces.
+
+        Raises:
+            BadBlob: if it is another.
         """
         if (actual := self._hash.hexdigest()) != self._expected:
             raise BadBlob(

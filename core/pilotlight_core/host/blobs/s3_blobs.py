@@ -30,7 +30,6 @@ READ_TIMEOUT = 30
 ATTEMPTS = 4
 IN_MEMORY = 8 * 2**20
 AT_ONCE = 16
-"""Concurrent requests to S3."""
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 
 

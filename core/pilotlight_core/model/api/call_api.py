@@ -13,7 +13,7 @@ from msgspec import Meta
 from pilotlight_core.model.ids import END
 from pilotlight_core.model.spec import FileEntry, FunctionSpec
 
-LONGEST_LIFE = 10 * 365 * 86_400.0
+LONGEST_LIFE_S = 10 * 365 * 86_400.0
 HIDDEN = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -21,8 +21,7 @@ HIDDEN = (
 LINE_PATTERN = f"^[^{HIDDEN}]*{END}"
 """Text without control characters, and without characters that hide or reorder others on a terminal."""
 Scope = Annotated[str, Meta(pattern=f"^(invoke|deploy|read|admin|operator){END}")]
-Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE)]
-"""How long a key is valid, in seconds: ten years at most."""
+Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE_S)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,13 +38,13 @@ class CallRequest(Request, frozen=True, kw_only=True):
     """An id made by the client, `cid_` and 8 to 60 characters, by which the call can be cancelled before it is
     answered."""
     deadline_ms: float | None = None
-    """How long the caller waits in all; default and maximum: the function's timeout plus the time to start it."""
+    """How long the caller waits; default and maximum: the function's timeout plus the time to start it."""
     run_at: float | None = None
     """For a job (`Prefer: respond-async`): the earliest start, unix seconds. Default: now."""
     expires_in_s: float | None = None
     """For a job: how long it may wait for a container after `run_at`; default: a day."""
     keep_s: float | None = None
-    """For a job: how long it is kept after its end; default and maximum: the platform's retention of jobs."""
+    """For a job: how long it is kept after its end; default and maximum: the platform's retention."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +64,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds of the gateway's clock from the request's arrival to its answer, in total and by stage.
 
     The stages sum to `total_ms`: gateway (authenticate, parse, validate), queue (waiting for a container), start (the
-    part of the wait in which a container was being started for it), transport, batch_wait, execute, respond.
+    part of it in which a container was started for the call), transport, batch_wait, execute, respond.
     """
 
     total_ms: float
@@ -78,7 +77,6 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     output: Any
     version: str
-    """The resolved version, `app.function@v7`."""
     usage: Usage
     latency: Latency
     cold_start: dict[str, float] | None = None
@@ -112,7 +110,6 @@ class JobStatus(CallStatus, frozen=True, kw_only=True):
     """Of the last attempt."""
     ended_at: float | None = None
     attempts: int = 0
-    """Number of starts."""
     run: str | None = None
     """The id of the call of its last attempt, as in receipts, logs and events."""
     position: int | None = None
@@ -146,8 +143,8 @@ class DeployFunction(Request, frozen=True, kw_only=True):
 class DeployRequest(Request, frozen=True, kw_only=True):
     """`POST /v1/apps/{app}/deploys`: the whole content of an app.
 
-    The answer is 200 with a DeployResponse. If `missing` is not empty, nothing was deployed; the client then uploads
-    the blobs (`PUT /v1/blobs/{sha256}`) and repeats the request.
+    If `missing` in the answer is not empty, nothing was deployed: the client uploads the blobs (`PUT
+    /v1/blobs/{sha256}`) and repeats the request.
     """
 
     functions: tuple[DeployFunction, ...]
@@ -162,7 +159,6 @@ class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):
     """`app.function@v7`."""
     version_id: str
     endpoint: str
-    """Path of its calls."""
     changed: bool
 
 

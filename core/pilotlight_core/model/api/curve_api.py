@@ -1,8 +1,7 @@
 """Throughput curves in the registry, beside their version, and in the HTTP API.
 
-A point is the speed at one batch size on one kind of slice: T(device type, slice, batch) -> (throughput, p50, p95). The
-batch size is what a container executes at once: the items of a batch, or the concurrent calls of a function without
-batches.
+A point is T(device type, slice, batch) -> (throughput, p50, p95). The batch size is what a container executes at once:
+the items of a batch, or the concurrent calls of a function without batches.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     samples: int
     """Batches behind it; 0: unknown."""
     at: float = 0.0
-    """Unix seconds of the measurement."""
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,9 +139,9 @@ class TrialRequest(Request, frozen=True, kw_only=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy of a version that runs only on the requested slice, in one container.
+    """A copy of a version that runs only on the requested slice, in one container, without being deployed.
 
-    It is not deployed: its container starts with its first call and stops a second after its last one.
+    Its container starts with the first call and stops a second after the last one.
     """
 
     ref: str

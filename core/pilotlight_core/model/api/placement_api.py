@@ -11,8 +11,6 @@ from pilotlight_core.model.spec import FunctionSpec
 
 
 class DecisionStatus(StrEnum):
-    """What became of a decision."""
-
     STARTING = "starting"  # the container is being started
     RUNNING = "running"
     LEAVING = "leaving"  # it finishes its calls
@@ -39,16 +37,12 @@ class DecisionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """"" if none was started."""
     function: str
     revision: int
-    """Of the fleet at the decision."""
     considered: int
-    """Number of devices and slots."""
     refused: dict[str, int]
     """By filter: how many it excluded that passed all earlier ones."""
     winner: PlaceInfo | None = None
     losers: tuple[PlaceInfo, ...] = ()
-    """The best loser of each step."""
     reason: str = ""
-    """Why there is no winner."""
     never: bool = False
     version: str = ""
     """`app.function@v7`."""
@@ -64,7 +58,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: tuple[str, ...]
     decisions: tuple[DecisionInfo, ...]
-    """The latest last."""
 
 
 class MemoryRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +78,6 @@ class MemoryPlanInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes; 0: unknown."""
     rows: tuple[MemoryRow, ...]
     largest: str = ""
-    """"" if the fleet has none of the type."""
     largest_bytes: int = 0
 
 
@@ -106,11 +98,10 @@ class FloorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     wanted: int
     there: int
-    """The version's present containers."""
     room: int
     """Missing containers that would find a place now; `ROOM_COUNTED` means that or more."""
     most: int
-    """As many as the whole fleet could hold at most, if it were free."""
+    """The most that the whole fleet could hold, if it were free."""
 
 
 class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,9 +114,7 @@ class FunctionPlacement(msgspec.Struct, frozen=True, kw_only=True):
     fits: bool
     """Whether the whole fleet could hold it, if it were free."""
     reason: str = ""
-    """Why not."""
     floor: FloorInfo | None = None
-    """None if it has none."""
 
 
 class FleetSegment(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,9 +141,7 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     width: int
     segments: tuple[FleetSegment, ...]
     withdrawn: str = ""
-    """Why nothing new may start on it."""
     software: bool = False
-    """It exists in software only: containers run on the host's processors."""
 
 
 class FleetInfo(msgspec.Struct, frozen=True, kw_only=True):

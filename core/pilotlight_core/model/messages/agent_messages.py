@@ -38,14 +38,13 @@ class Run(Message, frozen=True, kw_only=True):
     container: str
     method: str
     epoch: int
-    """Of the home that granted it."""
     grant_number: int = msgspec.field(name="grant")
     """Rises with every grant of the call; an agent never runs the same (call, number) twice."""
     gateway: str
     """The origin: frames go to `subjects.reply(region, gateway)`."""
     home: str
-    """The gateway that gets a credit as soon as the slot is free. If it is the origin, the agent sends none: the origin
-    itself informs its home."""
+    """The gateway that gets a credit as soon as the slot is free. If it is the origin, the agent sends none, since the
+    origin informs its home."""
     start_within_ms: float
     """If it has not started by then, the agent refuses it as `expired`."""
     timeout_ms: float
@@ -62,9 +61,7 @@ class Run(Message, frozen=True, kw_only=True):
 
 
 class Cancel(Message, frozen=True, kw_only=True):
-    """The answer is not wanted any more: remove the call before its start, drop it from a batch, or close its
-    generator.
-    """
+    """The answer is not wanted any more: remove the call before its start or from its batch, or close its generator."""
 
     call_id: str = msgspec.field(name="call")
     reason: str = "cancelled"
@@ -106,8 +103,6 @@ class Refusal(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a started call ended."""
-
     OK = "ok"
     RAISED = "raised"  # the function raised
     LOAD_FAILED = "load_failed"  # its container could not be made ready
@@ -119,8 +114,6 @@ class Outcome(StrEnum):
 
 
 class RemoteError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An exception of the tenant's code, as text."""
-
     type: str
     message: str
     traceback: str = ""
@@ -139,10 +132,10 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Durations between the agent's acceptance and its answer, in ms of the agent's clock."""
 
-    fetch: float = 0.0
-    batch_wait: float = 0.0
-    execute: float = 0.0
-    total: float = 0.0
+    fetch_ms: float = msgspec.field(default=0.0, name="fetch")
+    batch_wait_ms: float = msgspec.field(default=0.0, name="batch_wait")
+    execute_ms: float = msgspec.field(default=0.0, name="execute")
+    total_ms: float = msgspec.field(default=0.0, name="total")
     """Acceptance to answer; the rest of what the origin measures is transport."""
 
 
@@ -190,6 +183,11 @@ class Ended(Message, frozen=True, kw_only=True):
     frees: bool = True
     """Whether its slot is free again. If the home is another gateway, the agent also sends it a Credit."""
 
+    @property
+    def gpu_ms(self) -> float | None:
+        """GPU-milliseconds that the start has taken; None: it was not metered."""
+        return self.spent.ns / 1e6 * (self.spent.ppm / 1e6) if self.spent is not None else None
+
 
 CallFrame = Refused | Started | Chunk | Ended
 
@@ -209,7 +207,7 @@ class ContainerState(StrEnum):
 class Credit(Message, frozen=True, kw_only=True):
     """One container's free slots: sent to all on every change of state and each second, to a home when a slot is free.
 
-    Level-triggered: once it is newer than the home's last grant, `held` replaces the home's own count.
+    Once it is newer than the home's last grant, `held` (the calls in its slots) replaces the home's own count.
     """
 
     container: str
@@ -225,14 +223,12 @@ class Credit(Message, frozen=True, kw_only=True):
     state: ContainerState
     slots: int
     held: tuple[str, ...] = ()
-    """The calls in its slots."""
     function: str = ""
     """`tenant:app.function`, from which the shard and its home follow."""
     timeline: dict[str, float] = {}
     """Milliseconds of each step of its start so far: bind, stage, load, warm, check."""
     reason: str = ""
     error: RemoteError | None = None
-    """Why it could not be made ready."""
     batch_room: int = 0
     """Items that fit into the batch being formed; such a container is preferred."""
 
@@ -254,14 +250,10 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     price: str
     gpu_type: str = ""
     memory: int = 0
-    """Bytes of device memory (host memory for a CPU slot)."""
     container: str = ""
-    """The container that runs on it, or ""."""
 
 
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One container's state as reported by its agent."""
-
     id: str
     version: str
     tenant: str
@@ -289,13 +281,10 @@ class NodeReport(Message, frozen=True, kw_only=True):
     region: str
     zone: str
     sandbox: str
-    """"bubblewrap", or "process" if configured."""
     slices: tuple[SliceReport, ...] = ()
     containers: tuple[ContainerReport, ...] = ()
     blanks: dict[str, int] = {}
-    """base environment -> ready blanks."""
     devices: tuple[DeviceReport, ...] = ()
-    """Its GPUs, cut or not."""
     controller_epoch: int = 0
     draining: bool = False
     spot: bool = False
@@ -361,8 +350,6 @@ class Drain(Message, frozen=True, kw_only=True):
 
 
 class Stop(Message, frozen=True, kw_only=True):
-    """Stop the container now."""
-
     epoch: int
     container: str
     reason: str = ""
@@ -391,11 +378,9 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     priority: str
     cost: float
-    """Estimated GPU-milliseconds."""
     age_ms: float = 0.0
     remaining_ms: float = 0.0
     gateway: str = ""
-    """The origin."""
     function: str = ""
     """`tenant:app.function` of the owner: versions of one function share their fairness counters."""
     grant_number: int = msgspec.field(default=0, name="number")
@@ -409,9 +394,9 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     reserved: float = 0.0
     """The part of the function's capacity, 0 to 1, reserved for calls of its tier."""
     queue_calls: int = 0
-    """The limit of its tenant's calls of one class that wait for the function; 0: the home's own."""
+    """The most calls of its tenant and class that may wait for the function; 0: the home's own limit."""
     queue_ms: float = 0.0
-    """The limit of its time in the queue; 0: the home's own."""
+    """The longest time in the queue; 0: the home's own limit."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Commands for GPUs, from the controller to their agent.
 
-An agent answers a command at once and then executes it; the next report shows the result. While it executes,
+An agent answers a command at once and then executes it; the next report shows the result. Meanwhile
 `DeviceReport.changing` is set and further commands for the device are refused as `changing`; `refused` says why the
 last one failed. A command whose result exists already is answered with ok, so it can be repeated.
 """
@@ -14,9 +14,8 @@ from pilotlight_core.model.messages.agent_messages import Message
 class Cut(Message, frozen=True, kw_only=True):
     """Destroy idle MIG instances of a GPU in MIG mode, then create others.
 
-    Refused as a whole if an instance to destroy has a container or a process (`slice_taken`), if there is no such GPU
-    (`no_such_device`), if it is not in MIG mode (`not_mig`), or if the remaining and the new instances do not fit
-    together (`illegal`).
+    Refused as a whole if an instance to destroy is in use (`slice_taken`), if there is no such GPU (`no_such_device`),
+    if it is not in MIG mode (`not_mig`), or if the remaining and the new instances do not fit together (`illegal`).
     """
 
     epoch: int
@@ -26,9 +25,9 @@ class Cut(Message, frozen=True, kw_only=True):
 
 
 class SwitchMig(Message, frozen=True, kw_only=True):
-    """Switch the MIG mode of an unused GPU. Idle instances are destroyed.
+    """Switch the MIG mode of an unused GPU; idle instances are destroyed.
 
-    Refused (`needs_reset`) on architectures that need a reset for it, and (`slice_taken`) while the GPU is in use.
+    Refused on architectures that need a reset for it (`needs_reset`), and while the GPU is in use (`slice_taken`).
     """
 
     epoch: int

@@ -8,8 +8,6 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class JobNote(msgspec.Struct, frozen=True, array_like=True):
-    """One job in a message of the work queue."""
-
     id: str
     run_at: float = 0.0
 

@@ -14,8 +14,6 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class LimitAskKind(IntEnum):
-    """The limits that an ask is about."""
-
     CALL = 0  # all of them
     SUBMISSION = 1  # the rate of requests: a job is stored to run later
     START = 2  # cost and concurrency: a stored job begins
@@ -30,7 +28,6 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     function: str
     """`tenant:app.function`."""
     cost: float = 0.0
-    """Estimated, in GPU-milliseconds."""
     part: LimitAskKind = LimitAskKind.CALL
 
 
@@ -52,27 +49,20 @@ class LimitVerdict(IntEnum):
 
 
 class LimitAnswer(msgspec.Struct, frozen=True, array_like=True):
-    """The answer to one ask."""
-
     number: int
     verdict: LimitVerdict
     epoch: int = 0
-    """Of the home."""
     wait_s: float = 0.0
     """If refused: seconds after which it would be granted."""
     violated: tuple[str, ...] = ()
-    """The names of the policies that refuse."""
     standing: str = ""
     """What is left of each policy: the value of the RateLimit header."""
     charged: float = 0.0
-    """The counted cost."""
     holds: bool = False
     """Whether the call holds a permit, by the limits as the home knows them, until its end is reported."""
 
 
 class ToLimitHome(Message, frozen=True, kw_only=True):
-    """Items of one gateway for a home of limits."""
-
     gateway: str
     """The process that asks."""
     asks: tuple[LimitAsk, ...] = ()
@@ -80,10 +70,7 @@ class ToLimitHome(Message, frozen=True, kw_only=True):
 
 
 class LimitAnswers(Message, frozen=True, kw_only=True):
-    """The answers of a home."""
-
     gateway: str
-    """The home's process."""
     answers: tuple[LimitAnswer, ...]
 
 
@@ -104,7 +91,6 @@ class Holdings(Message, frozen=True, kw_only=True):
     gateway: str
     shard: int
     epoch: int
-    """Of the receiving home."""
     upto: int
     """The highest number given out so far."""
     held: tuple[HeldPermits, ...] = ()
@@ -116,6 +102,5 @@ class HoldingsWanted(Message, frozen=True, kw_only=True):
     """Ask all gateways for their holdings, because a new home has begun."""
 
     home: str
-    """Its process."""
     shards: dict[int, int]
     """shard -> epoch"""

@@ -34,7 +34,6 @@ class HandBack(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     call: CallDescriptor
     container: str
     epoch: int
-    """Of the home that granted it."""
     reason: Refusal
 
 
@@ -52,8 +51,6 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
-    """Take the call out of the queue (`Home.cancel`)."""
-
     call_id: str = msgspec.field(name="call")
 
 
@@ -75,7 +72,6 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
     call_id: str = msgspec.field(name="call")
     gateway: str
-    """The origin."""
     code: str
     detail: str
     error: RemoteError | None = None
@@ -86,8 +82,6 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToOrigin(Message, frozen=True, kw_only=True):
-    """Results of one home for an origin."""
-
     granted: tuple[Grant, ...] = ()
     dropped: tuple[Dropped, ...] = ()
 
@@ -112,7 +106,6 @@ class BreakerReport(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """closed, open or half_open."""
     failures: int
-    """In a row."""
     retry_after: float = 0.0
     """Seconds until a probe is allowed."""
 
@@ -146,20 +139,16 @@ class CallTold(Message, frozen=True, kw_only=True):
 
 
 class BreakerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A circuit breaker on its way to another home."""
-
     state: str
     failures: int
     trips: int = 0
-    left: float = 0.0
-    """Seconds until its pause, or the wait for its probe, ends."""
+    left_s: float = msgspec.field(default=0.0, name="left")
+    """Until its pause, or the wait for its probe, ends."""
     probe: str = ""
     reason: str = ""
 
 
 class VersionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A home's statistics and breakers of a version."""
-
     function: str
     tenant: str
     calls: int = 0

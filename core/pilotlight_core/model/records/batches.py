@@ -41,7 +41,6 @@ class BatchState(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing remains to be done for it."""
         return self in (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.FAILED)
 
 
@@ -58,11 +57,9 @@ class ItemCounts(msgspec.Struct, frozen=True, kw_only=True):
         return self.succeeded + self.failed + self.cancelled + self.expired
 
     def plus(self, state: str) -> ItemCounts:
-        """The counts with one more item in `state`."""
         return structs.replace(self, **{state: getattr(self, state) + 1})
 
     def add(self, other: ItemCounts) -> ItemCounts:
-        """The sum of both."""
         return ItemCounts(
             succeeded=self.succeeded + other.succeeded,
             failed=self.failed + other.failed,
@@ -72,8 +69,6 @@ class ItemCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchChunk(msgspec.Struct, frozen=True):
-    """Consecutive items, in one blob."""
-
     blob: BlobRef
     first: int
     count: int
@@ -87,7 +82,6 @@ class BatchItem(msgspec.Struct, frozen=True, array_like=True):
     custom_id: str
     """The caller's name for it, or its position from 1."""
     input: bytes
-    """The msgpack of its arguments."""
 
 
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -113,7 +107,6 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     timeout: float = 300.0
     total: int
     chunks: BlobRef
-    """The list of chunks."""
 
     state: BatchState = BatchState.RUNNING
     reason: str = ""
@@ -125,7 +118,6 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     counts: ItemCounts = ItemCounts()
     """All ended items when the record was last written."""
     submitted: int = 0
-    """Items with a job, likewise."""
     ended_at: float = 0.0
 
     @property
@@ -134,7 +126,6 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def job_of(region: str, tenant: str, batch: str, index: int) -> str:
-    """The id of an item's job."""
     return keyed_job_id(region, tenant, "batch", f"{batch}:{index}")
 
 
@@ -166,7 +157,6 @@ def finished(record: BatchRecord, at: float) -> BatchRecord:
 
 
 def broken(record: BatchRecord, at: float, reason: str) -> BatchRecord:
-    """The batch that cannot continue."""
     return structs.replace(record, state=BatchState.FAILED, ended_at=at, reason=reason)
 
 
@@ -191,8 +181,6 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of a batch's results."""
-
     index: int
     custom_id: str
     id: str

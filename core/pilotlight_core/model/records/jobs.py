@@ -8,9 +8,8 @@
                   ▼ │ cancelled         │ cancelled
             EXPIRED └───────────────────┴──────────────▶ CANCELLED
 
-The record is the job: it is stored before the caller gets 202, and every transition is one compare-and-set, so only one
-of several processes can make it. A terminal state is final until the retention is over or a person redrives the job
-(`redriven`).
+The record is stored before the caller gets 202, and every transition is one compare-and-set, so only one of several
+processes can make it. A terminal state is final until the retention is over or a person redrives the job.
 
 The transition after a failure depends on the `FailurePoint`:
 
@@ -38,7 +37,6 @@ FIRST_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 300.0
 """The pause before the nth retry is 1 s x 2^n, at most this."""
 LONGEST_DELAY_S = 30 * 86_400.0
-"""How far ahead `run_at` may be."""
 LONGEST_LIFE_S = 30 * 86_400.0
 """How long after `run_at` a job may wait for a container."""
 TOKEN_DIGITS = 20
@@ -72,8 +70,6 @@ class JobFailureReason(StrEnum):
 
 
 class FailurePoint(StrEnum):
-    """Where a try failed."""
-
     NOT_STARTED = "not_started"
     RAISED = "raised"
     INTERRUPTED = "interrupted"
@@ -152,22 +148,18 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     state: JobState = JobState.QUEUED
     attempts: int = 0
-    """Number of starts."""
     raised: int = 0
     interruptions: int = 0
     redrives: int = 0
     runner: RunnerIdentity | None = None
-    """The process that runs it, while it is running."""
     run: str = ""
     """The id of the call of its last start; of the first one, the job's own."""
     grant_number: int = msgspec.field(default=0, name="grant")
     cancel: bool = False
-    """Whether its cancellation is requested."""
     started_at: float = 0.0
     ended_at: float = 0.0
     reason: JobFailureReason | None = None
     error: JobError | None = None
-    """Of the last failed try."""
     output: bytes = b""
     """The msgpack of its answer; empty if it is a blob."""
     output_blob: BlobRef | None = None
@@ -185,7 +177,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return len(self.input) if self.input_blob is None else self.input_blob.size
 
     @property
-    def forgotten_by(self) -> float:
+    def kept_until(self) -> float:
         """Until when it is kept at most, unless it is redriven."""
         return self.expires_at + self.timeout + self.keep_s
 
@@ -212,11 +204,6 @@ def keyed_job_id(region: str, tenant: str, kind: str, key: str) -> str:
 
 
 def check_times(run_at: float, expires_at: float, at: float) -> None:
-    """Refuse times that are out of bounds.
-
-    Raises:
-        BadInput: naming the field.
-    """
     if not run_at <= at + LONGEST_DELAY_S:
         raise BadInput(f"run_at: at most {LONGEST_DELAY_S / 86_400:g} days ahead.", field="run_at")
     if not max(run_at, at) < expires_at <= max(run_at, at) + LONGEST_LIFE_S:
@@ -255,7 +242,6 @@ def succeeded(
     stages: dict[str, float] | None = None,
     cold_start: dict[str, float] | None = None,
 ) -> JobRecord:
-    """The job with its answer."""
     done = msgspec.structs.replace(
         job, output=output, output_blob=blob, spent=spent, stages=stages or {}, cold_start=cold_start, error=None
     )
@@ -295,7 +281,6 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> J
 
 
 def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
-    """The job after its runner is lost."""
     return failed(job, FailurePoint.INTERRUPTED, JobError(code="container_died", detail=detail), at)
 
 
@@ -306,7 +291,6 @@ def retried(job: JobRecord, at: float, pause_s: float) -> JobRecord:
 
 
 def cancelled(job: JobRecord, at: float) -> JobRecord:
-    """The cancelled job, of which nothing runs any more."""
     return _ended(job, JobState.CANCELLED, JobFailureReason.CANCELLED, at)
 
 
@@ -330,13 +314,12 @@ def expired(job: JobRecord, at: float) -> JobRecord:
 
 
 def undeliverable(job: JobRecord, at: float, detail: str) -> JobRecord:
-    """The failed job whose version or input is gone."""
     told = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
     return _ended(told, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
 
 
 def redriven(job: JobRecord, at: float) -> JobRecord | None:
-    """A dead or cancelled job, queued again with all its tries and as much time as before; None: it is neither."""
+    """A dead or cancelled job, queued again with all its tries and as much time as before; else None."""
     if not (job.dead or job.state is JobState.CANCELLED):
         return None
     return msgspec.structs.replace(
@@ -360,7 +343,6 @@ def backoff(tries: int) -> float:
 
 
 def job_error(error: PilotlightError) -> JobError:
-    """The part of an error that the record keeps."""
     return JobError(
         code=error.wire_code,
         detail=error.detail,

@@ -19,7 +19,6 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_requests import (
     BodyFormat,
     format_of_answer,
@@ -30,6 +29,7 @@ from pilotlight_gateway.calls.call_requests import (
     refuse_job_fields,
     seconds_to_wait,
 )
+from pilotlight_gateway.calls.prepared_call import PreparedCall, scheduling_class_of
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls
@@ -48,7 +48,6 @@ from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 
 PREFIX = "/v1/functions/"
 SUFFIX = "/calls"
@@ -145,19 +144,19 @@ class CallReader:
             request, method, packed = self._read(version, body, kind)
         exchange, spec = exchange_of(scope), version.spec
         tenant = exchange.principal.tenant
-        standing = scheduling_class_of(self._registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
+        scheduling = scheduling_class_of(self._registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
         patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
         call = PreparedCall(
-            id=exchange.call_id,
+            call_id=exchange.call_id,
             client_id=request.id,
             tenant=tenant,
             version=version,
             method=method,
             input=packed,
-            priority=standing.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
-            standing=standing,
-            deadline=exchange.arrived_at + patience,
-            arrived=exchange.arrived_at,
+            priority=scheduling.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
+            scheduling=scheduling,
+            deadline_at=exchange.arrived_at + patience,
+            arrived_at=exchange.arrived_at,
             stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
             gateway_ms=(self._clock() - exchange.arrived_at) * 1000,

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, PreparedCall, StageEvent
+from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_responses import (
     ChunkBody,
     TypedChunkBody,
@@ -24,6 +24,7 @@ from pilotlight_gateway.calls.call_responses import (
     response_of,
     typed_response,
 )
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
@@ -128,7 +129,7 @@ class EventWriter:
 
     def _chunk(self, chunk: ChunkEvent) -> bytes:
         if not self._chunks:
-            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived)
+            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
         self._chunks += 1
         value = checked_value(self._services.validators, self._call, chunk.data, look=not self._typed)
         if self._typed:

@@ -13,8 +13,8 @@ from starlette.types import Scope
 
 from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_requests import BodyFormat
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
@@ -66,7 +66,7 @@ class KeyedCallAnswers:
         try:
             given = await self._idempotency.give(ask, run, stored_error)
         except PilotlightError as error:
-            exchange.call_id = str(error.more.get("call_id", "")) or call.id
+            exchange.call_id = str(error.more.get("call_id", "")) or call.call_id
             raise
         await self._send(call.tenant, exchange, given)
 
@@ -93,8 +93,8 @@ async def _ask_of(call: PreparedCall, form: BodyFormat, scope: Scope) -> KeyedRe
         tenant=call.tenant,
         key=key,
         fingerprint=fingerprint,
-        call_id=call.id,
+        call_id=call.call_id,
         idempotent=call.version.spec.idempotent,
-        timeout_s=max(0.0, call.deadline - call.arrived),
-        wait_s=min(read_wait(header(scope, PREFER)), max(0.0, call.deadline - call.arrived)),
+        timeout_s=max(0.0, call.deadline_at - call.arrived_at),
+        wait_s=min(read_wait(header(scope, PREFER)), max(0.0, call.deadline_at - call.arrived_at)),
     )

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope
 from pilotlight_core.model.api.call_api import Latency
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallPort, CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallPort, CallResult
 from pilotlight_gateway.calls.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_responses import (
     checked_value,
@@ -23,6 +23,7 @@ from pilotlight_gateway.calls.call_responses import (
     response_of,
 )
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.event_answers import wait_gone
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of

@@ -1,6 +1,6 @@
 """Endpoints, one module per resource: each reads a request, asks a port and renders the answer.
 
-Endpoints make no decisions. A dataclass per group (`...Services`) holds the ports that it needs.
+A dataclass per group (`...Services`) holds the ports that it needs.
 
 Entered by `http.routes`, `http.calls` (for jobs) and the composition root.
 """

@@ -25,6 +25,8 @@ CSV = "text/csv"
 
 @dataclass(frozen=True, kw_only=True)
 class AccountServices:
+    """The ports of these endpoints."""
+
     ledger: Ledger
     registry: RegistryPort
     calls: CallPort
@@ -89,7 +91,7 @@ def read_day(text: str, field: str) -> date:
 
 
 def with_refs(report: UsageReport, registry: RegistryPort) -> UsageReport:
-    """The report with refs (`app.function@v7`) in place of version ids, where the registry has them."""
+    """The report with refs (`app.function@v7`) in place of known version ids."""
     refs = {line.version: line.version for line in report.lines}
     refs |= {known.id: known.ref for name in refs if (known := registry.version(name)) is not None}
     lines = tuple(structs.replace(line, version=refs[line.version]) for line in report.lines)

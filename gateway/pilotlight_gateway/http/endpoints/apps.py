@@ -33,6 +33,8 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class AppServices:
+    """The ports of these endpoints."""
+
     registry: RegistryPort
     calls: CallPort
     deployer: Deployer

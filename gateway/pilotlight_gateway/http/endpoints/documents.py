@@ -14,6 +14,8 @@ from pilotlight_gateway.http.protocol.function_openapi import function_document
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentServices:
+    """The ports of these endpoints."""
+
     openapi: bytes
     """The document of the whole API, as JSON."""
     resolver: Resolver

@@ -19,6 +19,8 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, kw_only=True)
 class HealthServices:
+    """The ports of these endpoints."""
+
     readiness: Readiness
     metrics: GatewayMetrics
     ledger: Ledger

@@ -17,9 +17,10 @@ from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
@@ -39,6 +40,8 @@ NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True, kw_only=True)
 class JobServices:
+    """The ports of these endpoints."""
+
     jobs: JobService
     registry: RegistryPort
     budget: ByteBudget
@@ -110,7 +113,7 @@ async def _answer_ended(
 
 
 async def show_job(request: Request, services: JobServices, job: JobRecord) -> Response | None:
-    """A job in `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; an ended one with its output."""
+    """A job in `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; a successful one with its output."""
     answer = format_of_answer(header(request.scope, b"accept"))
     if wait := read_wait(header(request.scope, PREFER)):
         job = await services.jobs.wait(job, wait)
@@ -159,7 +162,7 @@ async def status_of(services: JobServices, job: JobRecord) -> JobStatus:
 
 
 def error_of(job: JobRecord) -> Exception:
-    """The error of a job that ended without an output. Its `state` distinguishes it from a refused submission."""
+    """The error of a job without output; `state` distinguishes it from a refused submission."""
     state = str(job.state)
     if job.state is JobState.CANCELLED:
         return error_from_code("cancelled", "The job was cancelled.", state=state)

@@ -29,6 +29,8 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class LogServices:
+    """The ports of these endpoints."""
+
     registry: RegistryPort
     logs: LogSource
     followers: SlotLimit

@@ -46,6 +46,8 @@ CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementServices:
+    """The ports of these endpoints."""
+
     registry: RegistryPort
     resolver: Resolver
     placements: FleetPlacements
@@ -78,7 +80,7 @@ def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement
 
 
 def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
-    """For a method, a line that says that placement concerns its whole class; nothing if `method` is not given.
+    """A line that says that placement concerns the class of `method`; none without `method`.
 
     Raises:
         BadInput: there is no such method.
@@ -90,7 +92,7 @@ def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
 
 
 def rate_of(text: str | None) -> float | None:
-    """The calls per second of a query parameter.
+    """Calls per second, from a query parameter.
 
     Raises:
         BadInput: it is not a number above 0.
@@ -142,7 +144,7 @@ async def _meant(services: PlacementServices, tenant: str, container: str) -> No
 
 
 def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
-    """The question in query parameters. A container takes precedence; a function without an owner is `tenant`'s.
+    """The question in query parameters: about a container, or a function, by default `tenant`'s.
 
     Raises:
         BadInput: names the parameter.
@@ -160,21 +162,21 @@ def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
 
 
 METHOD = Parameter(
-    name="method", about="A method of a class: it is the class's container that is told of.",
+    name="method", about="A method of a class; the answer is about the class.",
     schema={"type": "string", "pattern": NAME_PATTERN},
 )  # fmt: skip
 PLACEMENT = (
     Operation(
-        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
+        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and their containers.",
         endpoint=show_fleet, scopes=("operator",), answer=FleetInfo,
     ),
     Operation(
         method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
-        about="Why a container is where it is, what was decided last of a function, or of all; why not on a node.",
+        about="Why a container is where it is, the last decision on a function or all, or why a node was not chosen.",
         answer=Explanation, errors=("bad_input", "not_found", "unknown_function"),
         parameters=(
             Parameter(
-                name="container", about="A container's id; it counts before a function.",
+                name="container", about="A container's id; it takes precedence over `function`.",
                 schema={"type": "string", "pattern": CONTAINER_PATTERN},
             ),
             Parameter(
@@ -183,7 +185,7 @@ PLACEMENT = (
             ),
             METHOD,
             Parameter(
-                name="why_not", about="A node: why it was not chosen; alone, by the last decision.",
+                name="why_not", about="A node: why it was not chosen; given alone, by the last decision.",
                 schema={"type": "string", "pattern": NAME_PATTERN},
             ),
         ),
@@ -195,7 +197,7 @@ PLACEMENT = (
         errors=("bad_input", "unknown_function", "unknown_version"),
         parameters=(
             Parameter(
-                name="rps", about="Calls per second: how many containers carry them on each slice that is known.",
+                name="rps", about="Calls per second, for the number of containers that they need.",
                 schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
             ),
             METHOD,

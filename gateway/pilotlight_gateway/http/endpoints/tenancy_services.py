@@ -11,6 +11,8 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
+    """The ports of these endpoints."""
+
     registry: RegistryPort
     limits: Limiter
     budget: ByteBudget

@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
 
-    What .pilotlightignore names (as in .gitignore) stays here. A version that did not change keeps its number.
+    Files named in .pilotlightignore (as in .gitignore) are left out. An unchanged version keeps its number.
 
     \b
     pilotlight deploy examples/hello/app.py
@@ -48,7 +48,7 @@ def command(
 
 
 def deploy_target(target: DeployTarget, *, message: str = "") -> Deployed:
-    """Pack and deploy each app of a target; return what was deployed, with the specs of each."""
+    """Pack and deploy each app of a target; return the answers, each with its specs."""
     apps = load_apps(target)
     bundle = make_bundle(target)
     platform = client().platform

@@ -1,4 +1,4 @@
-"""Live calls: one event stream per call, from the first stage to the result."""
+"""Live calls: one event stream each, from the first stage to the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotlight.definitions.errors import DeadlineExceeded, Misuse
 from pilotlight.definitions.signature import METHOD, ORDER
 
 GRACE_S = 5.0
-"""How long a caller waits beyond its deadline for the platform to say so."""
+"""How long a caller waits beyond its deadline for the platform's own error."""
 MAX_REMEMBERED = 256
 """Functions whose parameters are remembered."""
 CallEvent = tuple[str, dict[str, Any]]
@@ -26,19 +26,17 @@ CallEvent = tuple[str, dict[str, Any]]
 
 
 class CallsClient:
-    """Makes live calls over one PlatformConnection."""
-
     def __init__(self, connection: PlatformConnection, *, grace_s: float = GRACE_S) -> None:
         self._connection = connection
         self._grace_s = grace_s
         self._parameters: dict[tuple[str, str], list[str]] = {}
 
     async def call(self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that returns, and wait for its answer.
+        """Call a function that returns, and return its answer.
 
         Raises:
             TypeError: if the arguments do not fit.
-            Misuse: if they cannot be sent, or it is a generator.
+            Misuse: if they cannot be sent, or the function is a generator.
             PilotlightError: how it failed.
         """
         if target.settings.idempotency_key is not None:
@@ -57,7 +55,7 @@ class CallsClient:
         """Call a generator, and yield its chunks.
 
         Raises:
-            Misuse: if it is no generator, or has an idempotency key; else as `call`.
+            Misuse: if the function is no generator or has an idempotency key; else as `call`.
         """
         if target.settings.idempotency_key is not None:
             raise Misuse("idempotency_key: a stream is not kept, so it cannot have one.", field="idempotency_key")
@@ -71,10 +69,10 @@ class CallsClient:
                     raise Misuse(f"{target.label} is no generator: call .remote(…) instead.")
 
     async def stream_events(self, call: OutgoingCall, retries: RequestRetries) -> AsyncGenerator[CallEvent, None]:
-        """Yield all events of a call; the last is its result. Closing the iterator cancels the call.
+        """Yield all events of a call, its result last. Closing the iterator cancels the call.
 
         Raises:
-            PilotlightError: how it failed, once it is not sent again.
+            PilotlightError: how the last attempt failed.
         """
         async for attempt in retries.attempts():
             with attempt:
@@ -86,7 +84,7 @@ class CallsClient:
                 return
 
     async def fetch_parameters(self, ref: str, method: str) -> list[str]:
-        """Return the parameters of a deployed function in order; it is asked for once."""
+        """Return the parameters of a deployed function in order; they are fetched once."""
         if (ref, method) not in self._parameters:
             document = read_json(await self._connection.fetch("GET", f"/v1/functions/{ref}/openapi.json"))
             if len(self._parameters) >= MAX_REMEMBERED:
@@ -95,7 +93,7 @@ class CallsClient:
         return self._parameters[ref, method]
 
     async def prepare(self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OutgoingCall:
-        """Return a call of a function, ready to be sent.
+        """Return a call, ready to be sent.
 
         Raises:
             TypeError: if the arguments do not fit.
@@ -174,7 +172,7 @@ def _report_stage(settings: CallSettings, data: dict[str, Any]) -> None:
 
 
 def _order_in(document: Any, method: str) -> list[str] | None:
-    """Find the parameters' order, which the SDK writes into input schemas, in a document."""
+    """Find the order of the parameters, which the SDK writes into input schemas."""
     parts: list[Any] = document if isinstance(document, list) else []
     if isinstance(document, dict):
         order = document.get(ORDER)

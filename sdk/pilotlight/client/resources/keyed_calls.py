@@ -1,4 +1,4 @@
-"""Calls with an idempotency key: sent as often as it takes to hear the answer, carried out once."""
+"""Calls with an idempotency key: sent until an answer comes, carried out once."""
 
 from __future__ import annotations
 
@@ -12,23 +12,19 @@ from pilotlight.definitions.errors import DeadlineExceeded
 from pilotlight_core.model.ids import token
 
 AUTO = "auto"
-"""Instead of a key: a fresh one for every call."""
+"""In place of a key: a fresh one for each call."""
 WAIT_S = 25
-"""How long a repeated attempt waits for the first one; shorter than `platform_connection.SILENCE_S`."""
+"""How long a repeated attempt waits for the first one; below `platform_connection.SILENCE_S`."""
 
 
 def make_key() -> str:
-    """Return a fresh key."""
     return f"key_{token()}"
 
 
 async def call_keyed(
     connection: PlatformConnection, call: OutgoingCall, key: str, *, deadline: float | None, grace_s: float
 ) -> Any:
-    """Make a call, and wait for what the function returns.
-
-    An attempt whose connection breaks is followed by another, which the platform answers as it would have answered the
-    first: by the key it knows that it is the same call.
+    """Make a call, and return the function's answer. After a broken connection it is sent again under its key.
 
     Raises:
         DeadlineExceeded: after `deadline` and `grace_s` seconds.

@@ -1,1 +1,1 @@
-"""What all requests to a platform share: where it is, the connection, retries, the wire format and errors."""
+"""What all requests to a platform share: configuration, connection, retries, wire format, errors."""

@@ -1,4 +1,4 @@
-"""The platform and key of the environment, or else of the file that `pilotlight up` leaves."""
+"""The platform's address and key, from the environment or the file that `pilotlight up` writes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ IN_CONTAINER = "PL_APP"
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The platform's address and a key."""
-
     url: str
     api_key: str
 
@@ -39,7 +37,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
     """Return the configured platform and key.
 
     Raises:
-        NotConfigured: if there is none, or if this is a container.
+        NotConfigured: if there is none, or in a container.
         Misuse: if the file or the address cannot be read.
     """
     if IN_CONTAINER in environ:

@@ -1,4 +1,4 @@
-"""Server-sent events of an answer, within a bound."""
+"""Server-sent events of an answer, of bounded size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from httpx_sse import EventSource, ServerSentEvent
 from pilotlight.definitions.errors import BadOutput
 
 MAX_EVENT_BYTES = 64 * 2**20
-"""The largest event: an answer of 32 MiB in base64, with room."""
+"""An answer of 32 MiB in base64, with room."""
 EVENT_ENDS = (b"\n\n", b"\n\r", b"\r\r")
 """An empty line after any of the three line ends."""
 
@@ -18,10 +18,10 @@ EVENT_ENDS = (b"\n\n", b"\n\r", b"\r\r")
 async def read_events(
     chunks: AsyncIterator[bytes], limit: int = MAX_EVENT_BYTES
 ) -> AsyncGenerator[ServerSentEvent, None]:
-    """Yield the events in a body that have data.
+    """Yield the events of a body that have data.
 
     Raises:
-        BadOutput: if one is larger than `limit` bytes.
+        BadOutput: if an event is larger than `limit` bytes.
     """
     headers = {"Content-Type": "text/event-stream"}
     async for event in EventSource(httpx.Response(200, headers=headers, content=_bounded(chunks, limit))).aiter_sse():
@@ -30,7 +30,7 @@ async def read_events(
 
 
 async def _bounded(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    """Pass chunks on while no event is too large: httpx-sse keeps them until they are whole."""
+    """Pass chunks on while no event is too large; httpx-sse would keep them."""
     held, last = 0, b""
     async for chunk in chunks:
         seen = last + chunk

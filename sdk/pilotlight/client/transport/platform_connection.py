@@ -1,4 +1,4 @@
-"""HTTP connections to one platform. httpx sends by aiohttp: with its own pool, 64 requests at a time cost fivefold."""
+"""HTTP connections to one platform, by httpx over aiohttp: its own pool costs five times as much at 64 requests."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ SILENCE_S = 35.0
 WRITE_S = 60.0
 """How long bytes may stay unacknowledged."""
 KEEPALIVE_S = 3.0
-"""Shorter than servers' 5 s, so that no request meets a connection that is being closed."""
+"""Below the 5 s of servers, so that no request meets a closing connection."""
 MAX_CONNECTIONS = 640
 PIECE_BYTES = 256 * 1024
-"""Larger bodies are sent in pieces, so that none holds up the event loop."""
+"""Larger bodies are sent in pieces, which do not block the event loop."""
 NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 Content = bytes | AsyncIterator[bytes]
 
 
 class PlatformConnection:
-    """Sends requests to one platform. Its errors are those of the PilotlightError tree."""
+    """Sends requests to one platform. Its errors are PilotlightErrors."""
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
@@ -53,10 +53,10 @@ class PlatformConnection:
         params: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> AsyncIterator[httpx.Response]:
-        """Send a request, and hold its answer open for its body to be read.
+        """Send a request, and yield its answer with the body unread.
 
         Args:
-            timeout: seconds without a byte after which the connection counts as dead; default `SILENCE_S`.
+            timeout: seconds without a byte after which the connection is given up; default `SILENCE_S`.
 
         Raises:
             Unreachable: if the request was never sent.
@@ -80,7 +80,7 @@ class PlatformConnection:
                 await response.aclose()
 
     async def fetch(self, method: str, path: str, **how: Any) -> bytes:
-        """Send a request as `open` does, and read the whole body of its answer."""
+        """Send a request as `open` does, and return the body of its answer."""
         async with self.open(method, path, **how) as response:
             return await response.aread()
 
@@ -111,13 +111,13 @@ class PlatformConnection:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # Who drops a client or ends the process without closing it is not told that a session was left open.
+        # No warning of an open session when a client is dropped, or the process ends, without a close.
         weakref.finalize(self, session.detach)
         return session
 
     @contextmanager
     def _platform_errors(self, body: _Body) -> Iterator[None]:
-        """Make errors of httpx, aiohttp and the body's source those of the tree."""
+        """Raise errors of httpx, aiohttp and the body's source as PilotlightErrors."""
         url = self.config.url
         try:
             yield
@@ -136,14 +136,14 @@ class PlatformConnection:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Not closed by its collection, which in a forked child takes sockets off the parent's selector."""
+    """Never closed by garbage collection, which in a forked child would change the parent's selector."""
 
     def __del__(self, *_: Any) -> None:
         pass
 
 
 class _Body:
-    """A request's body, and the error of its source, which aiohttp takes for one of the connection."""
+    """A request's body, and the error of its source, which aiohttp would report as one of the connection."""
 
     def __init__(self, content: Content | None) -> None:
         self.error: Exception | None = None

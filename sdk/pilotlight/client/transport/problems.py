@@ -1,4 +1,4 @@
-"""Makes errors of problem documents."""
+"""Errors from problem documents."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits"
 LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?(.*))?$", re.DOTALL)
 """The last line of a traceback: `ValueError: too small`."""
 NOT_RAISED_AS_THEMSELVES = (StopIteration, StopAsyncIteration)
-"""Exceptions that would end the loop that they pass through."""
+"""Exceptions that would end the loop that they pass."""
 BY_STATUS = {
     400: "bad_request", 401: "unauthenticated", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
     406: "not_acceptable", 408: "deadline_exceeded", 409: "conflict", 413: "too_large", 415: "unsupported_media_type",
     422: "bad_input", 429: "rate_limited", 499: "cancelled", 502: "container_died", 503: "no_capacity",
     504: "execution_timeout",
 }  # fmt: skip
-"""Codes of answers that are no problem documents, such as a proxy's page."""
+"""Codes of answers without a problem document, such as a proxy's page."""
 
 
 def error_of(
     status: int, body: bytes, *, retry_after: str | None = None, should_retry: str | None = None
 ) -> PilotlightError:
-    """Return the error of an HTTP answer of 400 or more, with these headers."""
+    """Return the error of an HTTP answer of 400 or more."""
     try:
         document = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -60,7 +60,7 @@ def error_from(document: dict[str, Any]) -> PilotlightError:
 
 
 def raised(document: dict[str, Any], more: dict[str, Any]) -> FunctionRaised:
-    """Return the exception of a function, of the type that it raised if that is a builtin."""
+    """Return a function's exception, of the type that it raised if that is a builtin."""
     traceback = str(document.get("traceback") or "")
     kind, message = _exception(document, traceback)
     error = _make(kind, message, {**more, "traceback": traceback, "exception": kind})
@@ -70,7 +70,7 @@ def raised(document: dict[str, Any], more: dict[str, Any]) -> FunctionRaised:
 
 
 class RemoteException(FunctionRaised):
-    """The base of classes that are FunctionRaised and a builtin, and print as the builtin."""
+    """The base of classes that are a FunctionRaised and a builtin, and print as the builtin."""
 
     __module__ = "pilotlight"
 
@@ -100,7 +100,7 @@ def _class_of(builtin: type[Exception]) -> type[FunctionRaised]:
 
 
 def _exception(document: dict[str, Any], traceback: str) -> tuple[str, str]:
-    """Return (type, message) of what was raised, from the detail or the end of the traceback."""
+    """Return (type, message) from the detail, or from the end of the traceback."""
     lines = [str(document.get("detail", "")), *reversed(traceback.splitlines())]
     for line in lines:
         if found := LAST_LINE.match(line):

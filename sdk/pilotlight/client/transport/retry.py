@@ -1,4 +1,4 @@
-"""Sends a request again, where it provably was not taken or is safe to repeat."""
+"""Repeats a request that was provably not taken, or is safe to repeat."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pilotlight.definitions.errors import PilotlightError, Unreachable
 T = TypeVar("T")
 
 REFUSED = (429, 503)
-"""Statuses of requests that were not taken and may come again."""
+"""Statuses of requests that were not taken."""
 PATIENCE_S = 60.0
-"""How long a request without a deadline is tried."""
+"""How long a request without a deadline is repeated."""
 CONNECT_PATIENCE_S = 10.0
-"""The same while nothing answers: a gateway is restarted in less."""
+"""The same while nothing answers; a gateway restarts in less."""
 QUICK_CONNECT_S = 1.0
 """The same for commands."""
 IN_USE = "idempotency_key_in_use"
-"""An earlier attempt still runs: no reason to lose patience."""
+"""An earlier attempt still runs; it counts against no limit."""
 MAX_ATTEMPTS = 20
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 5.0
@@ -40,14 +40,14 @@ def delay_before_retry(
     repeatable: bool = False,
     connect_within: float = CONNECT_PATIENCE_S,
 ) -> float | None:
-    """Return the seconds to wait before a request is sent again; None: do not send it again.
+    """Return the seconds until a request is repeated; None: not at all.
 
     Args:
-        error: how attempt number `attempt` (from 1) ended.
+        error: of attempt number `attempt` (from 1).
         spent: seconds since the first attempt began or failed.
         left: seconds until the caller's deadline.
         repeatable: whether the request may be taken twice.
-        connect_within: seconds for which it is tried while nothing answers.
+        connect_within: seconds of attempts while nothing answers.
     """
     if error.wire_code == IN_USE:
         delay = error.retry_after if error.retry_after is not None else FIRST_BACKOFF_S
@@ -67,8 +67,8 @@ class RequestRetries:
 
     Args:
         deadline_s: seconds from now; None: no bound.
-        from_first_trouble: count from the first attempt that failed, since one that goes well may take long.
-        on_wait: called with each error that is waited out, and for how many seconds.
+        from_first_trouble: count from the first failure, since a successful attempt may take long.
+        on_wait: called with each error and the seconds of the wait after it.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class RequestRetries:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the deadline; None if there is none."""
+        """Seconds until the deadline; None without one."""
         return None if self._deadline_s is None else max(0.0, self._deadline_s - (time.monotonic() - self._began_at))
 
     def end(self) -> None:
-        """Let the present attempt be the last one."""
+        """Make this attempt the last one."""
         self._ended = True
 
     def delay_after(self, error: PilotlightError) -> float | None:
-        """Count a failed attempt; return the seconds to wait before the next one, None if there is none."""
+        """Count a failed attempt; return the seconds until the next one, None without one."""
         if self._ended:
             return None
         at = time.monotonic()
@@ -124,14 +124,14 @@ class RequestRetries:
         return delay
 
     def attempts(self) -> AsyncIterator[stamina.Attempt]:
-        """Iterate over attempts, `with` each of which the request is sent."""
+        """Iterate over attempts: context managers around a sending."""
         return attempts(self.delay_after)
 
     async def run(self, send: Callable[[], Awaitable[T]]) -> T:
         """Send the request until an attempt succeeds.
 
         Raises:
-            PilotlightError: that of the last attempt.
+            PilotlightError: of the last attempt.
         """
         async for attempt in self.attempts():
             with attempt:
@@ -140,7 +140,7 @@ class RequestRetries:
 
 
 def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIterator[stamina.Attempt]:
-    """Iterate over attempts, `with` each of which something is tried.
+    """Iterate over attempts: context managers around each try.
 
     `delay_after` returns the seconds to wait after an error; None: it is raised.
     """
@@ -157,7 +157,7 @@ def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIte
 
 @cache
 def _keep_quiet() -> None:
-    """Keep these retries from the process's hooks, of which the default prints a line for each."""
+    """Hide these retries from the process's hooks; the default hook prints a line for each."""
     set_on_retry_hooks([_of_others(hook) for hook in get_on_retry_hooks()])
 
 

@@ -1,4 +1,4 @@
-"""Calls on the wire: msgpack there, an event stream of JSON with base64 msgpack back."""
+"""Calls on the wire: msgpack in requests, an event stream of JSON with base64 msgpack in answers."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ TYPED = {"values": "msgpack"}
 
 
 class OutgoingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call, ready to be sent as often as needed."""
+    """One call, ready to be sent any number of times."""
 
     path: str
     input: dict[str, Any]
     method: str | None = None
     id: str | None = None
     typed: bool = True
-    """Whether answers come as msgpack in base64, rather than JSON."""
+    """Whether answers come as base64 of msgpack, rather than as JSON."""
 
     @property
     def params(self) -> dict[str, str]:
-        """The query."""
         return TYPED if self.typed else {}
 
     def body(self, left_s: float | None, **more: Any) -> bytes:
-        """Return the request's body, with the `left_s` seconds that the caller waits and what of `more` is not None.
+        """Return the request's body: the call, the `left_s` seconds of its deadline, and what of `more` is not None.
 
         Raises:
-            Misuse: if an argument cannot travel.
+            Misuse: if an argument cannot be sent.
             DeadlineExceeded: if no time is left.
         """
         if left_s is not None and left_s <= 0:
@@ -54,7 +53,7 @@ def read_json(data: bytes | str) -> dict[str, Any]:
     """Return the object in an event's data.
 
     Raises:
-        BadOutput: if it is none.
+        BadOutput: if there is none.
     """
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
@@ -77,7 +76,7 @@ def read_answer(body: bytes) -> Any:
 
 
 def value_in(event: dict[str, Any], name: str) -> Any:
-    """Return the value that an event carries as `name` or, typed, as `name_b64`.
+    """Return an event's value of `name` or, typed, of `name_b64`.
 
     Raises:
         BadOutput: if it cannot be read here.

@@ -157,7 +157,7 @@ async def test_what_a_call_is_told_goes_to_whoever_runs_it(world: World) -> None
                 headers={"pilotlight-priority": "batch", "traceparent": trace},
             )
 
-    waits = [call.deadline - call.arrived for call in world.calls.seen]
+    waits = [call.deadline_at - call.arrived_at for call in world.calls.seen]
     assert waits == pytest.approx([1.5, 5.0, 5.0])
     call = world.calls.seen[0]
     assert (call.client_id, call.priority, call.traceparent) == ("cid_12345678", Priority.BATCH, trace)
@@ -284,7 +284,7 @@ async def test_a_caller_that_hangs_up_cancels_its_call(world: World) -> None:
     wire.gone.set()
     await asking
 
-    assert world.calls.cancelled == [world.calls.seen[0].id]
+    assert world.calls.cancelled == [world.calls.seen[0].call_id]
     assert wire.sent == []
     assert world.services.metrics.requests["/v1/functions/{ref}/calls", 499] == 1
     assert (world.services.budget.used, len(world.services.gate)) == (0, 0)

@@ -1,10 +1,10 @@
-"""Calls as they travel: arguments there, answers, chunks, stages and errors back."""
+"""Live calls: arguments in requests; answers, chunks, stages and errors in event streams."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -12,7 +12,6 @@ import pytest
 
 import pilotlight
 from pilotlight import Function, gpu_function
-from pilotlight.client import Client
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.transport.config import ClientConfig
 from pilotlight.client.transport.platform_connection import PlatformConnection
@@ -49,7 +48,7 @@ class Model:
 
 
 def test_a_call_sends_its_arguments_by_name_and_gets_the_answer(platform: ScriptedPlatform) -> None:
-    """Positional arguments are named by the signature; the key and the accepted type are headers."""
+    """The signature names positional arguments; the key and the accepted type are headers."""
     platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 0.1}), result("hi Ada")))
 
     assert greet.remote("Ada", times=2) == "hi Ada"
@@ -60,15 +59,15 @@ def test_a_call_sends_its_arguments_by_name_and_gets_the_answer(platform: Script
 
 
 def test_a_method_is_named_beside_its_class(platform: ScriptedPlatform) -> None:
-    """The class is the function; the method is a field of the call."""
+    """The class is the function, and the method a field of the call."""
     platform.will("POST", "/v1/functions/hello.Model/calls", stream(result("ok")))
 
     assert Model().predict.remote("x") == "ok"
     assert platform.requests[0].call == {"input": {"text": "x"}, "method": "predict"}
 
 
-def test_arrays_and_bytes_come_back_as_what_they_were(platform: ScriptedPlatform) -> None:
-    """Nothing is lost to JSON on the way."""
+def test_arrays_and_bytes_keep_their_type(platform: ScriptedPlatform) -> None:
+    """Neither requests nor answers pass through JSON."""
     platform.does(
         "POST", "/v1/functions/hello.later/calls", lambda request: stream(result(request.call["input"]["values"]))
     )
@@ -80,8 +79,8 @@ def test_arrays_and_bytes_come_back_as_what_they_were(platform: ScriptedPlatform
     assert later.remote(b"\x00\xff") == b"\x00\xff"
 
 
-def test_arguments_that_do_not_fit_fail_here(platform: ScriptedPlatform) -> None:
-    """As a local call would; nothing is sent."""
+def test_arguments_that_do_not_fit_are_refused(platform: ScriptedPlatform) -> None:
+    """The error is that of a local call, and nothing is sent."""
     with pytest.raises(TypeError, match="missing a required argument: 'name'"):
         greet.remote()  # type: ignore[call-arg]
     with pytest.raises(pilotlight.BadInput, match="a object cannot travel"):
@@ -89,8 +88,8 @@ def test_arguments_that_do_not_fit_fail_here(platform: ScriptedPlatform) -> None
     assert platform.requests == []
 
 
-def test_an_exception_of_the_function_is_raised_here_as_itself(platform: ScriptedPlatform) -> None:
-    """`except ValueError` works; the remote traceback is attached."""
+def test_an_exception_of_the_function_keeps_its_type(platform: ScriptedPlatform) -> None:
+    """`except ValueError` catches it, and the remote traceback is attached."""
     trace = 'Traceback (most recent call last):\n  File "app.py", line 3, in greet\nValueError: too\nlong\n'
     platform.will(
         "POST",
@@ -108,7 +107,7 @@ def test_an_exception_of_the_function_is_raised_here_as_itself(platform: Scripte
 
 
 def test_a_platform_error_is_of_the_tree(platform: ScriptedPlatform) -> None:
-    """With its field, its advice and what it carries."""
+    """It has the field of the problem document."""
     platform.will("POST", GREET, problem("bad_input", "input.name: expected a string", field="input.name"))
 
     with pytest.raises(pilotlight.BadInput, match=r"input\.name") as caught:
@@ -117,7 +116,7 @@ def test_a_platform_error_is_of_the_tree(platform: ScriptedPlatform) -> None:
 
 
 def test_a_refusal_is_waited_out(platform: ScriptedPlatform) -> None:
-    """Retry-After is honoured, before the stream has begun and in it."""
+    """Retry-After holds before the stream begins and in it."""
     platform.will(
         "POST",
         GREET,
@@ -131,7 +130,7 @@ def test_a_refusal_is_waited_out(platform: ScriptedPlatform) -> None:
 
 
 def test_what_should_not_be_retried_is_not(platform: ScriptedPlatform) -> None:
-    """x-should-retry: false ends it, whatever the status."""
+    """The header `x-should-retry: false` ends the attempts, whatever the status."""
     platform.will("POST", GREET, problem("rate_limited", headers={"x-should-retry": "false", "retry-after": "0"}))
 
     with pytest.raises(pilotlight.TooMuch):
@@ -140,7 +139,7 @@ def test_what_should_not_be_retried_is_not(platform: ScriptedPlatform) -> None:
 
 
 def test_a_deadline_travels_and_bounds_the_retries(platform: ScriptedPlatform) -> None:
-    """A wait that would outlast it is not begun."""
+    """A wait that would outlast the deadline does not begin."""
     platform.will("POST", GREET, problem("queue_full", headers={"retry-after": "30"}))
 
     with pytest.raises(pilotlight.TooMuch):
@@ -148,8 +147,8 @@ def test_a_deadline_travels_and_bounds_the_retries(platform: ScriptedPlatform) -
     assert 4_000 < platform.requests[0].call["deadline_ms"] <= 5_000
 
 
-def test_a_lost_answer_is_not_asked_for_again(platform: ScriptedPlatform) -> None:
-    """The call may have run; only an idempotent function is called once more."""
+def test_only_an_idempotent_call_is_repeated_after_a_lost_answer(platform: ScriptedPlatform) -> None:
+    """The first call may have run."""
     for name in ("greet", "again"):
         platform.will("POST", f"/v1/functions/hello.{name}/calls", stream(cut=True), stream(result("second")))
 
@@ -166,8 +165,8 @@ def test_an_answer_without_an_end_is_lost(platform: ScriptedPlatform) -> None:
         greet.remote("Ada")
 
 
-def test_stages_are_told(platform: ScriptedPlatform) -> None:
-    """As they happen, with their details."""
+def test_stages_are_reported(platform: ScriptedPlatform) -> None:
+    """Each is reported when it comes, with its details."""
     stages = [{"name": "queued", "ms": 0.2, "detail": {}}, {"name": "starting", "ms": 80.0, "detail": {"bind": 20.0}}]
     platform.will("POST", GREET, stream(*(event("stage", stage) for stage in stages), b": keepalive\n\n", result("x")))
     seen: list[Any] = []
@@ -176,20 +175,8 @@ def test_stages_are_told(platform: ScriptedPlatform) -> None:
     assert seen == [("queued", 0.2, {}), ("starting", 80.0, {"bind": 20.0})]
 
 
-def test_an_id_of_ones_own_travels_and_cancels(platform: ScriptedPlatform) -> None:
-    """`options(id=)` is what `cancel` takes."""
-    platform.will("POST", GREET, stream(event("error", problem_document("cancelled"))))
-    own = pilotlight.call_id()
-    platform.will("DELETE", f"/v1/calls/{own}", answer({"id": own, "cancelled": True}, 202))
-
-    assert pilotlight.cancel(own) is True
-    with pytest.raises(pilotlight.Cancelled):
-        greet.options(id=own).remote("Ada")
-    assert platform.asked(GREET)[0].call["id"] == own
-
-
 def test_a_generator_gives_its_chunks(platform: ScriptedPlatform) -> None:
-    """In order, as they come, and an error between them is raised there."""
+    """Chunks come in order, and an error between them is raised after the last one."""
     path = "/v1/functions/hello.count/calls"
     platform.will("POST", path, stream(chunk(1, 0), chunk(2, None), result(None)))
     assert list(count.remote_gen(2)) == [0, None]
@@ -202,71 +189,8 @@ def test_a_generator_gives_its_chunks(platform: ScriptedPlatform) -> None:
     assert len(platform.asked(path)) == 2
 
 
-def test_leaving_a_stream_hangs_up(platform: ScriptedPlatform) -> None:
-    """Which is what cancels the call at the platform."""
-    held = stream(chunk(1, "a"), hold=True)
-    platform.will("POST", "/v1/functions/hello.count/calls", held)
-
-    for value in count.remote_gen(9):
-        assert value == "a"
-        break
-    assert held.hung_up.wait(5)
-
-
-async def test_cancelling_a_task_hangs_up(platform: ScriptedPlatform) -> None:
-    """An async caller ends a call like a blocking one."""
-    held = stream(event("stage", {"name": "queued"}), hold=True)
-    platform.will("POST", GREET, held)
-    queued = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    function = greet.options(on_stage=lambda *_: loop.call_soon_threadsafe(queued.set))
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(function.remote.aio("Ada"))
-        await queued.wait()
-        task.cancel()
-    assert await asyncio.to_thread(held.hung_up.wait, 5)
-
-
-async def test_async_callers_get_the_same(platform: ScriptedPlatform) -> None:
-    """`.aio` of each verb."""
-    platform.does("POST", GREET, lambda request: stream(result(request.call["input"]["name"].upper())))
-    platform.will("POST", "/v1/functions/hello.count/calls", stream(chunk(1, 1), chunk(2, 2), result(None)))
-
-    assert await greet.remote.aio("a") == "A"
-    assert [value async for value in count.remote_gen.aio(2)] == [1, 2]
-    assert [value async for value in greet.map.aio(["a", "b"], durable=False)] == ["A", "B"]
-    assert [value async for value in greet.starmap.aio([("c", 1)], durable=False)] == ["C"]
-    async with asyncio.timeout(30):
-        left: AsyncIterator[Any] = count.remote_gen.aio(2)
-        assert await anext(left) == 1
-        await left.aclose()  # type: ignore[attr-defined]
-
-
-def test_the_wrong_verb_names_the_right_one(platform: ScriptedPlatform) -> None:
-    """Before anything is sent, where the function is known here."""
-    with pytest.raises(TypeError, match="remote_gen"):
-        count.remote(3)
-    with pytest.raises(TypeError, match=r"\.remote\("):
-        greet.remote_gen("Ada")
-    with pytest.raises(TypeError, match="generator"):
-        count.map([1])
-    assert platform.requests == []
-
-
-def test_a_function_by_name_learns_what_it_is_from_the_answer(platform: ScriptedPlatform) -> None:
-    """The wrong verb is told there too."""
-    found = Function.from_name("hello", "words", version=7)
-    platform.will("POST", "/v1/functions/hello.words@v7/calls", stream(chunk(1, "a"), hold=True))
-    with pytest.raises(pilotlight.BadInput, match="remote_gen"):
-        found.remote(text="x")
-    platform.will("POST", "/v1/functions/hello.words@v7/calls", stream(result("a")))
-    with pytest.raises(pilotlight.BadInput, match=r"\.remote\("):
-        list(found.remote_gen(text="x"))
-
-
 def test_a_function_by_name_takes_positions_from_its_schema(platform: ScriptedPlatform) -> None:
-    """The order of parameters stands in the deployed schema, and is asked for once."""
+    """The deployed schema has the order of the parameters, and is fetched once."""
     schema = {"properties": {"a": {}, "b": {}}, "x-pilotlight-order": ["a", "b"], "x-pilotlight-method": ""}
     platform.will("GET", "/v1/functions/hello.add/openapi.json", answer({"components": [{"input": schema}]}))
     platform.will("POST", "/v1/functions/hello.add/calls", stream(result(3)))
@@ -281,8 +205,8 @@ def test_a_function_by_name_takes_positions_from_its_schema(platform: ScriptedPl
         add.remote(1, 2, 3)
 
 
-async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadline(platform: ScriptedPlatform) -> None:
-    """It should say so itself; if it does not, the caller is not left hanging."""
+async def test_a_silent_platform_is_left_at_the_deadline(platform: ScriptedPlatform) -> None:
+    """The caller waits no longer than its deadline and the grace."""
     held = stream(event("stage", {"name": "queued"}), hold=True)
     platform.will("POST", GREET, held)
     connection = PlatformConnection(ClientConfig(url=platform.url, api_key=KEY))
@@ -294,23 +218,14 @@ async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadlin
 
 
 def test_a_function_by_name_without_a_known_order_takes_names(platform: ScriptedPlatform) -> None:
-    """What is deployed otherwise has none."""
+    """A function that another tool deployed has no order of parameters."""
     platform.will("GET", "/v1/functions/hello.raw/openapi.json", answer({"paths": {}}))
     with pytest.raises(TypeError, match="pass arguments by name"):
         Function.from_name("hello", "raw").remote(1)
 
 
-def test_another_client_goes_elsewhere(platform: ScriptedPlatform) -> None:
-    """`options(client=)` overrides what is configured."""
-    platform.will("POST", GREET, stream(result("there")))
-
-    with Client(url=platform.url, api_key="another") as client:
-        assert greet.options(client=client).remote("Ada") == "there"
-    assert platform.requests[0].headers["authorization"] == "Bearer another"
-
-
-def test_nobody_there_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was sent, and what to do is named."""
+def test_an_unreachable_platform_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice names `pilotlight up`."""
     monkeypatch.setenv("PILOTLIGHT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PILOTLIGHT_API_KEY", KEY)
 
@@ -319,7 +234,7 @@ def test_nobody_there_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_blocking_call_from_a_callback_is_refused(platform: ScriptedPlatform) -> None:
-    """It would wait for itself."""
+    """It would wait for its own event loop."""
     platform.will("POST", GREET, stream(event("stage", {"name": "queued"}), result("x")))
 
     with pytest.raises(RuntimeError, match="callback"):

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import Cancelled, ContainerDied, PilotlightError
-from pilotlight_core.model.messages.agent_messages import Spent
-from pilotlight_gateway.calls.effects import FinishCall
-from pilotlight_gateway.calls.in_flight import result_of
 from tests.builders.calls import grant
 from tests.gateway.calls.quiet_call import quiet_call
 
@@ -34,13 +31,3 @@ def test_a_call_that_failed_says_with_what(error: PilotlightError, state: str) -
     live.fail(error)
     status = live.status(101.0)
     assert (status.state, status.error) == (state, {"code": error.wire_code, "detail": error.detail})
-
-
-def test_a_result_tells_the_batch_that_it_was_in() -> None:
-    """As far as its agent metered it."""
-    spent = Spent(ns=1, ppm=1, price="cpu", batch_size=4)
-    finish = FinishCall(
-        output=b"", answer_size=9, spent=spent, stages={}, cold_start=None, attempts=2, container="c1", cost=1.0, lost=0
-    )
-    result = result_of(finish, b"large")
-    assert (result.output, result.batch_size, result.attempts, result.container) == (b"large", 4, 2, "c1")

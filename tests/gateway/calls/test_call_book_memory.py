@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.calls.fair_memory import FairMemory
+from pilotlight_gateway.calls.call_book import FairMemory
 
 
 def test_a_busy_tenant_evicts_only_itself() -> None:

@@ -8,7 +8,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped, ToHome, ToOrigin, Withdraw
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
-from pilotlight_gateway.cluster.outbox import ITEMS, Outbox
+from pilotlight_gateway.cluster.router import ITEMS, Outbox
 from tests.waiting import until
 
 
@@ -26,7 +26,7 @@ async def test_what_does_not_fit_one_message_goes_in_several(server_url: str) ->
         await origin.flush()
         mailbox, calls = Outbox(BusDriverPort(home), region), [f"call_{n}" for n in range(2 * ITEMS + 10)]
         for call in calls:
-            mailbox.drop(Dropped(call_id=call, gateway="gw1", code="load_failed", detail="no", error=error))
+            mailbox.add_dropped(Dropped(call_id=call, gateway="gw1", code="load_failed", detail="no", error=error))
         mailbox.flush()
 
         await until(lambda: len(heard) == len(calls))
@@ -46,7 +46,7 @@ async def test_what_comes_up_in_one_turn_is_one_message(server_url: str) -> None
         await home.flush()
         mailbox = Outbox(BusDriverPort(origin), region)
         for n in range(20):
-            mailbox.to_home("gw1", n % 2, Withdraw(f"call_{n}"))
+            mailbox.add_for_home("gw1", n % 2, Withdraw(f"call_{n}"))
         mailbox.flush()
 
         await until(lambda: len(heard) == 2)

@@ -10,11 +10,10 @@ from pilotlight_core.model.messages.scheduling import Withdraw
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.effect_runner import LOST_ANSWER, EffectRunner
-from pilotlight_gateway.calls.effects import FailCall, FinishCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.effects import FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.calls.origins import LOST_ANSWER, EffectRunner
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
 from tests.builders.calls import grant
@@ -40,12 +39,7 @@ class Site:
 
 
 def send(live: QuietCall) -> SendRun:
-    return SendRun("n1", "i1", live.origin.plan.run(grant(), 100.0))
-
-
-def finish(**more: Any) -> FinishCall:
-    fields: dict[str, Any] = {"output": b"42", "answer_size": 0, "cost": 1.0, "lost": 0} | more
-    return FinishCall(spent=None, stages={}, cold_start=None, attempts=1, container="c1", **fields)
+    return SendRun("n1", "i1", live.call.run(grant(), 100.0, "gw1"))
 
 
 def test_what_is_too_large_for_the_bus_is_offered_to_the_agent() -> None:
@@ -67,16 +61,28 @@ def test_what_is_too_large_for_the_bus_is_offered_to_the_agent() -> None:
 def test_an_answer_that_was_not_left_is_lost() -> None:
     """Its agent says that it has left it; between the two it was lost."""
     site, live = Site(), quiet_call()
-    site.perform(live, send(live), finish(answer_size=9))
+    site.perform(live, send(live), CallResult(output=b"", answer_size=9))
     assert isinstance(live.error, ContainerDied)
     assert live.error.detail == LOST_ANSWER
+
+
+def test_a_large_answer_is_part_of_the_result() -> None:
+    """The caller gets what was left for it at the listener."""
+    site, live = Site(), quiet_call()
+    site.perform(live, send(live))
+    assert live.place is not None
+    site.bodies._expected[live.place.token].data = b"large"
+    site.perform(live, CallResult(output=b"", answer_size=5, attempts=2))
+    (result,) = live.said
+    assert (result.output, result.attempts) == (b"large", 2)
 
 
 def test_what_happens_reaches_the_caller_in_order() -> None:
     """Stages, chunks, and the end, with what the call took."""
     site, tab = Site(), CallUsage()
     live = quiet_call(tab=tab)
-    site.perform(live, ReportStage("running", 3.0), RelayChunk(1, b"a"), finish(cost=7.0))
+    live.origin.starts, live.origin.cost = 1, 7.0
+    site.perform(live, ReportStage("running", 3.0), RelayChunk(1, b"a"), CallResult(output=b"42"))
     *before, result = live.said
     assert before == ["running", (1, b"a")]
     assert isinstance(result, CallResult)
@@ -86,7 +92,7 @@ def test_what_happens_reaches_the_caller_in_order() -> None:
 class Full(QuietCall):
     """A caller for whom no more bytes can be kept."""
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         raise Unavailable("Too many bytes are held.")
 
 
@@ -103,7 +109,8 @@ def test_a_call_that_failed_may_leave_a_start_behind() -> None:
     """Its usage is open until that is heard of."""
     site, tab = Site(), CallUsage()
     live = quiet_call(tab=tab)
-    site.perform(live, FailCall(error=Cancelled("x"), cost=2.0, starts=2, lost=1, left=grant()))
+    live.origin.starts, live.origin.lost_starts, live.origin.cost = 2, 1, 2.0
+    site.perform(live, FailCall(error=Cancelled("x"), left=grant()))
     assert (tab.cost, tab.known, tab.lost, tab.is_open, list(site.tabs.open)) == (2.0, 1, 1, True, ["a"])
 
 
