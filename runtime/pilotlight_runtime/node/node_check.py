@@ -25,8 +25,9 @@ from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox, launcher
+from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, Sandbox
 from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV, ResourceLimits, SandboxSpec
 
 MIB = 1 << 20

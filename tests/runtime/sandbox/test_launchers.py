@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
-from pilotlight_runtime.sandbox.launchers import Launcher, launcher
+from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
-from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import SandboxSpec
 from tests.runtime.sandbox.conftest import Starter, read_output, read_value
 
