@@ -32,7 +32,7 @@ from pilotlight_gateway.home.tier_queue import FunctionCounters
 
 RUNS = 5
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
-STAGES = Stages(execute=1.0, total=1.2)
+STAGES = Stages(execute_ms=1.0, total_ms=1.2)
 METHOD = MethodSpec(name="", attribute="fn")
 VERSION = VersionRecord(
     id="ver_1", tenant="acme", app="app", function="fn", number=1, manifest_sha256="", bundle_bytes=1, created_at=0.0,

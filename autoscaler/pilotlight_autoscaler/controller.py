@@ -97,7 +97,7 @@ class Controller:
         self._failed_passes = 0
         """In a row."""
         self._started = 0
-        self._leading_since_at = 0.0
+        self._leading_since = 0.0
         self._tasks: asyncio.TaskGroup
         self._sending = 0
 
@@ -159,7 +159,7 @@ class Controller:
         while True:
             await self._lease.acquire()
             self.world.executions.clear()  # of an earlier lease
-            self._leading_since_at = time.monotonic()
+            self._leading_since = time.monotonic()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
             self.world.executions.clear()
@@ -230,7 +230,7 @@ class Controller:
             return  # another process may lead by now
         versions = self._quarantine.without(versions, at)
         self._seen = tuple(versions.values())
-        settled = at - self._leading_since_at >= SETTLE_S
+        settled = at - self._leading_since >= SETTLE_S
         given = PassInput(
             versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
             curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
@@ -289,7 +289,7 @@ class Controller:
         self._advance_plans(at)
 
     def _advance_plans(self, at: float) -> None:
-        """Send what plans under way have been waiting to send."""
+        """Send the due steps of plans under way."""
         due, notes = self.world.executions.advance(self.world, at)
         for note in notes:
             log.warning("a plan was given up", what=note)

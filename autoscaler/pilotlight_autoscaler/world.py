@@ -249,8 +249,8 @@ class World:
 
     def lately_drained(self, at: float, within_s: float) -> list[str]:
         """The present containers whose drain began within the last `within_s` seconds."""
-        told = (name for name, since in self.draining.items() if at - since < within_s)
-        return [name for name in told if self.state(name) not in (None, ContainerState.GONE)]
+        recent = (name for name, since in self.draining.items() if at - since < within_s)
+        return [name for name in recent if self.state(name) not in (None, ContainerState.GONE)]
 
     def device(self, node: str, gpu: str) -> DeviceReport | None:
         report = self.nodes.get(node)

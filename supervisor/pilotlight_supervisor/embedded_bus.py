@@ -27,7 +27,7 @@ from pilotlight_supervisor import launch
 
 START_TIMEOUT = 10.0
 STOP_TIMEOUT = 5.0
-GREET_EVERY = 0.02
+GREET_EVERY_S = 0.02
 LOG_TAIL = 2000
 TOKEN_BYTES = 24
 HOST = "127.0.0.1"
@@ -191,7 +191,7 @@ def _cluster(folder: Path, member: ClusterServer) -> str:
 
 
 def cluster(folder: Path, ports: Sequence[int]) -> tuple[ClusterServer, ...]:
-    """The servers of a cluster by their client ports; the first has `folder`, the others folders beside it."""
+    """The servers of a cluster by their client ports."""
     routes = [free_port() for _ in ports]
     return tuple(
         ClusterServer(
@@ -224,7 +224,7 @@ async def wait_listening(folder: Path, port: int, timeout: float) -> bool:
     try:
         async with asyncio.timeout(timeout):
             while not await _greets(port, server_name(folder)):  # noqa: ASYNC110 - another process's port rings no bell
-                await asyncio.sleep(GREET_EVERY)
+                await asyncio.sleep(GREET_EVERY_S)
     except TimeoutError:
         return False
     return True

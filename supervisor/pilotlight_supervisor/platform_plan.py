@@ -25,7 +25,7 @@ from pilotlight_supervisor.embedded_bus import (
 )
 from pilotlight_supervisor.supervisor import ManagedProcess
 
-NATS_WITHIN = 15.0
+NATS_WITHIN_S = 15.0
 NATS_SERVERS = (1, 3)
 """Two would stop when one of them fails: storing needs more than half."""
 
@@ -89,7 +89,7 @@ def plan(
     nodes = [_numbered("local", number) for number in _agents(settings)]
 
     def env(user: str) -> Mapping[str, str]:
-        # The address has the user's password, and command lines are public.
+        # The address has the user's password, and every user can read command lines.
         return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_ports, user)}
 
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
@@ -100,12 +100,12 @@ def plan(
             for number, pair in enumerate(ports, 1)
         ),
         ManagedProcess(
-            name="controller", rank=1, stop_within=5.0, env=env(bus_users.CONTROLLER),
+            name="controller", rank=1, stop_within_s=5.0, env=env(bus_users.CONTROLLER),
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
         ),
         # It ends after the agents, so that their last usage gets into the ledger.
         ManagedProcess(
-            name="duties", rank=1, stop_within=5.0, env=env(bus_users.DUTIES),
+            name="duties", rank=1, stop_within_s=5.0, env=env(bus_users.DUTIES),
             command=_python("pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url),
         ),
         *(
@@ -119,7 +119,7 @@ def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Manag
     members = cluster(folder, ports) if len(ports) > 1 else (None,)
     return [
         ManagedProcess(
-            name=_numbered("nats", number + 1), rank=0, stop_within=5.0,
+            name=_numbered("nats", number + 1), rank=0, stop_within_s=5.0,
             ready=partial(_nats_ready, folder_of(folder, number), ports[number]),
             command=(str(find_nats_server()), "-c", str(write_config(folder, ports[0], nodes, member))),
         )
@@ -128,7 +128,7 @@ def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Manag
 
 
 async def _nats_ready(folder: Path, port: int) -> None:
-    if not await wait_listening(folder, port, NATS_WITHIN):
+    if not await wait_listening(folder, port, NATS_WITHIN_S):
         raise EmbeddedError(f"nats-server does not answer on port {port}.")
 
 
@@ -148,7 +148,7 @@ def _gateway(
     first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
-    return ManagedProcess(name=name, rank=3, stop_within=30.0, env=env, command=command, clean_up=clean_up)
+    return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
 
 
 def _numbered(name: str, number: int) -> str:
@@ -169,7 +169,7 @@ def _agent(
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     command = _python("pilotlight_runtime", *common, *flags, *fake)
-    return ManagedProcess(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
+    return ManagedProcess(name=_numbered("agent", number), rank=2, stop_within_s=10.0, env=env, command=command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

@@ -27,15 +27,15 @@ from pilotlight_supervisor.embedded_bus import with_parent
 
 log = structlog.get_logger(__name__)
 
-FIRST_BACKOFF = 0.1
-LONGEST_BACKOFF = 5.0
-STEADY = 10.0
+FIRST_BACKOFF_S = 0.1
+LONGEST_BACKOFF_S = 5.0
+STEADY_S = 10.0
 """Seconds of life after which a death counts as the first again."""
 LAUNCH = "PILOTLIGHT_LAUNCH"
 """The variable with the id of the process's launch."""
 CLEANUP_TIMEOUT = 1.0
 MAX_LOG = 16 * 2**20
-TRIM_EVERY = 1.0
+TRIM_EVERY_S = 1.0
 TAIL = 3000
 LAST_LINE = 500
 
@@ -46,7 +46,7 @@ class ManagedProcess:
     command: tuple[str, ...]
     rank: int
     """Processes start in rising order, each rank when the one before is ready, and end in falling order."""
-    stop_within: float = 5.0
+    stop_within_s: float = 5.0
     """Seconds from SIGTERM to SIGKILL."""
     env: Mapping[str, str] = field(default_factory=dict)
     """In addition to the supervisor's own."""
@@ -58,7 +58,7 @@ class ManagedProcess:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessStatistics:
-    """`pid` 0: it does not run at the moment."""
+    """`pid` 0: it does not run."""
 
     pid: int
     deaths: int
@@ -78,7 +78,7 @@ class _Kept:
 
 def backoff(deaths: int) -> float:
     """Seconds before the start that follows `deaths` deaths in a row: none, then 0.1 s doubling up to 5 s."""
-    return 0.0 if deaths <= 1 else min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (deaths - 2))
+    return 0.0 if deaths <= 1 else min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (deaths - 2))
 
 
 class Supervisor:
@@ -127,7 +127,7 @@ class Supervisor:
                     await kept.part.ready()
 
     async def stop(self) -> None:
-        """End all processes, last rank first; each rank is bounded by the longest `stop_within` of its members."""
+        """End all processes, last rank first; each rank is bounded by the longest `stop_within_s` of its members."""
         for _, rank in groupby(sorted(self._kept.values(), key=_rank, reverse=True), key=_rank):
             members = [kept for kept in rank if kept.task is not None]
             for kept in members:
@@ -153,7 +153,7 @@ class Supervisor:
             await self._until_gone(kept, process)
             if kept.stopping.is_set():
                 return
-            deaths_in_a_row = 1 if time.monotonic() - started_at > STEADY else deaths_in_a_row + 1
+            deaths_in_a_row = 1 if time.monotonic() - started_at > STEADY_S else deaths_in_a_row + 1
             kept.deaths += 1
             pause = backoff(deaths_in_a_row)
             line = self.last_line(kept.part.name)
@@ -212,9 +212,9 @@ class Supervisor:
             if not ended.done():
                 with contextlib.suppress(ProcessLookupError):
                     process.send_signal(signal.SIGTERM)
-                await asyncio.wait((ended,), timeout=kept.part.stop_within)
+                await asyncio.wait((ended,), timeout=kept.part.stop_within_s)
             if not ended.done():
-                log.warning("a part did not end in time", part=kept.part.name, within_s=kept.part.stop_within)
+                log.warning("a part did not end in time", part=kept.part.name, within_s=kept.part.stop_within_s)
             _kill_group(process.pid)
             await ended
         finally:
@@ -232,7 +232,7 @@ class Supervisor:
     async def _trim_logs(self) -> None:
         failing: set[str] = set()
         while True:
-            await asyncio.sleep(TRIM_EVERY)
+            await asyncio.sleep(TRIM_EVERY_S)
             for name in self._kept:
                 try:
                     trim_log(self.log_path(name))
@@ -247,7 +247,7 @@ class Supervisor:
 def trim_log(path: Path, limit: int = MAX_LOG) -> None:
     """Move a log that has grown beyond `limit` bytes to `<name>.1`, which it replaces.
 
-    It is copied and emptied, because its writers keep it open; they append, so they continue at its start.
+    It is copied and emptied, because its writers keep it open and append.
     """
     try:
         if path.stat().st_size <= limit:

@@ -273,7 +273,7 @@ class SimAgent(Process):
             self.world.promises.stopped(run.container)
         ended = Ended(
             call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=outcome,
-            started=started, stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
+            started=started, stages=Stages(execute_ms=self.world.rng.random() * 3000.0), **more,
         )  # fmt: skip
         self._tell(run.gateway, ended)
 

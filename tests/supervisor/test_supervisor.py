@@ -30,7 +30,7 @@ async def supervised(tmp_path: Path, *parts: ManagedProcess) -> AsyncIterator[Su
 
 
 def part(name: str, *command: str, rank: int = 0, ready: Callable[[], Awaitable[None]] | None = None) -> ManagedProcess:
-    return ManagedProcess(name=name, command=command or SLEEP, rank=rank, stop_within=0.5, ready=ready)
+    return ManagedProcess(name=name, command=command or SLEEP, rank=rank, stop_within_s=0.5, ready=ready)
 
 
 def shell(name: str, script: str, rank: int = 0) -> ManagedProcess:
@@ -147,7 +147,7 @@ async def test_children_of_a_part_that_dies_do_not_stay(tmp_path: Path) -> None:
 
 async def test_kill_ends_everything_now(tmp_path: Path) -> None:
     """Without waiting for anybody's bound."""
-    supervisor = Supervisor([ManagedProcess(name="x", command=SLEEP, rank=0, stop_within=60)], tmp_path)
+    supervisor = Supervisor([ManagedProcess(name="x", command=SLEEP, rank=0, stop_within_s=60)], tmp_path)
     await supervisor.start()
     supervisor.kill()
 

@@ -51,10 +51,10 @@ FLUSH_TIMEOUT = 5.0
 CALLBACK_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
-ERROR_EVERY = 10.0
+ERROR_EVERY_S = 10.0
 CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
-RECONNECT_PAUSE = 0.1
-PING_INTERVAL = 2
+RECONNECT_PAUSE_S = 0.1
+PING_INTERVAL_S = 2
 """Seconds; a server that answers no ping for two of these counts as lost."""
 
 
@@ -280,9 +280,9 @@ class Bus:
                     reconnected_cb=self._on_reconnected,
                     closed_cb=self._on_closed,
                     max_reconnect_attempts=-1,
-                    reconnect_time_wait=RECONNECT_PAUSE,  # type: ignore[arg-type]
+                    reconnect_time_wait=RECONNECT_PAUSE_S,  # type: ignore[arg-type]
                     connect_timeout=CONNECT_TIMEOUT,
-                    ping_interval=PING_INTERVAL,
+                    ping_interval=PING_INTERVAL_S,
                     max_outstanding_pings=2,
                     pending_size=0,
                 )
@@ -303,7 +303,7 @@ class Bus:
     async def _on_error(self, error: Exception) -> None:
         # While the server is away ten attempts a second fail: one line in ten seconds is enough.
         now = time.monotonic()
-        if now - self._errors_told > ERROR_EVERY:
+        if now - self._errors_told > ERROR_EVERY_S:
             self._errors_told = now
             log.warning("bus error", error=repr(error))
 
@@ -331,7 +331,7 @@ class Bus:
                     await self.ensure_streams()
             except BusError as error:
                 log.warning("streams are not restored yet", error=str(error))
-                await asyncio.sleep(RECONNECT_PAUSE)
+                await asyncio.sleep(RECONNECT_PAUSE_S)
                 self._reconnected.set()
                 continue
             for callback in list(self.on_reconnect):

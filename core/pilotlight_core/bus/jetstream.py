@@ -25,8 +25,8 @@ API = "$JS.API"
 ANSWER_TIMEOUT = 2.0
 """Seconds for one request; callers repeat it within their own time."""
 READ_TIMEOUT = 2.0
-FIRST_PAUSE = 0.02
-LONGEST_PAUSE = 0.5
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
 PAGE_MESSAGES = 256
 PAGE_BYTES = 2**20
 
@@ -143,7 +143,7 @@ class JetStream:
             BusDown, BusTimeout, NoResponders: after `timeout` seconds of retries.
         """
         until = time.monotonic() + timeout
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 return await attempt(max(0.001, min(until - time.monotonic(), ANSWER_TIMEOUT)))
@@ -151,7 +151,7 @@ class JetStream:
                 if time.monotonic() + pause >= until:
                     raise
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def store(
         self,

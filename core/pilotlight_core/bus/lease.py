@@ -27,9 +27,9 @@ from pilotlight_core.model.subjects import LEASE_BUCKET
 
 log = structlog.get_logger(__name__)
 
-TRY_EVERY = 0.25
+TRY_EVERY_S = 0.25
 """Seconds between attempts while another process holds the lease; a release wakes the waiting ones at once."""
-RETRY_AFTER = 0.1
+RETRY_AFTER_S = 0.1
 RELEASE_TIMEOUT = 1.0
 
 
@@ -125,7 +125,7 @@ class Lease:
             async with self._bus.listening(bells=ring), asyncio.timeout(timeout):
                 while not await self._try_acquire():
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(TRY_EVERY * random.uniform(0.8, 1.2)):
+                        async with asyncio.timeout(TRY_EVERY_S * random.uniform(0.8, 1.2)):
                             await bell.wait()
                     bell.clear()
         except TimeoutError:
@@ -156,7 +156,7 @@ class Lease:
             record = await self._kv.read(self.key)
             if record is not None and not record.gone and not await self._may_replace(record, time.monotonic()):
                 return False
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data))
             self._revision = await self._kv.update(
                 self.key, value, record.seq if record is not None else 0, ttl=self.ttl, timeout=self.ttl / 2
@@ -164,15 +164,15 @@ class Lease:
         except (WrongRevision, BusError):
             return False
         self.epoch = self._revision
-        self._valid_until = asked + self.ttl - self._margin
+        self._valid_until = asked_at + self.ttl - self._margin
         return self.valid(time.monotonic())
 
     async def _may_replace(self, record: StreamMessage, at: float) -> bool:
         try:
             holder = self._holder_of(record)
         except msgspec.DecodeError:
-            # Whoever holds it renews it, also where it is written in a way that is not known here. So what stands for
-            # a whole time to live is nobody's.
+            # Its holder renews it, even if its format is unknown here: a record that stands for a whole time to live
+            # has no holder.
             revision, since = self._unreadable
             if revision != record.seq:
                 self._unreadable = record.seq, at
@@ -193,12 +193,12 @@ class Lease:
             except BusError:
                 if not self.valid(time.monotonic()):
                     return self._lose("it could not be renewed in time")
-                wait = RETRY_AFTER
+                wait = RETRY_AFTER_S
 
     async def _renew(self) -> None:
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, epoch=self.epoch, data=self._data))
-        left_s = max(RETRY_AFTER, self._valid_until - asked)
+        left_s = max(RETRY_AFTER_S, self._valid_until - asked_at)
         try:
             self._revision = await self._kv.update(
                 self.key, value, self._revision, ttl=self.ttl, timeout=min(left_s, self.ttl / 3)
@@ -210,7 +210,7 @@ class Lease:
                 raise
             self._revision = record.seq
             raise BusTimeout("An earlier renewal had arrived.") from None
-        self._valid_until = asked + self.ttl - self._margin
+        self._valid_until = asked_at + self.ttl - self._margin
 
     def _is_ours(self, record: StreamMessage) -> bool:
         with contextlib.suppress(msgspec.DecodeError):

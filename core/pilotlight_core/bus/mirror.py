@@ -17,14 +17,14 @@ import structlog
 from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.kv import KvEntry
-from pilotlight_core.bus.reader import POLL, StreamCursor
+from pilotlight_core.bus.reader import POLL_S, StreamCursor
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
 from pilotlight_core.bus.subscription import Subscription
 
 log = structlog.get_logger(__name__)
 
-FRESH_FOR = 30.0
-RELOAD_AFTER = MARKER_TTL / 4
+FRESH_FOR_S = 30.0
+RELOAD_AFTER_S = MARKER_TTL / 4
 """Seconds of silence after which deletions may have been missed."""
 
 OnChange = Callable[[str, KvEntry | None], None]
@@ -41,7 +41,7 @@ class Mirror:
         self._subject = key_subject(bucket, f"{prefix}>")
         self._position = StreamCursor(bus, bucket_stream(bucket), self._subject)
         self._entries: dict[str, KvEntry] = {}
-        self._confirmed = float("-inf")
+        self._confirmed_at = float("-inf")
         self._reload = False
         self._task: asyncio.Task[None] | None = None
         self._bell: Subscription | None = None
@@ -74,10 +74,10 @@ class Mirror:
 
     def age(self, at: float) -> float:
         """Seconds since the server last confirmed this copy; `at` is monotonic."""
-        return at - self._confirmed
+        return at - self._confirmed_at
 
     def fresh(self, at: float) -> bool:
-        return self.age(at) <= FRESH_FOR
+        return self.age(at) <= FRESH_FOR_S
 
     async def fetch(self, key: str) -> KvEntry | None:
         """The server's present value, which the copy takes over.
@@ -95,8 +95,8 @@ class Mirror:
 
     async def _follow(self) -> None:
         while True:
-            await self._position.wait_bell(POLL)
-            if self._reload or self.age(time.monotonic()) > RELOAD_AFTER:
+            await self._position.wait_bell(POLL_S)
+            if self._reload or self.age(time.monotonic()) > RELOAD_AFTER_S:
                 await self._read_anew()
             else:
                 await self._catch_up()
@@ -126,12 +126,12 @@ class Mirror:
     async def _to_the_end(self) -> AsyncIterator[StreamMessage]:
         while True:
             # If the page has to be requested again, the age comes out too high, which is the safe side.
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             page = await self._position.read()
             for record in page.records:
                 yield record
             if not page.records:
-                self._confirmed = max(self._confirmed, asked)
+                self._confirmed_at = max(self._confirmed_at, asked_at)
                 return
 
     def _key(self, record: StreamMessage) -> str:

@@ -19,13 +19,13 @@ import structlog
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
 from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.doorbells import PendingReads
-from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, StreamPage
+from pilotlight_core.bus.jetstream import FIRST_PAUSE_S, LONGEST_PAUSE_S, StreamPage
 from pilotlight_core.model.messages.wire import decode
 
 log = structlog.get_logger(__name__)
 
-POLL = 1.0
-SETTLE = 0.005
+POLL_S = 1.0
+SETTLE_S = 0.005
 """Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
 
 
@@ -53,25 +53,25 @@ class StreamCursor:
 
     async def read(self) -> StreamPage:
         """The next page; it waits while the server is unavailable."""
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 page = await self._bus.jetstream.page(self._stream, self._subject, self.next)
             except (BusDown, BusTimeout, NoResponders):
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
                 continue
             if page.records:
                 self.next = page.records[-1].seq + 1
                 self._rings.read(len(page.records))
             return page
 
-    async def wait_bell(self, poll: float = POLL) -> None:
+    async def wait_bell(self, poll: float = POLL_S) -> None:
         """Wait until something is published on the subject or the next read is due, at most `poll` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
                 await self._bell.wait()
-                await asyncio.sleep(SETTLE)
+                await asyncio.sleep(SETTLE_S)
         self._bell.clear()
 
 

@@ -81,9 +81,7 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The requirements and properties of one function. Memory in bytes, times in seconds unless the name says
-    otherwise.
-    """
+    """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
     name: str
     module: str

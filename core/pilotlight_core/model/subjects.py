@@ -1,11 +1,11 @@
-"""Every NATS subject, stream and bucket in one place. The region is in each from the first day.
+"""Every NATS subject, stream and bucket. Each subject names its region.
 
 pl.{region}.node.{node}.run.{instance}   origin -> agent  Run: a granted call with its input
 pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
-pl.{region}.credit.{version}       agent -> home          Credit: room in one container, and what it is doing
+pl.{region}.credit.{version}       agent -> home          Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome

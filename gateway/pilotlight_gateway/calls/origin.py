@@ -115,8 +115,8 @@ class Stopwatch:
     def ended(self, at: float, reported: Stages) -> None:
         """An attempt ended, and its agent says what it did."""
         elapsed = self._lap(at)
-        execute = min(reported.execute, elapsed)
-        batch_wait = min(reported.batch_wait, elapsed - execute)
+        execute = min(reported.execute_ms, elapsed)
+        batch_wait = min(reported.batch_wait_ms, elapsed - execute)
         self.execute += execute
         self.batch_wait += batch_wait
         self.transport += elapsed - execute - batch_wait

@@ -70,7 +70,7 @@ def _breaker_state(breaker: Breaker, at: float, reason: str = "") -> BreakerStat
         state=breaker.state.value,
         failures=breaker.failures,
         trips=breaker.trips,
-        left=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
+        left_s=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
         probe=breaker.probe,
         reason=reason[:REASON_CHARS],
     )
@@ -82,7 +82,7 @@ def _loss_state(breaker: LossBreaker, at: float) -> BreakerState:
 
 def _restore(breaker: Breaker, state: BreakerState, at: float) -> None:
     breaker.state, breaker.failures, breaker.trips = CircuitState(state.state), state.failures, state.trips
-    breaker.until, breaker.probe = at + state.left, state.probe
+    breaker.until, breaker.probe = at + state.left_s, state.probe
 
 
 def _restore_loss(breaker: LossBreaker, state: BreakerState, at: float) -> None:

@@ -114,7 +114,7 @@ class JobService:
         return SubmittedJob(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
-        place = job.tenant, size, job.forgotten_by
+        place = job.tenant, size, job.kept_until
         counted = self.quota.spend(*place) or await self.quota.take(*place)
         try:
             if len(data) > job_payloads.INPUT_INLINE:
@@ -255,7 +255,7 @@ class JobService:
         again = jobs.redriven(found, self.wall())
         if again is None:
             raise _not_dead(found)
-        counted = await self.quota.take(tenant, RECORD_BYTES + again.input_size, again.forgotten_by)
+        counted = await self.quota.take(tenant, RECORD_BYTES + again.input_size, again.kept_until)
         try:
             before, job = await self._change(tenant, name, lambda job: jobs.redriven(job, self.wall()) or job)
             if before is None or job is None:

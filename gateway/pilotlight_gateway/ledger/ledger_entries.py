@@ -104,7 +104,7 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
             event = structs.replace(event, tenant="", shares=())  # the operator pays
         rate = book.rate(event.price)
         entries.unpriced += not book.knows(event.price)
-        end = int(event.wall * NS_PER_S)
+        end = int(event.ended_at * NS_PER_S)
         days = cut_at_midnights(end, event.t1 - event.t0)
         entries.leases.append(_lease_row(event, rate, days[-1][0]))
         if event.shares:
@@ -119,7 +119,7 @@ def _lease_row(event: UsageEvent, rate: int, day: str) -> dict[str, Any]:
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
         "price": event.price, "rate": rate, "state": event.state.value, "tenant": event.tenant, "app": event.app,
         "function": event.function, "version": event.version, "container": event.container, "t0": event.t0,
-        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.wall, "day": day,
+        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day,
     }  # fmt: skip
 
 

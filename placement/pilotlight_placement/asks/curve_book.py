@@ -21,13 +21,13 @@ class CurveRegistry(Protocol):
 class CurveBook:
     """Curves by version: the same object until there is new data, so that asks stay equal."""
 
-    def __init__(self, shelf: CurveRegistry) -> None:
-        self._shelf = shelf
+    def __init__(self, registry: CurveRegistry) -> None:
+        self._registry = registry
         self._known: dict[str, tuple[CurvesRecord | None, CurvesRecord | None, Curves | None]] = {}
 
     def of(self, version: VersionRecord) -> Curves | None:
         """The version's curves; None if there are none."""
-        own, earlier = self._shelf.curves(version.id), self._earlier(version)
+        own, earlier = self._registry.curves(version.id), self._earlier(version)
         known = self._known.get(version.id)
         if known is not None and known[0] is own and known[1] is earlier:
             return known[2]
@@ -44,10 +44,10 @@ class CurveBook:
         return {name: made for name, version in versions.items() if (made := self.of(version)) is not None}
 
     def _earlier(self, version: VersionRecord) -> CurvesRecord | None:
-        app = self._shelf.app_nowait(version.tenant, version.app)
+        app = self._registry.app_nowait(version.tenant, version.app)
         known = app.versions.get(version.function, ()) if app is not None else ()
         place = version.number - 2
-        return self._shelf.curves(known[place]) if 0 <= place < len(known) else None
+        return self._registry.curves(known[place]) if 0 <= place < len(known) else None
 
 
 def points_of(version: VersionRecord, own: CurvesRecord | None, earlier: CurvesRecord | None) -> Points:

@@ -187,9 +187,7 @@ def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> NoOption | None:
 
 
 def _instances(ask: Ask, choice: int, wanted: GpuAsk, device: Device) -> Iterator[Option]:
-    """MIG instances cannot work together, so an ask for several has no option; if the need is unknown only the largest
-    has.
-    """
+    """MIG instances cannot work together, so a count above 1 has none; an unknown need has only the largest."""
     if device.family is None or wanted.count > 1:
         return
     for cut, part in zip(device.cuts, device.shares, strict=True):

@@ -179,7 +179,7 @@ def _without(
             has = draft.counts[function].copy()
             has.subtract({c: mine.get(c.slice, 0) for c in has if c.device is ruin[0].device})
             left.append((demand, has))
-    # The hardest first: those who miss most of a device.
+    # The hardest first: those that lack most of a device.
     left.sort(key=lambda item: -missing(*item) * min(c.cost / c.point.throughput for c in item[0].choices))
     if not all(_recover(demand, has, cards, costs) for demand, has in left):
         return False

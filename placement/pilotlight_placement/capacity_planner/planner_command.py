@@ -86,7 +86,7 @@ def _within(demands: Sequence[FunctionDemand], terms: PlanningTerms, seconds: fl
     try:
         return plan_exactly(demands, terms, seconds)
     except CannotPlan:
-        return None  # not in that time: the greedy one stands
+        return None  # no plan in that time: keep the greedy one
 
 
 def cheaper(greedy: CapacityPlan, exact: CapacityPlan | None) -> CapacityPlan:

@@ -32,11 +32,11 @@ DISPLACED = 0.15
 """Part of a place's worth, per memory slice, that is subtracted when nothing is free."""
 SPARE = 0.135
 """Free part of the fleet at which that has fallen to 1/e."""
-HOPE = 3.7e-4
+SOON = 3.7e-4
 """Value of soon fitting a profile of half a device; a sure refusal of every ask costs 1."""
-HOPE_POWER = 3.0
+SOON_POWER = 3.0
 """Exponent of a profile's size in that value."""
-PATIENCE = 58.0
+DISCOUNT = 58.0
 """The discount rate of departures, in units of an instance's mean rate of leaving."""
 ROOM = 8e-5
 """Value of room for one more instance of half a device."""
@@ -67,12 +67,12 @@ class MaskFragmentation:
     def expected_value(self) -> tuple[float, ...]:
         """The expected value of a device by mask; 0 for masks of no layout."""
         weights = [
-            part * math.pow(p.size / HALF, HOPE_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
+            part * math.pow(p.size / HALF, SOON_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
         ]
         rooms = [part * p.size / HALF for part, p in zip(self.mix, self.family.profiles, strict=True)]
         soon = _soon(self.family, self.mix)
         return tuple(
-            HOPE * _dot(weights, soon[mask]) + ROOM * _dot(rooms, room) for mask, room in enumerate(_rooms(self.family))
+            SOON * _dot(weights, soon[mask]) + ROOM * _dot(rooms, room) for mask, room in enumerate(_rooms(self.family))
         )
 
     @cached_property
@@ -170,7 +170,7 @@ def _rooms(family: Family) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def _waits(family: Family) -> dict[Layout, tuple[float, ...]]:
-    """For each layout and profile: E[exp(-PATIENCE * t)] of the time t until it fits, if instances only leave.
+    """For each layout and profile: E[exp(-DISCOUNT * t)] of the time t until it fits, if instances only leave.
 
     Lives are exponential with mean 1, so each of k instances is the next to leave with equal chance, after 1 / k on
     average.
@@ -181,7 +181,7 @@ def _waits(family: Family) -> dict[Layout, tuple[float, ...]]:
         fits = family.fits[family.masks_of(layout)]
         after = [waits[layout[:gone] + layout[gone + 1 :]] for gone in range(len(layout))]
         waits[layout] = tuple(
-            1.0 if fits >> profile.index & 1 else sum(row[profile.index] for row in after) / (len(layout) + PATIENCE)
+            1.0 if fits >> profile.index & 1 else sum(row[profile.index] for row in after) / (len(layout) + DISCOUNT)
             for profile in family.profiles
         )
     return waits

@@ -35,7 +35,7 @@ def choose_reservation(fleet: Fleet, ask: Ask, avoided: Collection[NodeDevice] =
     Devices in `avoided` are chosen only if there are no others.
     """
     blocked = blocked_nodes(fleet, ask)
-    found = [units for group in fleet.groups.values() for units in _ways(fleet, ask, group, blocked)]
+    found = [units for group in fleet.groups.values() for units in _device_sets(fleet, ask, group, blocked)]
 
     def burden(units: list[Unit]) -> tuple[bool, int, int]:
         again = any((unit.node.name, unit.id) in avoided for unit in units)
@@ -49,7 +49,7 @@ def used(unit: Unit) -> int:
     return sum(held.slice.ppm // len(held.slice.ids) for held in unit.held.values())
 
 
-def _ways(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
+def _device_sets(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
     """For each node its least used devices of a group, as many as the ask needs."""
     offers = fleet.offers(ask)
     options = [offer.option for offer in offers.by_group.get(group, ())] or offers.switched.get(group, ())

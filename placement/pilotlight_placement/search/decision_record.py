@@ -43,9 +43,7 @@ class Rival:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionRecord:
-    """One decision. `revision` is the fleet's, without trials; `trail` has the earlier changes of the plan, if there is
-    one.
-    """
+    """One decision. `revision` is the fleet's, without trials; `trail` has the earlier changes of its plan, if any."""
 
     ask: Ask
     revision: int

@@ -10,9 +10,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup, States
 
 
 def open_units(option: Option, groups: Sequence[DeviceGroup], ask: Ask) -> int:
-    """How many devices of some groups have a place for an option; for a group's first offer, that is for any of its
-    offers.
-    """
+    """How many devices of some groups have a place for an option; a group's first option counts for all of them."""
     if option.count > 1:
         return sum([_vacant_units(group, option.count) for group in groups])
     whole = sum([group.open[option.index] for group in groups])

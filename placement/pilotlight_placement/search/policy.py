@@ -1,5 +1,4 @@
-"""The policy: filters that exclude devices, and steps that decide between places, each list in its order of
-application.
+"""The policy: filters that exclude devices, and steps that decide between places, both in the order of application.
 
 A filter of `FILTERS` refuses one device (or slot) with a sentence. A step of `STEPS` maps a candidate to a number, and
 the first step in which two candidates differ decides for the smaller one: `value_of` is the sort key of these numbers.

@@ -1,6 +1,4 @@
-"""The order of the search: candidates of a tier have equal preference and spread, those of a run equal residency and
-cost.
-"""
+"""The order of the search: a tier's candidates have equal preference and spread, a run's equal residency and cost."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from pilotlight_core.bus import Bus, KvEntry, Mirror
-from pilotlight_core.bus.mirror import FRESH_FOR
+from pilotlight_core.bus.mirror import FRESH_FOR_S
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
@@ -54,7 +54,7 @@ async def test_a_mirror_is_fresh_only_for_a_while(bus: Bus) -> None:
 
         assert mirror.fresh(now)
         assert mirror.age(now) < 5
-        assert not mirror.fresh(now + FRESH_FOR + 5)
+        assert not mirror.fresh(now + FRESH_FOR_S + 5)
 
 
 async def test_fetch_reads_through(bus: Bus, other: Bus) -> None:

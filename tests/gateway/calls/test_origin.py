@@ -92,7 +92,7 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     assert origin.frame(Started(call_id="a", grant_number=1), 1.1) == []
 
     spent = Spent(ns=2_000_000, ppm=500_000, price="h100")
-    stages = Stages(batch_wait=100.0, execute=300.0, total=450.0)
+    stages = Stages(batch_wait_ms=100.0, execute_ms=300.0, total_ms=450.0)
     settle, finish = origin.frame(ended(output=b"out", spent=spent, stages=stages), 1.5)
     assert settle == Settle(call_id="a", container="c1", grant_number=1, cost=1.0, outcome=Outcome.OK)
     assert isinstance(finish, CallResult)
@@ -257,7 +257,7 @@ def test_attempts_count_every_start() -> None:
     origin = running(idempotent=True)
     lose(origin, 3.0, "node")
     origin.granted(grant(2), 4.0)
-    (_, finish) = origin.frame(ended(number=2, stages=Stages(execute=500.0)), 5.0)
+    (_, finish) = origin.frame(ended(number=2, stages=Stages(execute_ms=500.0)), 5.0)
     assert isinstance(finish, CallResult)
     assert finish.attempts == 2
     assert sum(finish.stages.values()) == pytest.approx(5_000.0)

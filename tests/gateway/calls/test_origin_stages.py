@@ -32,7 +32,7 @@ def test_the_stages_always_sum_to_the_time_that_passed(laps: list[tuple[str, flo
         elif kind == "lost":
             watch.lost(at)
         else:
-            watch.ended(at, Stages(batch_wait=first, execute=second))
+            watch.ended(at, Stages(batch_wait_ms=first, execute_ms=second))
     stages = watch.stages(7.0)
     assert sum(stages.values()) == pytest.approx(7.0 + (latest - 100.0) * 1000.0, abs=1e-3)
     assert min(stages.values()) >= 0.0

@@ -271,9 +271,9 @@ def test_stages_say_where_the_time_went() -> None:
     fetched.execute_ms = 100.0
 
     stages = fetched.stages(2.0)
-    times = (stages.fetch, stages.batch_wait, stages.execute, stages.total)
+    times = (stages.fetch_ms, stages.batch_wait_ms, stages.execute_ms, stages.total_ms)
     assert times == pytest.approx((250.0, 500.0, 100.0, 1000.0))
 
     waiting = AcceptedCall.of(run(), at=1.0, received_at=1.0)
-    assert waiting.stages(1.5).fetch == 0.0
-    assert waiting.stages(1.5).batch_wait == pytest.approx(500.0)
+    assert waiting.stages(1.5).fetch_ms == 0.0
+    assert waiting.stages(1.5).batch_wait_ms == pytest.approx(500.0)

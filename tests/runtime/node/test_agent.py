@@ -35,7 +35,7 @@ async def test_a_bound_container_answers_calls(world: Harness) -> None:
     assert ended.spent is not None
     assert ended.spent.ns > 0
     assert ended.spent.price == "cpu"
-    assert 0 < ended.stages.execute <= ended.stages.total
+    assert 0 < ended.stages.execute_ms <= ended.stages.total_ms
     assert call.started
     timeline = world.credits[container][-1].timeline
     assert {"manifest", "stage", "import", "enter"} <= timeline.keys()
@@ -142,7 +142,7 @@ async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> No
 
         assert ended.outcome is Outcome.OK
         assert ended.output == b""
-        assert ended.stages.fetch > 0
+        assert ended.stages.fetch_ms > 0
         answer = bodies.answer(place)
         assert answer is not None
         assert len(answer) == ended.answer_size
@@ -235,7 +235,7 @@ def leave_usage(folder: Path, node: str) -> UsageEvent:
         state=LeaseState.IDLE,
         t0=now - 2 * 10**9,
         t1=now - 10**9,
-        wall=0.0,
+        ended_at=0.0,
         tenant=TENANT,
     )
     log = UsageLog(folder, boot_id())

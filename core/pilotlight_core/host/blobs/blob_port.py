@@ -127,8 +127,10 @@ class DigestChecker:
         self.size += len(piece)
 
     def finish(self) -> None:
-        """Raises:
-        BadBlob: if the sum is another.
+        """Check the digest of all pieces.
+
+        Raises:
+            BadBlob: if it is another.
         """
         if (actual := self._hash.hexdigest()) != self._expected:
             raise BadBlob(

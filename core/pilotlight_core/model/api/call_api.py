@@ -13,7 +13,7 @@ from msgspec import Meta
 from pilotlight_core.model.ids import END
 from pilotlight_core.model.spec import FileEntry, FunctionSpec
 
-LONGEST_LIFE = 10 * 365 * 86_400.0
+LONGEST_LIFE_S = 10 * 365 * 86_400.0
 HIDDEN = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -21,7 +21,7 @@ HIDDEN = (
 LINE_PATTERN = f"^[^{HIDDEN}]*{END}"
 """Text without control characters, and without characters that hide or reorder others on a terminal."""
 Scope = Annotated[str, Meta(pattern=f"^(invoke|deploy|read|admin|operator){END}")]
-Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE)]
+Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE_S)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,8 +14,8 @@ from pilotlight_core.model.spec import Priority
 
 STRANGERS_TIER = "free"
 """The default tier of a new tenant."""
-DAY = 86_400.0
-LONGEST_OVERLAP = 90 * DAY
+DAY_S = 86_400.0
+LONGEST_OVERLAP_S = 90 * DAY_S
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
 
 
@@ -96,7 +96,7 @@ class TierInfo(msgspec.Struct, frozen=True, kw_only=True):
 class RotateRequest(Request, frozen=True, kw_only=True):
     """`POST /v1/keys/{id}/rotate`."""
 
-    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP)] = DAY
+    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP_S)] = DAY_S
     """How long the old key stays valid beside the new one; 0: not at all."""
     expires_in_s: Life | None = None
     """The new key's life; default: that of the old one."""

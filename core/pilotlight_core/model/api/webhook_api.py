@@ -21,7 +21,7 @@ LONGEST_URL = 2_048
 ID_PATTERN = "^wh_[0-9a-z]{20}$"
 DELIVERY_PATTERN = "^msg_[0-9a-z]{32}$"
 WEBHOOKS_PER_TENANT = 16
-LONGEST_OVERLAP = 30 * 86_400.0
+LONGEST_OVERLAP_S = 30 * 86_400.0
 
 
 class WebhookEvent(StrEnum):
@@ -123,7 +123,7 @@ class WebhookChange(Request, frozen=True, kw_only=True):
 class WebhookRotation(Request, frozen=True, kw_only=True):
     """`POST /v1/webhooks/{id}/rotate`."""
 
-    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP)] = 86_400.0
+    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP_S)] = 86_400.0
     """Seconds for which deliveries are signed with the old secret too."""
 
 

@@ -132,10 +132,10 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Durations between the agent's acceptance and its answer, in ms of the agent's clock."""
 
-    fetch: float = 0.0
-    batch_wait: float = 0.0
-    execute: float = 0.0
-    total: float = 0.0
+    fetch_ms: float = msgspec.field(default=0.0, name="fetch")
+    batch_wait_ms: float = msgspec.field(default=0.0, name="batch_wait")
+    execute_ms: float = msgspec.field(default=0.0, name="execute")
+    total_ms: float = msgspec.field(default=0.0, name="total")
     """Acceptance to answer; the rest of what the origin measures is transport."""
 
 

@@ -142,8 +142,8 @@ class BreakerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     state: str
     failures: int
     trips: int = 0
-    left: float = 0.0
-    """Seconds until its pause, or the wait for its probe, ends."""
+    left_s: float = msgspec.field(default=0.0, name="left")
+    """Until its pause, or the wait for its probe, ends."""
     probe: str = ""
     reason: str = ""
 

@@ -46,8 +46,8 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     t0: int
     """Nanoseconds of the node's boot clock."""
     t1: int
-    wall: float
-    """Unix seconds at t1, for reports only."""
+    ended_at: float = msgspec.field(name="wall")
+    """`t1` in unix seconds, for reports only."""
     tenant: str = ""
     """Who pays; "" is the operator."""
     app: str = ""

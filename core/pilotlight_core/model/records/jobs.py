@@ -177,7 +177,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return len(self.input) if self.input_blob is None else self.input_blob.size
 
     @property
-    def forgotten_by(self) -> float:
+    def kept_until(self) -> float:
         """Until when it is kept at most, unless it is redriven."""
         return self.expires_at + self.timeout + self.keep_s
 

@@ -48,7 +48,7 @@ DESCRIPTOR_FIELDS = {
     "reserved": 0.0, "queue_calls": 0, "queue_ms": 0.0,
 }  # fmt: skip
 EVENT = UsageEvent(
-    id="i.s.1", node="n", device="d", slice="s", ppm=1, price="p", state=LeaseState.BUSY, t0=0, t1=5, wall=1.0,
+    id="i.s.1", node="n", device="d", slice="s", ppm=1, price="p", state=LeaseState.BUSY, t0=0, t1=5, ended_at=1.0,
     shares=(CallShare("a", "t", 5),),
 )  # fmt: skip
 
