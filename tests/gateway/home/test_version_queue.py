@@ -12,7 +12,6 @@ from pilotlight_gateway.home.version_queue import (
     KEEP_IDLE_S,
     SHORTAGE_S,
     GrantBook,
-    OutstandingGrant,
     VersionQueue,
 )
 from tests.builders.calls import call, credit, grant
@@ -80,7 +79,7 @@ def book() -> GrantBook:
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         entry = version_queue.calls.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(OutstandingGrant(version_queue, entry, grant(call_id=name, container=container), 0.0))
+        made.enter(entry, grant(call_id=name, container=container), 0.0)
     return made
 
 
@@ -105,7 +104,7 @@ def test_a_release_by_one_container_keeps_grants_to_others(book: GrantBook) -> N
 def test_a_grant_that_ends_in_time_does_not_expire(book: GrantBook) -> None:
     """Its end is counted once."""
     book.release(["a"], 1.0)
-    book.take(book.by_call["a"])
+    book.remove(book.by_call["a"])
     assert not book.is_released("a")
     assert not list(book.take_expired(9.0 + DONE_WITHIN_S))
     assert len(book) == 2
