@@ -1,4 +1,4 @@
-"""Both sides of a gateway's calls and the door between them, put together over one port."""
+"""Both sides of a gateway's calls and their router, over one port."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.home.homes import Homes
 
 CHECK_S = 0.5
-"""How often silent nodes are looked for."""
+"""Between two checks for silent nodes."""
 
 
 class CallDrivers:
-    """One `Driver`: what comes in goes to the side that it is for, and a turn is over when neither has anything left.
+    """One `Driver` for both sides: a turn ends when both inboxes are empty.
 
-    One call costs one publish, one frame back, and one alarm; if its function's home is another gateway, a word to it,
-    its grant, and a word when it has ended.
+    A call costs one publish, one frame back and one alarm; with a home at another gateway also an enqueue, a grant and
+    a settlement.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class CallDrivers:
     # -- other gateways ------------------------------------------------------------------------------------------
 
     def homes_changed(self, shards: frozenset[int]) -> None:
-        """Other gateways are the homes of shards."""
+        """Other gateways are the homes of these shards now."""
         self.origins.homes_changed(shards)
 
     def gateway_gone(self, instance: str) -> None:
-        """A gateway is gone, and its callers with it."""
+        """A gateway is gone, with its callers."""
         self.homes.gateway_gone(instance)
 
     # -- what arrives --------------------------------------------------------------------------------------------

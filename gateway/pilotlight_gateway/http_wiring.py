@@ -1,4 +1,4 @@
-"""The HTTP side put together: each group of endpoints gets what it needs, and nothing else."""
+"""Composes the HTTP side: each group of endpoints gets only the services that it needs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 512 * 10**6
-"""Of all requests and answers, in memory at a time."""
+"""Of all requests and answers at a time."""
 
 
 def upload_slots() -> SlotLimit:
@@ -88,7 +88,7 @@ def wire_http(
     validators: Validators,
     webhooks: WebhookStore,
 ) -> ASGIApp:
-    """The whole API. Whoever made the parts opens and closes them."""
+    """The whole API. The caller opens and closes the parts."""
     clock, gate, book = readiness.clock, readiness.gate, ledger.book
     resolver, curves = Resolver(registry), CurveService(registry)
     deployer = Deployer(registry=registry, blobs=blobs, signer=signer, placements=placements)

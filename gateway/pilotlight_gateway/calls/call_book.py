@@ -1,4 +1,4 @@
-"""Which calls this gateway knows: the live ones, and for a while how the ended ones ended."""
+"""The calls that this gateway knows: the live ones, and how others ended a while ago."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pilotlight_gateway.calls.redaction import redact_for_caller
 
 T = TypeVar("T")
 REMEMBERED = 10_000
-"""Ended calls whose status is kept: of all tenants, and beyond it whoever has most loses its oldest."""
+"""Ended calls whose status is kept, of all tenants."""
 UNSENT = math.inf
 STATES = {
     OriginState.QUEUED: "queued",
@@ -33,23 +33,22 @@ STATES = {
 
 @dataclass(kw_only=True, eq=False)
 class InFlightCall(ABC):
-    """A call, from its begin to its answer. Who waits for it is told by the four abstract verbs."""
+    """A live call: its state machine, and what is held for it. Its caller implements the abstract methods."""
 
     call: PreparedCall
     shard: int
     """Of its function."""
     origin: Origin
     heard_at: float = UNSENT
-    """When it was sent, or its agent last said something of it; UNSENT: its agent knows nothing of its grant yet."""
+    """When it was sent, or its agent sent the last frame; UNSENT: its agent does not know its grant."""
     body: BodyRef | None = None
     place: BodyRef | None = None
-    """Where an answer too large for the bus is left."""
+    """Where its agent leaves an answer too large for the bus."""
     error: PilotlightError | None = None
-    """What it has failed with."""
 
     @abstractmethod
     def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
-        """The call has entered a stage."""
+        """The call has entered a stage, `ms` after its request arrived."""
 
     @abstractmethod
     def relay_chunk(self, seq: int, data: bytes) -> None:
@@ -87,10 +86,10 @@ class InFlightCall(ABC):
 
 
 class FairMemory(Generic[T]):
-    """A bounded memory that tenants share: when it is full, whoever has most in it loses its oldest.
+    """A bounded memory that tenants share: when it is full, the tenant with most things loses its oldest.
 
-    So a tenant with few things keeps them however much others bring, and one that is alone has all of the room. All is
-    O(1): tenants stand in rows by how much they have, and the last row that is not empty is known.
+    A tenant with few things keeps them however many others bring. Every operation is O(1): tenants are kept in rows by
+    their number of things, and the last row that is not empty is known.
     """
 
     def __init__(self, room: int) -> None:
@@ -98,21 +97,21 @@ class FairMemory(Generic[T]):
         self._size = 0
         # Ordered ones, since a plain dict walks over all that was removed at its head to find its first.
         self._things: dict[str, OrderedDict[str, T]] = {}
-        """By tenant, each in the order in which they came; no tenant with none."""
+        """By tenant, the oldest first; no tenant without things."""
         self._rows: dict[int, OrderedDict[str, None]] = {}
-        """How many things -> the tenants that have so many; no empty row."""
+        """Number of things -> the tenants that have so many; no empty row."""
         self._most = 0
 
     def __len__(self) -> int:
         return self._size
 
     def get(self, tenant: str, name: str) -> T | None:
-        """What is kept of a tenant under `name`; None if nothing is."""
+        """A tenant's thing of this name."""
         things = self._things.get(tenant)
         return things.get(name) if things is not None else None
 
     def keep(self, tenant: str, name: str, thing: T) -> list[tuple[str, T]]:
-        """Keep something under a new name; what had to go for it, with whose it was."""
+        """Keep a thing under a new name. Returns the things that were evicted, with their tenants."""
         things = self._things.get(tenant)
         if things is None:
             things = self._things[tenant] = OrderedDict()
@@ -158,7 +157,7 @@ class FairMemory(Generic[T]):
 
 
 class CallBook:
-    """Calls by id and by the id that their client made; a tenant finds only its own."""
+    """Finds a tenant's calls by their ids and their client's ids."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._live: dict[str, InFlightCall] = {}
@@ -172,14 +171,13 @@ class CallBook:
         return iter(list(self._live.values()))
 
     def get(self, call_id: str) -> InFlightCall | None:
-        """The live call with this id."""
         return self._live.get(call_id)
 
     def enter(self, live: InFlightCall) -> None:
-        """A call begins.
+        """Enter a call that begins.
 
         Raises:
-            Conflict: if its client used the same id for another call not long ago.
+            Conflict: its client used the same id for another known call.
         """
         call = live.call
         if call.client_id is not None:
@@ -189,7 +187,7 @@ class CallBook:
         self._live[call.call_id] = live
 
     def leave(self, live: InFlightCall, at: float) -> None:
-        """A call has ended; its status is kept for a while."""
+        """Remove a call that has ended, and keep its status."""
         call = live.call
         self._live.pop(call.call_id, None)
         for tenant, status in self._ended.keep(call.tenant, call.call_id, live.status(at)):
@@ -197,7 +195,7 @@ class CallBook:
                 self._clients.pop((tenant, status.client_id), None)
 
     def find(self, tenant: str, name: str, at: float) -> tuple[InFlightCall | None, CallStatus | None]:
-        """A call of a tenant by its id or its client's id, with its status; (None, None) if it is not here."""
+        """A call of a tenant by its id or its client's id, with its status; (None, None) if it is not known."""
         call_id = self._clients.get((tenant, name), name)
         live = self._live.get(call_id)
         if live is not None and live.call.tenant == tenant:

@@ -1,4 +1,4 @@
-"""From the bytes of a request to the arguments of a call, and back from an output to the bytes of an answer."""
+"""Reads requests for calls: their bodies, media types, priorities and deadlines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRIORITIES = (Priority.INTERACTIVE, Priority.STANDARD, Priority.BATCH)
 
 
 class BodyFormat(Enum):
-    """How a body is written; the value is its media type."""
+    """The format of a body; the value is its media type."""
 
     JSON = b"application/json"
     MSGPACK = b"application/msgpack"
@@ -51,7 +51,7 @@ _pack = msgspec.msgpack.Encoder()
 
 
 def format_of_body(content_type: bytes) -> BodyFormat:
-    """How a body with this Content-Type is to be read.
+    """The format of a body with this Content-Type.
 
     Raises:
         BadInput: `unsupported_media_type`.
@@ -62,7 +62,7 @@ def format_of_body(content_type: bytes) -> BodyFormat:
 
 
 def format_of_answer(accept: bytes) -> BodyFormat:
-    """The first acceptable format that we have.
+    """The first format of an Accept header that we have.
 
     Raises:
         BadInput: `not_acceptable`.
@@ -96,10 +96,10 @@ def _format_of_answer(accept: bytes) -> BodyFormat:
 
 
 def read_call(body: bytes, kind: BodyFormat) -> CallRequest:
-    """The call that a body asks for; `input` holds all of its arguments, those of `parameters` included.
+    """Decode a request; `input` holds all arguments, those of `parameters` included.
 
     Raises:
-        BadInput: `bad_request` if it cannot be read at all, else naming the field.
+        BadInput: `bad_request` if it cannot be decoded, else naming the field.
     """
     request = decode_call(body, kind)
     if request.id is not None and not CLIENT_CALL_ID.fullmatch(request.id):
@@ -134,10 +134,10 @@ def decode_call(body: bytes, kind: BodyFormat) -> CallRequest:
 
 
 def refuse_job_fields(request: CallRequest) -> None:
-    """A live call is carried out now.
+    """Refuse fields that only jobs have.
 
     Raises:
-        BadInput: if it names what only a job has.
+        BadInput: naming the field.
     """
     for name in ("run_at", "expires_in_s", "keep_s"):
         if getattr(request, name) is not None:
@@ -145,14 +145,14 @@ def refuse_job_fields(request: CallRequest) -> None:
 
 
 def _with_advice(refused: BadInput) -> BadInput:
-    """People forget the envelope: `{"name": "Ada"}` for `{"input": {"name": "Ada"}}`."""
+    """A common mistake is `{"name": "Ada"}` for `{"input": {"name": "Ada"}}`."""
     if "unknown field" not in refused.detail:
         return refused
     return BadInput(f'{refused.detail} What the function takes belongs into "input".', **refused.more)
 
 
 def wrong_shape(error: msgspec.ValidationError, kind: type[msgspec.Struct] | None = None) -> BadInput:
-    """The refusal of a body whose JSON is fine but not a `kind`."""
+    """The refusal of well-formed JSON that is not a `kind`."""
     text = str(error)
     found = PLACE.fullmatch(text)
     sentence, place = (found[1], found[2]) if found else (text, "")
@@ -165,7 +165,7 @@ def wrong_shape(error: msgspec.ValidationError, kind: type[msgspec.Struct] | Non
 
 
 def json_depth_within(body: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether well-formed JSON nests at most `limit` deep below its outer object, without walking its values."""
+    """Whether well-formed JSON nests at most `limit` deep below its outer object. Does not walk its values."""
     limit += 1
     if body.count(b"[") + body.count(b"{") <= limit:
         return True
@@ -178,10 +178,10 @@ def json_depth_within(body: bytes, limit: int = MAX_DEPTH) -> bool:
 
 
 def pack_arguments(arguments: dict[str, Any]) -> bytes:
-    """The msgpack that travels to the function.
+    """The arguments as msgpack.
 
     Raises:
-        BadInput: if something in it does not fit msgpack.
+        BadInput: msgpack cannot hold one of them.
     """
     try:
         return _pack.encode(arguments)
@@ -190,10 +190,10 @@ def pack_arguments(arguments: dict[str, Any]) -> bytes:
 
 
 def priority_of(own: Priority, wanted: bytes) -> Priority:
-    """The function's own priority, or the lower one that the caller asks for.
+    """The function's own priority, or a lower one that the caller asks for.
 
     Raises:
-        BadInput: if that is none.
+        BadInput: `wanted` is no priority.
     """
     if not wanted:
         return own
@@ -207,10 +207,10 @@ def priority_of(own: Priority, wanted: bytes) -> Priority:
 
 
 def seconds_to_wait(deadline_ms: float | None, most: float) -> float:
-    """How long the call may take in all: what the caller says, at most `most` seconds.
+    """How long a call may take in all: the caller's `deadline_ms`, at most `most` seconds.
 
     Raises:
-        BadInput: if it says nothing sensible.
+        BadInput: it is not more than 0.
     """
     if deadline_ms is None:
         return most

@@ -1,4 +1,4 @@
-"""Live calls as HTTP and jobs use them: asyncio around `Origins`. Callers wait here, and nothing is decided."""
+"""Live calls as HTTP and jobs use them: asyncio around `Origins`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pilotlight_gateway.home.home_report import HomeStatistics
 
 @dataclass(kw_only=True, eq=False)
 class AwaitedCall(InFlightCall):
-    """A call for which a task waits. `answer` is done when it is over."""
+    """A call that a task waits for. `answer` is done when it has ended."""
 
     answer: asyncio.Future[CallResult]
     budget: ByteBudget
     _events: asyncio.Queue[CallEvent | None] | None = None
-    """Of a stream. Bounded by what the origin lets the guest send before it is read, and by the budget."""
+    """Of a stream. Bounded by the window that the origin gives the guest, and by the budget."""
     _held: int = 0
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class AwaitedCall(InFlightCall):
             self._events.put_nowait(None)
 
     async def events(self) -> AsyncIterator[CallEvent]:
-        """What happens in a stream, in order; raises what the call failed with."""
+        """The events of a stream, in order; raises the error of the call."""
         while self._events is not None and (event := await self._events.get()) is not None:
             yield event
             if isinstance(event, ChunkEvent):
@@ -76,13 +76,13 @@ class AwaitedCall(InFlightCall):
         yield await self.answer
 
     def release(self) -> None:
-        """Give back what is held for it."""
+        """Give the bytes of unread chunks back."""
         self.budget.give_back(self._held, self.call.tenant)
         self._held = 0
 
 
 class CallService:
-    """The calls whose callers this gateway holds. The real `CallPort`."""
+    """The real `CallPort`."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class CallService:
         region: str,
         budget: ByteBudget,
     ) -> None:
-        """`homes` tells how the homes of this gateway are."""
+        """`homes` returns the statistics of this gateway's homes."""
         self._bus = bus
         self._origins = origins
         self._shards = shards
@@ -106,13 +106,11 @@ class CallService:
         self._elsewhere = RemoteLookup(bus, shards, region=region)
 
     def new_id(self) -> str:
-        """A fresh call id; see `CallPort`."""
         if not self._shards.epoch:
             raise Unavailable("This gateway has no identity yet.", code="starting", retry_after=1.0)
         return new_call_id(self._region, self._shards.epoch)
 
     async def run(self, call: PreparedCall) -> CallResult:
-        """Run a call to its end; see `CallPort`."""
         live = self._begin(call)
         try:
             return await live.answer
@@ -121,7 +119,6 @@ class CallService:
             del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
     async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
-        """Run a call and tell of it; see `CallPort`."""
         live = self._begin(call)
         try:
             async for event in live.events():
@@ -133,12 +130,10 @@ class CallService:
             del live  # as above
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
-        """Cancel a call; see `CallPort`."""
         told = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
         return (told if told.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
 
     async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
-        """How a call is; see `CallPort`."""
         told = self._origins.answer(AskCall(tenant=tenant, call_id=id))
         if told.status is None:
             told = await self._elsewhere.ask(tenant, id)
@@ -146,21 +141,17 @@ class CallService:
         return told.status
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
-        """The containers that nodes report; see `CallPort`."""
         return self._fleet.containers(tenant, self._origins.clock())
 
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes that report; see `CallPort`."""
         return self._fleet.nodes(self._origins.clock())
 
     def ready(self) -> str:
-        """Why no calls can be taken now; see `CallPort`."""
         if not self._bus.connected:
             return "not connected to the bus"
         return "" if self._shards.is_settled else "functions have no home yet"
 
     def statistics(self) -> CallStatistics:
-        """How it is, at once."""
         at, told = self._origins.clock(), self._homes()
         reports = self._fleet.reports(at)
         return CallStatistics(

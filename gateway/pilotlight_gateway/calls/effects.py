@@ -1,6 +1,6 @@
-"""What an origin wants done: plain values that its driver performs, in the order in which they were returned.
+"""The effects of an origin's decisions: plain values that its driver performs in order.
 
-Those for the home always go to the *present* home, wherever it is; it can tell what was meant for an earlier one.
+Those for the home go to the *present* home, which recognises what was meant for an earlier one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 
 
 class SendRun(msgspec.Struct, frozen=True):
-    """To the agent of `node`: run it. If nobody listens there: `Origin.no_responders(run.grant)`."""
+    """To the agent of `node`: run the call. If nobody listens there: `Origin.no_responders`."""
 
     node: str
     instance: str
@@ -37,7 +37,7 @@ class RelayChunk(msgspec.Struct, frozen=True):
 
 
 class ReportStage(msgspec.Struct, frozen=True):
-    """To the caller, if it streams: the call has entered a stage, `ms` after its request arrived."""
+    """To the caller of a stream: the call has entered a stage, `ms` after its request arrived."""
 
     name: str
     ms: float
@@ -48,10 +48,10 @@ class FailCall(msgspec.Struct, frozen=True, kw_only=True):
 
     error: PilotlightError
     left: Grant | None
-    """Of a start that may run on; its agent reports how it ended."""
+    """Of a start that may run on; its agent will report its end."""
 
 
 Effect = (
     Enqueue | HandBack | Settle | Withdraw | SendRun | SendControl | RelayChunk | ReportStage | CallResult | FailCall
 )
-"""A `CallResult` goes to the caller: the call has succeeded, and nothing follows."""
+"""A `CallResult` is for the caller: the call has succeeded. Nothing follows."""

@@ -9,21 +9,21 @@
                  │                      run again    ▼                               ▼
                  └──────── code raised, retries=  ◀──┴───────────────────────▶     DONE
 
-The origin is the only one who sends the call to an agent, the only retrier and the only canceller. Its rules:
+Only the origin sends the call to an agent, retries it and cancels it. Its rules:
 
-1. At most one grant is in use. A grant that comes while another is in use, or whose number is not higher than any
-   before, is declined. Frames of any grant but the one in use are ignored.
+1. At most one grant is in use. A grant is declined while another is in use, or if its number is not the highest so
+   far. Frames of other grants than the one in use are ignored.
 2. A call that provably never started may go elsewhere, `MAX_PLACEMENTS` times. Proof is one of: no grant was used; the
-   agent said so, or the one that followed it (`Refused`, or `Ended` with `started=False`); the bus said that nobody
-   listens. Silence is no proof: a run that was sent counts as started from then on.
-3. What counts as started and was lost with its container or node is run again only if the function is idempotent, at
-   most `MAX_RERUNS` times; otherwise it has failed with `container_died`.
-4. Code that raised is run again `retries=` times, after a backoff, if the deadline leaves time for it.
-5. Once a chunk was relayed, a call is never run again: its caller has seen a part of the first answer.
-6. The deadline ends everything, with a `Cancel` to the agent that has it.
+   agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that nobody listens.
+   Silence is no proof: a run that was sent counts as started.
+3. A call that counts as started and was lost with its container or node is run again only if the function is
+   idempotent, at most `MAX_RERUNS` times; otherwise it fails with `container_died`.
+4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
+5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer.
+6. The deadline ends everything, with a `Cancel` to the agent that has the call.
 
-Events come in as method calls with the instant `at`, actions go out as values (`effects.py`). The driver calls `tick`
-at `wake_at`. After `CallResult` or `FailCall`, late frames only settle the home's account.
+Events are method calls with the instant `at`; they return `effects`. The driver calls `tick` at `wake_at`. After
+`CallResult` or `FailCall`, late frames only settle the home's account.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ from pilotlight_gateway.calls.effects import (
 from pilotlight_gateway.calls.prepared_call import WINDOW, PreparedCall
 
 MAX_PLACEMENTS = 10
-"""Containers that may turn a call away before it has failed: each time, the home knew too little of it."""
+"""Containers that may refuse a call before it fails."""
 MAX_RERUNS = 2
-"""How often an idempotent call that was lost is run again: three starts in all."""
+"""Of a lost idempotent call: three starts in all."""
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 10.0
-"""Before retry n of code that raised: 0.1 s x 2^n, at most this."""
+"""Before retry n of a call that raised: 0.1 s x 2^n, at most this."""
 REPEAT_EVERY_S = 2.0
-"""A call that waits is enqueued again this often: the home may have missed it, or its grant was lost."""
+"""A waiting call is enqueued again this often: it, or its grant, may have been lost."""
 UNREAD_CHUNKS = 256
 UNREAD_BYTES = 2 * 2**20
-"""Chunks that arrived and were not read by the caller: beyond either, the stream gets no `Window`."""
+"""Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
 LOST_PART = "A part of the stream was lost on its way."
 LAST_WORDS_S = 1.0
-"""A death is told by several ways at once; the one that says what became of the call is waited for."""
+"""Several messages report a death; this long the origin waits for the one that says how the call ended."""
 
 
 class Stopwatch:
-    """The stages of one call, in milliseconds: queue, start, transport, batch_wait, execute.
+    """The stages of one call, in milliseconds.
 
-    Only instants of this process are subtracted; what the agent reports are durations of its own clock, cut to fit. So
-    the stages always sum to the time between the first and the last mark, even over several attempts.
+    Only instants of this process are subtracted; the durations that the agent reports are cut to fit. So the stages
+    sum to the time between the first and the last mark, over all attempts.
     """
 
     __slots__ = ("_last", "batch_wait", "execute", "queue", "start", "transport")
@@ -89,31 +89,31 @@ class Stopwatch:
     def __init__(self, at: float) -> None:
         self._last = at
         self.queue = 0.0
-        """Waiting for a container, backoff between attempts included."""
+        """Waiting for a container, and backoff between attempts."""
         self.start = 0.0
-        """Waiting while a container was being started."""
+        """Waiting while a container started."""
         self.transport = 0.0
-        """On the bus, in an agent's hands, and in attempts that came to nothing before they started."""
+        """On the bus, at the agent, and in attempts that never started."""
         self.batch_wait = 0.0
         self.execute = 0.0
 
     def granted(self, at: float, start_ms: float) -> None:
-        """The wait in the queue is over; for `start_ms` of it no container was ready."""
+        """The wait in the queue is over; for `start_ms` of it a container started."""
         elapsed = self._lap(at)
         start = min(start_ms, elapsed)
         self.start += start
         self.queue += elapsed - start
 
     def refused(self, at: float) -> None:
-        """An attempt came to nothing."""
+        """An attempt never started."""
         self.transport += self._lap(at)
 
     def lost(self, at: float) -> None:
-        """An attempt counts as run, and nothing is known of it."""
+        """An attempt counts as run, and no duration is known."""
         self.execute += self._lap(at)
 
     def ended(self, at: float, reported: Stages) -> None:
-        """An attempt ended, and its agent says what it did."""
+        """An attempt ended, with these durations of its agent."""
         elapsed = self._lap(at)
         execute = min(reported.execute_ms, elapsed)
         batch_wait = min(reported.batch_wait_ms, elapsed - execute)
@@ -122,7 +122,7 @@ class Stopwatch:
         self.transport += elapsed - execute - batch_wait
 
     def stages(self, gateway_ms: float) -> dict[str, float]:
-        """Everything so far, with what came before this stopwatch."""
+        """All stages, with `gateway_ms` before this stopwatch began."""
         return {
             "gateway": gateway_ms,
             "queue": self.queue,
@@ -164,20 +164,19 @@ class Origin:
         self.state = OriginState.QUEUED
         self._watch = Stopwatch(at)
         self._grant: Grant | None = None
-        """The one in use."""
         self._number = 0
-        """The highest that was used."""
+        """The highest grant number that was used."""
         self._epoch = 0
-        """Of the present home, as far as is known."""
+        """Of the present home."""
         self._placed = False
         self._placements = 0
         self._reruns = 0
         self._raised = 0
         self.starts = 0
         self.lost_starts = 0
-        """Those of them that were lost without a word on what they took."""
+        """Starts whose cost nobody reported."""
         self.cost = 0.0
-        """GPU-milliseconds of the others."""
+        """GPU-milliseconds of the other starts."""
         self._spent: Spent | None = None
         self._seq = 0
         """Of the last chunk that was relayed."""
@@ -188,19 +187,19 @@ class Origin:
         self._repeat_at = at
         self._resume_at = call.deadline_at
         self._doubt: float | None = None
-        """When the call is given up, if nothing is heard of it but that its container or node is gone."""
+        """When the call counts as lost, unless an agent reports its end; set when its container or node is gone."""
         self._reason = ""
 
     # -- how it is -----------------------------------------------------------------------------------------------
 
     @property
     def grant(self) -> Grant | None:
-        """The grant in use: what runs where. None while it waits."""
+        """The grant in use; None while the call waits."""
         return self._grant
 
     @property
     def wake_at(self) -> float:
-        """When `tick` has something to do, if nothing happens before."""
+        """When `tick` is due."""
         if self.state is OriginState.QUEUED:
             return min(self.call.deadline_at, self._repeat_at)
         if self.state is OriginState.WAITING:
@@ -210,28 +209,28 @@ class Origin:
     # -- the home's side -----------------------------------------------------------------------------------------
 
     def begin(self, at: float) -> list[Effect]:
-        """The call is queued for the first time."""
+        """The call begins."""
         return [*self._stage("queued", at), self._enqueue(at, admitted=False)]
 
     def placed(self) -> None:
-        """A home has heard of the call: whichever home it is told to next, it need not be admitted again."""
+        """A home has got the call: no home need admit it again."""
         self._placed = True
 
     def refused_entry(self, error: PilotlightError) -> list[Effect]:
-        """The home did not let the call into its queue."""
+        """The home did not admit the call."""
         return self._fail(error) if self.state is OriginState.QUEUED else []
 
     def dropped(self, dropped: Dropped) -> list[Effect]:
-        """The home took the call out of its queue."""
+        """The home dropped the call."""
         return self._fail(dropped_error(dropped)) if self.state is OriginState.QUEUED else []
 
     def home_changed(self, epoch: int, at: float) -> list[Effect]:
-        """Another home acts from now on. What has not been granted is enqueued there."""
+        """Another home acts from now on: a waiting call is enqueued there."""
         self._epoch = max(self._epoch, epoch)
         return [self._enqueue(at, admitted=self._placed)] if self.state is OriginState.QUEUED else []
 
     def granted(self, grant: Grant, at: float) -> list[Effect]:
-        """The home lets the call go to a container."""
+        """The home has granted the call a container."""
         if grant == self._grant:
             return []
         if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
@@ -251,11 +250,11 @@ class Origin:
         return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
 
     def uses(self, number: int) -> bool:
-        """Whether grant `number` is the one in use."""
+        """Whether grant `number` is in use."""
         return self._grant is not None and self._grant.grant_number == number
 
     def withheld(self, number: int) -> list[Effect]:
-        """Grant `number` is not to be used, though it was not sent: somebody else has the call."""
+        """Grant `number` must not be sent: the start hook refused it."""
         grant = self._grant
         if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
             return []
@@ -265,14 +264,14 @@ class Origin:
     # -- the agent's side ----------------------------------------------------------------------------------------
 
     def no_responders(self, number: int, at: float) -> list[Effect]:
-        """The bus says that no agent listens where grant `number` was sent."""
+        """Nobody listens where grant `number` was sent."""
         grant = self._grant
         if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
             return []
         return self._elsewhere(grant, Refusal.GONE, at)
 
     def frame(self, frame: CallFrame, at: float) -> list[Effect]:
-        """An agent says something of the call."""
+        """An agent has sent a frame of the call."""
         grant = self._grant
         if grant is None or frame.grant_number != grant.grant_number:
             # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
@@ -288,13 +287,13 @@ class Origin:
                 return self._ended(grant, frame, at)
 
     def was_read(self, size: int) -> list[Effect]:
-        """The caller has read its next chunk, of `size` bytes."""
+        """The caller has read a chunk of `size` bytes."""
         self._unread_chunks -= 1
         self._unread_bytes -= size
         return self._go_on()
 
     def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Effect]:
-        """An agent is gone, or counts as gone, with everything that it ran."""
+        """An agent is gone, or counts as gone."""
         grant = self._grant
         if grant is None or (grant.node, grant.instance) != (node, instance):
             return []
@@ -302,18 +301,18 @@ class Origin:
         return self._lost(reason, at) if self.state is OriginState.RUNNING else self._give_up_soon(reason, at)
 
     def container_gone(self, container: str, reason: str, at: float) -> list[Effect]:
-        """A container is gone; its agent, which lives, will say what became of the call, if that is not lost."""
+        """A container is gone; its agent lives, and usually reports the end of the call."""
         ours = self._grant is not None and self._grant.container == container
         return self._give_up_soon(reason, at) if ours else []
 
     # -- the caller's side, and time -----------------------------------------------------------------------------
 
     def cancel(self, reason: str = "The call was cancelled.") -> list[Effect]:
-        """Nobody wants the answer any more."""
+        """The caller wants no answer any more."""
         return self._stop("cancelled") + self._fail(Cancelled(reason)) if self.state is not OriginState.DONE else []
 
     def tick(self, at: float) -> list[Effect]:
-        """It is `wake_at` or later."""
+        """`wake_at` has come."""
         if self.state is OriginState.DONE:
             return []
         if at >= self.call.deadline_at:
@@ -350,7 +349,7 @@ class Origin:
         return [RelayChunk(chunk.seq, chunk.data), *self._go_on()]
 
     def _go_on(self) -> list[Effect]:
-        """Let the container send more, unless the caller lags too far behind."""
+        """Let the container send more, unless too much is unread."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
         if self._grant is None or lags or self._seq < self._window_sent + WINDOW // 2:
             return []
@@ -367,7 +366,7 @@ class Origin:
         return self._elsewhere(grant, refused.reason, at)
 
     def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Effect]:
-        """It never started there."""
+        """The call never started there."""
         self._watch.refused(at)
         self._release()
         self._placements += 1
@@ -404,7 +403,7 @@ class Origin:
                 return [over, *self._fail(failure(ended))]
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
-        """It was sent, and nothing more will be heard: it counts as started."""
+        """The call counts as started, and is lost."""
         self._watch.lost(at)
         self._release()
         self.starts += 1
@@ -456,7 +455,7 @@ class Origin:
         self._doubt = None
 
     def _stop(self, reason: str) -> list[Effect]:
-        """Take the call away from whoever has it."""
+        """Take the call from its agent, or from its home's queue."""
         if self._grant is not None:
             return [SendControl(self._grant.node, Cancel(call_id=self.call.call_id, reason=reason))]
         return [Withdraw(self.call.call_id)]
@@ -472,7 +471,7 @@ class Origin:
 
 
 def settlement_of(ended: Ended) -> Settle:
-    """What the home must know of a call that has ended, whether or not its caller still waits."""
+    """What the home must know of a call that has ended."""
     return Settle(
         call_id=ended.call_id,
         container=ended.container,
@@ -488,7 +487,7 @@ def _decline(grant: Grant) -> Settle:
 
 
 def _together(before: Spent | None, now: Spent | None) -> Spent | None:
-    """What a call's starts have used. On slices of several kinds it is the last one's: a receipt has one price."""
+    """The usage of a call's starts; of slices of several kinds only the last: a receipt has one price."""
     if before is None or now is None:
         return now or before
     alike = (before.ppm, before.price) == (now.ppm, now.price)

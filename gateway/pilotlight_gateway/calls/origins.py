@@ -1,7 +1,7 @@
-"""The driver of the origin side: every live call of this gateway, told what homes, agents and time bring it.
+"""The driver of the origin side: passes events to the live calls of this gateway, and performs their effects.
 
-What homes grant and give up waits in an inbox until the turn (`Router`). What agents say is done at once: a caller
-waits for it.
+Grants and drops of homes wait in an inbox until the turn (`Router`). Frames of agents are handled at once: a caller
+waits for them.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
 
 WATCH_S = 0.5
-"""How often agents are told which calls are wanted."""
+"""Between two messages to agents about the calls that are wanted."""
 NODE = "node"
-"""Where a complaint of the bus names a call, when it is of a whole node."""
+"""In place of the call id, in a complaint of the bus about a whole node."""
 
 LOST_ANSWER = "The answer was lost between the node and the gateway."
 EARLIER_S = 0.002
-"""An alarm is moved if it is to be by more than this earlier; if later, it comes for nothing once."""
+"""An alarm is moved only if it becomes earlier by more than this; a later one comes once for nothing."""
 
 log = structlog.get_logger(__name__)
 
 
 class Origins:
-    """The calls whose callers this gateway holds."""
+    """The live calls whose callers this gateway holds."""
 
     def __init__(
         self,
@@ -105,17 +105,17 @@ class Origins:
     # -- what callers want ---------------------------------------------------------------------------------------
 
     def begin(self, live: InFlightCall) -> None:
-        """A call has come.
+        """A call begins.
 
         Raises:
-            Conflict: if its client used the same id for another call not long ago.
+            Conflict: its client used the same id for another known call.
         """
         at = self.clock()
         self._book.enter(live)
         self._perform(live, live.origin.begin(at), at)
 
     def end(self, live: InFlightCall) -> None:
-        """Nobody waits for the call any more: it has its answer, or its caller went away."""
+        """The call has its answer, or its caller went away."""
         at = self.clock()
         if live.origin.state is not OriginState.DONE:
             self._perform(live, live.origin.cancel("The caller went away."), at)
@@ -123,11 +123,11 @@ class Origins:
         self._book.leave(live, at)
 
     def was_read(self, live: InFlightCall, size: int) -> None:
-        """The caller has read its next chunk, of `size` bytes."""
+        """The caller has read a chunk of `size` bytes."""
         self._perform(live, live.origin.was_read(size), self.clock())
 
     def answer(self, asked: AskCall) -> CallTold:
-        """How a call is, and, if that is asked, its end."""
+        """The status of a call; cancels it if that is asked."""
         at = self.clock()
         live, status = self._book.find(asked.tenant, asked.call_id, at)
         if not asked.cancel or live is None or live.origin.state is OriginState.DONE:
@@ -136,7 +136,7 @@ class Origins:
         return CallTold(status=status, cancelled=True)
 
     def running(self) -> int:
-        """How many calls a container has."""
+        """The number of calls with a grant."""
         return sum(1 for live in self._book if live.origin.grant is not None)
 
     def __len__(self) -> int:
@@ -145,14 +145,14 @@ class Origins:
     # -- what homes say ------------------------------------------------------------------------------------------
 
     def on_mail(self, _subject: str, message: object, _reply: str) -> None:
-        """The homes of another gateway say something."""
+        """The homes of another gateway have sent grants and drops."""
         if isinstance(message, ToOrigin):
             self._inbox.extend(message.granted)
             self._inbox.extend(message.dropped)
             self._port.wake_at(SOON)
 
     def homes_changed(self, shards: frozenset[int]) -> None:
-        """What has not been granted is enqueued at the new homes."""
+        """Calls without a grant are enqueued at their new homes."""
         at = self.clock()
         for live in self._book:
             if live.shard in shards and (owner := self._ownership.owner(live.shard)) is not None:
@@ -173,7 +173,7 @@ class Origins:
     # -- what agents say -----------------------------------------------------------------------------------------
 
     def on_frame(self, frame: Refused | Started | Chunk | Ended) -> None:
-        """An agent says something of a call."""
+        """An agent has sent a frame of a call."""
         if self._tabs.open and isinstance(frame, Ended | Refused):
             self._tabs.on_frame(frame)
         if (live := self._book.get(frame.call_id)) is not None:
@@ -183,19 +183,19 @@ class Origins:
             self._router.settle(settlement_of(frame), 0)
 
     def on_unheard(self, call_id: str, grant_number: int) -> None:
-        """The bus says that no agent listens where a call was sent."""
+        """No agent listens where a call was sent."""
         if (live := self._book.get(call_id)) is not None:
             at = self.clock()
             self._perform(live, live.origin.no_responders(grant_number, at), at)
 
     def on_ask(self, _subject: str, message: object, reply: str) -> None:
-        """Another gateway asks for a call."""
+        """Another gateway asks for a call, or cancels it."""
         if isinstance(message, AskCall):
             with contextlib.suppress(BusDown):
                 self._port.send(reply, self.answer(message))
 
     def on_credit(self, credit: Credit, at: float) -> None:
-        """A container says how it is."""
+        """A container reports its state."""
         if credit.state is ContainerState.GONE:
             reason = credit.reason or "its container is gone"
             for live in self._book:
@@ -204,17 +204,17 @@ class Origins:
             self._report_to_waiting(credit.version, credit.state.value, at, **credit.timeline)
 
     def on_shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity for a version, and says why."""
+        """The controller has no capacity for a version."""
         self._report_to_waiting(shortage.version, "waiting", at, reason=shortage.reason)
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
-        """An agent is gone, or counts as gone, with everything that it ran."""
+        """An agent is gone, or counts as gone."""
         self._tabs.node_gone(gone.node, gone.instance)
         for live in self._book:
             self._perform(live, live.origin.node_gone(gone.node, gone.instance, gone.reason, at), at)
 
     def on_node_unheard(self, node: str, at: float) -> None:
-        """A node that does not listen may still run what it has."""
+        """Nothing: a node that does not listen may still run its calls."""
 
     def _report_to_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
@@ -224,7 +224,7 @@ class Origins:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def take_turn(self, at: float) -> None:
-        """Hear what homes have said, and ask the origins whose time has come."""
+        """Empty the inbox, call the origins whose alarms are due, and reconcile."""
         while self._inbox:
             item = self._inbox.popleft()
             try:
@@ -255,20 +255,20 @@ class Origins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectRunner:
-    """Performs the effects of every call of this gateway, in their order, and keeps their alarms."""
+    """Performs the effects of every call, in their order, and keeps the calls' alarms."""
 
     port: DriverPort
     router: Router
     bodies: LargeBodies
     tabs: UsageTracker
     alarms: Timers[str]
-    """By call: when its origin wants to be asked."""
+    """By call id: when its origin's `tick` is due."""
     region: str
     gateway: str
     """This process."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
-        """Do what an origin wants, and look again when it wants to be asked."""
+        """Perform an origin's effects, and set its alarm."""
         for effect in effects:
             match effect:  # the first four are a warm call's
                 case Enqueue() | Settle():
@@ -293,7 +293,7 @@ class EffectRunner:
         self._set_alarm(live)
 
     def close_bodies(self, live: InFlightCall) -> None:
-        """Its input and its answer are fetched or left no more."""
+        """Withdraw the call's large input, and the place for its answer."""
         self.bodies.withdraw(live.body)
         self.bodies.withdraw(live.place)
         live.body = live.place = None

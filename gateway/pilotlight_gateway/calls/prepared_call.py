@@ -1,4 +1,4 @@
-"""A call that is ready to run, and what homes and agents get of it."""
+"""A call that is ready to run, and the messages about it for homes and agents."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.tenancy.registry_port import LimitRegistry
 
 WINDOW = 32
-"""Chunks that a stream may send ahead of the last `Window`. One is sent for each half of them, whether they were read
-or not, until too much is unread: so small chunks flow, and of the largest (768 KiB) at most 24 MiB are on their way."""
+"""Chunks that a stream may send ahead of the last `Window`, which is sent for each half of them, until too much is
+unread. Of the largest chunks (768 KiB) at most 24 MiB are under way."""
 ORDER = tuple(Priority)
 """The highest first."""
 
 
 class SchedulingClass(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant's tier and limits mean to the home of a function; the fields are `CallDescriptor`'s."""
+    """A tenant's tier and limits at one function, as its home needs them; the fields are `CallDescriptor`'s."""
 
     weight: float = 1.0
     tier_rank: int = 0
@@ -28,10 +28,10 @@ class SchedulingClass(msgspec.Struct, frozen=True, kw_only=True):
     queue_calls: int = 0
     queue_ms: float = 0.0
     ceiling: Priority = Priority.INTERACTIVE
-    """The highest class that its calls may have."""
+    """The highest priority that its calls may have."""
 
     def lowered(self, priority: Priority) -> Priority:
-        """The class of a call that asks for `priority`."""
+        """`priority`, or the ceiling if that is lower."""
         if self.ceiling is ORDER[0]:
             return priority
         return max(priority, self.ceiling, key=ORDER.index)
@@ -41,7 +41,7 @@ PLAIN = SchedulingClass()
 
 
 def scheduling_class_of(registry: LimitRegistry, tenant: str, function: str) -> SchedulingClass:
-    """The scheduling class of a tenant's calls to `function` (`tenant:app.function` of its owner)."""
+    """Of a tenant's calls to `function` (`tenant:app.function` of its owner)."""
     tier = registry.tier_of(tenant)
     limits = registry.limits(tenant, function).function
     return SchedulingClass(
@@ -58,12 +58,12 @@ class Go(Protocol):
     """Sends the call, or gives it up."""
 
     def __call__(self, *, allowed: bool) -> bool:
-        """Whether it was sent: by now the grant may have been taken back."""
+        """Whether it was sent: the grant may have been taken back."""
         ...
 
 
 class StartHook(Protocol):
-    """What has to happen between a call's grant and its sending, such as writing a job's start."""
+    """Runs between a call's grant and its sending, such as to write a job's start."""
 
     def __call__(self, run: Run, go: Go) -> None:
         """`run` is about to be sent. Calls `go` once, now or later."""
@@ -87,15 +87,14 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     arrived_at: float
     """When the request's head was read."""
     stream: bool
-    """Whether stages and chunks are wanted as they happen; a generator's chunks always are."""
+    """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
     scheduling: SchedulingClass = PLAIN
     traceparent: str = ""
     gateway_ms: float = 0.0
-    """From arrival to here: authenticate, parse, validate."""
+    """From arrival to here: authentication, parsing, validation."""
     tab: CallUsage | None = None
-    """Counts what the call takes before it is over for its caller; None if nothing limits its tenant."""
+    """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
     start_hook: StartHook | None = None
-    """What the call passes between each grant and its container; None: nothing."""
 
     @property
     def function(self) -> str:
@@ -104,11 +103,12 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
         return f"{version.tenant}:{version.app}.{version.function}"
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
-        """What the home queues, as of `at`, of a call of the process `gateway`.
+        """What the home queues, as of `at`.
 
         Args:
-            grant_number: that of the last grant that was used.
-            admitted: whether a home has admitted it before.
+            gateway: the process that holds the caller.
+            grant_number: of the last grant that was used.
+            admitted: whether a home has admitted the call before.
         """
         scheduling = self.scheduling
         return CallDescriptor(
@@ -134,7 +134,7 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     def run(self, grant: Grant, at: float, gateway: str) -> Run:
         """What the container's agent gets if the process `gateway` sends the call at `at`.
 
-        An input too large for the bus is left out: the sender offers it by reference.
+        An input too large for the bus is left out; the sender offers it by reference.
         """
         remaining_ms = (self.deadline_at - at) * 1000.0
         return Run(

@@ -1,4 +1,4 @@
-"""Tells agents which calls are wanted, and asks for the silent ones: frames can be lost, and so can agents."""
+"""Messages to agents that say which calls are wanted and ask for silent ones: frames can be lost, and so can agents."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.limits.call_usage import OpenUsage
 
 SILENT_S = 2.0
-"""A call that was sent and not heard of for so long is asked for. One that was granted and not sent (its `StartHook` is
-at work) never is: its agent would say that it does not know it, and refuse it when it comes."""
+"""A call is asked for when its agent has sent nothing for so long, but never before it was sent (its `StartHook` runs):
+its agent would not know it, and would refuse it when it comes."""
 
 AgentKey = tuple[str, str]
 """Node and incarnation."""
 
 
 class Reconciler:
-    """Of one gateway's calls. Pure."""
+    """For the calls of one gateway. Pure."""
 
     def __init__(self, gateway: str) -> None:
         self._gateway = gateway
         self._wanted: set[AgentKey] = set()
-        """Agents last told of wanted calls: told once more when there are none."""
+        """Agents whose last message named calls: they get one more when there are none."""
 
     def messages(
         self, calls: Iterable[InFlightCall], left: Iterable[OpenUsage], at: float
     ) -> list[tuple[str, Reconcile]]:
-        """(node, message): one for each agent that has calls of ours, or starts that run on, or had some last time."""
+        """Pairs of node and message, for agents that have our calls or starts that run on, or had some last time."""
         wanted: dict[AgentKey, dict[str, int]] = {agent: {} for agent in self._wanted}
         silent: dict[AgentKey, dict[str, int]] = {}
         for live in calls:

@@ -1,6 +1,6 @@
-"""What the caller of somebody else's function is told of its failure: a code and the call's id.
+"""Errors as the callers of other tenants' functions may see them: a code and the call's id.
 
-What a function raises, prints and leaves in its traceback is its owner's: it may hold the owner's data.
+Messages and tracebacks of a function may hold its owner's data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ OWNERS_FIELDS = ("traceback", "type")
 
 
 def redact_for_caller(error: PilotlightError, call: PreparedCall) -> PilotlightError:
-    """`error` as the caller may see it: itself where the function is the caller's own."""
+    """`error` as the caller may see it; unchanged if the function is the caller's own."""
     if call.version.tenant == call.tenant:
         return error
     own = isinstance(error, CallFailed) or "traceback" in error.more

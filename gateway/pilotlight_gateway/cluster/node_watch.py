@@ -1,4 +1,4 @@
-"""What nodes say to all gateways, told once to everybody here who must know: which of them lives, and what has room."""
+"""Passes the messages of nodes to the drivers of this gateway."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ log = structlog.get_logger(__name__)
 
 
 class NodeListener(Protocol):
-    """A driver to which nodes matter."""
+    """A driver that acts on the messages of nodes."""
 
     def on_credit(self, credit: Credit, at: float) -> None:
-        """A container speaks of its room."""
+        """A container reports its state and room."""
         ...
 
     def on_shortage(self, shortage: Shortage, at: float) -> None:
@@ -25,47 +25,47 @@ class NodeListener(Protocol):
         ...
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
-        """An agent is gone, or counts as gone, with everything that it ran."""
+        """An agent is gone, or counts as gone, with all that it ran."""
         ...
 
     def on_node_unheard(self, node: str, at: float) -> None:
-        """The bus says that nobody listens at a node."""
+        """Nobody listens at a node."""
         ...
 
 
 class NodeWatch:
-    """Knows the present incarnation of each node, for the drivers of one gateway."""
+    """Passes messages on, and finds the nodes that are gone."""
 
     def __init__(self, listeners: Sequence[NodeListener]) -> None:
         self._listeners = tuple(listeners)
         self._nodes = NodeIncarnations()
 
     def check_silence(self, at: float) -> None:
-        """Look for nodes that are silent; to be called at least once a second."""
+        """Find silent nodes. Call it at least once a second."""
         for gone in self._nodes.lost(at):
             self._gone(gone, at)
         self._nodes.forget(at)
 
     def on_credit(self, credit: Credit, at: float) -> None:
-        """A container speaks, and so its node lives."""
+        """A container reports its state: its node lives."""
         self._seen(credit.node, credit.instance, at)
         for listener in self._listeners:
             listener.on_credit(credit, at)
 
     def on_report(self, report: NodeReport, at: float) -> None:
-        """A node speaks, or says that it ends."""
+        """A node reports its state, or its end."""
         if not report.stopped:
             self._seen(report.node, report.instance, at)
         elif (gone := self._nodes.stopped(report.node, report.instance)) is not None:
             self._gone(gone, at)
 
     def on_shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller speaks."""
+        """The controller has no capacity for a version."""
         for listener in self._listeners:
             listener.on_shortage(shortage, at)
 
     def on_unheard(self, node: str, at: float) -> None:
-        """Nobody listens at a node."""
+        """No agent listens at a node."""
         for listener in self._listeners:
             listener.on_node_unheard(node, at)
 

@@ -1,4 +1,4 @@
-"""Calls that another gateway has: a call id tells whose it is, and that gateway is asked."""
+"""Finds calls at other gateways: a call id carries the epoch of its gateway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_S = 2.0
 
 
 class RemoteLookup:
-    """Asks other gateways for calls that are not here."""
+    """Asks other gateways for calls."""
 
     def __init__(self, bus: Bus, shards: ShardTable, *, region: str) -> None:
         self._bus = bus
@@ -23,11 +23,11 @@ class RemoteLookup:
         self._region = region
 
     async def ask(self, tenant: str, name: str, *, cancel: bool = False) -> CallTold:
-        """What the gateway says that has the call `name`: its id, or its client's id, for which all are asked.
+        """The answer of the gateway that has the call `name`: its id, or its client's id, for which all are asked.
 
         Raises:
-            UnknownCall: there is none, or it is another tenant's; `call_lost` if the gateway that had it is gone.
-            Unavailable: the gateway that has it does not answer.
+            UnknownCall: there is none, or it is another tenant's; `call_lost` if its gateway is gone.
+            Unavailable: its gateway does not answer.
         """
         asked = AskCall(tenant=tenant, call_id=name, cancel=cancel)
         if CLIENT_CALL_ID.fullmatch(name):

@@ -1,7 +1,7 @@
-"""The one door between homes and origins: whether the other side is here or at another gateway is decided here alone.
+"""Brings items between homes and origins; only it knows whether the other side is at another gateway.
 
-What is for this gateway is put into an inbox, which the driver of that side works off in its next turn; what is for
-another goes with its mail. Neither side knows which it was, nor does the router know them.
+Items for this gateway wait in an inbox for the next turn of that side's driver; those of one turn for another gateway
+are one message.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ T = TypeVar("T")
 ITEMS = 256
 """In one message, if they fit: usually some 100 KiB."""
 OriginItem = Grant | Dropped
-"""What a home has for the origin of a call. Of each thing that an origin says, `HomeItem` is the counterpart."""
+"""From a home to the origin of a call; `HomeItem` is the other direction."""
 
 
 log = structlog.get_logger(__name__)
 
 
 def home_of(ownership: ShardOwnership, gateway: str, shard: int, at: float) -> str | None:
-    """The process that acts as the home of a shard: our own only while we may act at `at`; None: nobody does."""
+    """The process that is the home of a shard; our own only while it may act at `at`. None: there is none."""
     if ownership.mine(shard, at) is not None:
         return gateway
     owner = ownership.owner(shard)
@@ -39,10 +39,10 @@ def home_of(ownership: ShardOwnership, gateway: str, shard: int, at: float) -> s
 
 
 class Router(Protocol):
-    """Brings what one side says to the other."""
+    """Brings items to the other side, wherever it is."""
 
     def to_home(self, shard: int, item: HomeItem, at: float) -> bool:
-        """To the home of a shard, wherever that is; False: nobody is."""
+        """To the home of a shard; False: there is none."""
         ...
 
     def to_origin(self, gateway: str, item: OriginItem) -> None:
@@ -50,12 +50,12 @@ class Router(Protocol):
         ...
 
     def settle(self, item: Settle, epoch: int) -> None:
-        """To the home that acts under `epoch`, of a call that its origin has forgotten; 0: to all that are here."""
+        """To the home that acts under `epoch`, for a call that its origin has forgotten; 0: to all homes here."""
         ...
 
 
 class Outbox:
-    """Letters for other gateways. One that is lost is no harm: origins repeat themselves, agents tell homes again."""
+    """Items for other gateways. A lost message does no harm: origins and agents repeat them."""
 
     def __init__(self, port: DriverPort, region: str) -> None:
         self._port = port
@@ -65,22 +65,22 @@ class Outbox:
         self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
 
     def add_for_home(self, gateway: str, shard: int, item: HomeItem) -> None:
-        """Send something to the gateway that is the home of a shard."""
+        """An item for the home of a shard."""
         self._to_home[gateway, shard].append(item)
         self._port.wake_at(SOON)
 
     def add_grant(self, grant: Grant) -> None:
-        """Send a grant to its origin."""
+        """A grant for its origin."""
         self._granted[grant.gateway].append(grant)
         self._port.wake_at(SOON)
 
     def add_dropped(self, dropped: Dropped) -> None:
-        """Tell an origin that its call is out of the queue."""
+        """A drop for its origin."""
         self._dropped[dropped.gateway].append(dropped)
         self._port.wake_at(SOON)
 
     def flush(self) -> None:
-        """Send what there is: at the end of each turn."""
+        """Send all items, at the end of a turn."""
         for (gateway, shard), items in self._to_home.items():
             self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
         for gateway, grants in self._granted.items():
@@ -110,7 +110,7 @@ class Outbox:
 
 
 class ShardRouter:
-    """The real `Router`, of one gateway. A driver empties `home_inbox`, another `origin_inbox`."""
+    """The real `Router` of one gateway."""
 
     def __init__(self, port: DriverPort, ownership: ShardOwnership, outbox: Outbox, *, gateway: str) -> None:
         self._port = port
@@ -118,7 +118,7 @@ class ShardRouter:
         self._outbox = outbox
         self._gateway = gateway
         self.home_inbox: deque[tuple[int | None, HomeItem]] = deque()
-        """With the shard whose home it is for; None: for all homes here."""
+        """Items with their shards; None: for all homes here."""
         self.origin_inbox: deque[OriginItem] = deque()
 
     def to_home(self, shard: int, item: HomeItem, at: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a deploy amounts to, as plain functions: is it allowed, which versions is it, and what does the app become."""
+"""Decides about a deploy: whether it is allowed, its versions, and the app's new record. Pure."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LONGEST_MESSAGE = 500
 DEPLOYS_KEPT = 100
 VERSIONS_PER_FUNCTION = 5_000
 RECORD_BYTES = 800_000
-"""An app's record travels as one message of the bus, which takes 1 MB."""
+"""An app's record is one message of the bus, which takes 1 MB."""
 
 
 def check_deploy(app: str, request: DeployRequest) -> None:
-    """Refuse a deploy that must not become versions.
+    """Refuse a deploy that is not allowed.
 
     Raises:
         BadInput: naming the field.
@@ -71,7 +71,7 @@ def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """A manifest that is signed and kept. Its id is held, since it takes all of the manifest to compute."""
+    """A manifest that is signed and stored. It has its id, which is slow to compute."""
 
     manifest: Manifest
     version_id: str
@@ -80,7 +80,7 @@ class Build:
 
 
 def number_of(record: AppRecord | None, function: str, version_id: str) -> int:
-    """The 7 of `@v7`: a version's place among the function's, or the one that it would get."""
+    """The 7 of `@v7`: a version's position among the function's, or the one that it would get."""
     known = record.versions.get(function, ()) if record is not None else ()
     return known.index(version_id) + 1 if version_id in known else len(known) + 1
 
@@ -110,10 +110,10 @@ def signed_blob(signed: SignedManifest) -> tuple[str, bytes]:
 def next_record(
     record: AppRecord | None, *, tenant: str, app: str, functions: dict[str, str], by: str, at: float, message: str
 ) -> AppRecord | None:
-    """What the app becomes when `functions` (name -> version id) are deployed; None if it is that already.
+    """The app's record after a deploy of `functions` (name -> version id); None: nothing changes.
 
     Raises:
-        Conflict: if a function has had too many versions.
+        Conflict: a function has had too many versions.
     """
     if record is None:
         record = AppRecord(tenant=tenant, app=app, revision=0, functions={})
@@ -139,7 +139,7 @@ def next_record(
 
 
 def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None:
-    """What the app becomes when it is stopped; None if it is."""
+    """The app's record when it is stopped; None if it is already."""
     if record.stopped:
         return None
     line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions={}, message="stopped")
@@ -148,10 +148,10 @@ def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None
 
 
 def _fitting(record: AppRecord) -> AppRecord:
-    """`record` with as much of its history as the bus takes.
+    """`record` with as much of its history as fits a message.
 
     Raises:
-        Conflict: if it does not fit without any.
+        Conflict: it does not fit without history.
     """
     while len(msgspec.msgpack.encode(record)) > RECORD_BYTES:
         if len(record.history) <= 1:
@@ -161,7 +161,7 @@ def _fitting(record: AppRecord) -> AppRecord:
 
 
 def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunction, ...]:
-    """What `record` deploys, compared with the record before it."""
+    """The functions of `record`, compared with the record before it."""
     return tuple(
         DeployedFunction(
             name=name,
@@ -205,7 +205,7 @@ def own_app(record: AppRecord | None, app: str) -> AppRecord:
     """`record`, if there is one.
 
     Raises:
-        NotFound: if there is none.
+        NotFound: there is none.
     """
     if record is None:
         raise NotFound(f"There is no app {app}.")

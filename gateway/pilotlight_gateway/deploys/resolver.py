@@ -1,4 +1,4 @@
-"""From a ref to the version that runs."""
+"""Finds the version that a ref names."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 VERSION_ID = re.compile(r"ver_[0-9a-f]{32}")
 read_ref = lru_cache(8_192)(parse_ref)
 LOOKUPS_AT_A_TIME = 8
-"""Shares that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
+"""Shares that the mirror does not have may be new, so the bus is asked; guesses must not flood it."""
 
 
 class Resolver:
-    """Finds versions for callers, in memory where it can."""
+    """Finds versions for callers, if possible in memory."""
 
     def __init__(self, registry: RegistryPort) -> None:
         self._registry = registry
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
 
     async def resolve(self, tenant: str, text: str) -> VersionRecord:
-        """The version that `text` stands for when `tenant` asks.
-
-        What is another tenant's, and not shared with it, does not exist for it.
+        """The version that the ref `text` names for `tenant`, among its own functions and those shared with it.
 
         Raises:
-            BadInput: if it is no ref.
-            UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
+            BadInput: `text` is no ref.
+            UnknownFunction: there is none (`unknown_version`: only the pin is unknown).
         """
         ref: Ref = read_ref(text)
         owner = ref.tenant or tenant
@@ -63,7 +61,7 @@ class Resolver:
         return no_function(self._registry, tenant, ref, (one.ref for one in shared_with(self._registry, tenant)))
 
     async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
-        """Whether `owner` lets `tenant` call the function. A no takes as long whatever its reason."""
+        """Whether `owner` shares the function with `tenant`. A no takes equally long for every reason."""
         share = self._registry.share_nowait(owner, ref.app)
         if share is None or not share.opens(ref.function, tenant):
             async with self._lookups:
@@ -74,12 +72,12 @@ class Resolver:
 
 
 def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
-    """The id of the version that `app.function@pin` stands for; without a pin the deployed one.
+    """The id of the version that `app.function@pin` names; without a pin the deployed one.
 
-    A pin may be a version's id: whoever asks sees to it that it is one of this function.
+    A pin that is a version's id is returned unchecked.
 
     Raises:
-        UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
+        UnknownFunction: there is none (`unknown_version`: only the pin is unknown).
     """
     if record is None or function not in record.versions:
         raise UnknownFunction(f"There is no function {app}.{function}.")

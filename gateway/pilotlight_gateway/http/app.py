@@ -29,7 +29,7 @@ def create_app(
     metrics: GatewayMetrics,
     clock: Callable[[], float],
 ) -> ASGIApp:
-    """The whole API: `calls` for the call operation, the others as they are bound. `clock`: monotonic seconds."""
+    """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
     for bound in operations:
         paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
@@ -55,7 +55,7 @@ def _whole_document() -> bytes:
 
 
 class _ByMethod:
-    """One path: Starlette sees all its methods at once, so that 405 can name them."""
+    """All methods of one path, so that Starlette's 405 can name them."""
 
     def __init__(self, by_method: dict[str, ASGIApp]) -> None:
         self._by_method = by_method
@@ -66,7 +66,7 @@ class _ByMethod:
 
 
 class _Routes:
-    """The routes without Starlette's error middleware: the edge has one."""
+    """The routes without Starlette's error middleware: `Edge` has one."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

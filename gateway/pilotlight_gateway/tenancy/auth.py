@@ -1,4 +1,4 @@
-"""The caller's identity: from an API key alone, never from a body or an address."""
+"""The caller's identity, from an API key alone: never from a body or an address."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pilotlight_gateway.tenancy.api_keys import OPERATOR, parse_key
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
 TRUSTED_FOR = 1.0
-"""Seconds for which a key found valid is not looked at again, unless the mirror tells of a change: then it is looked at
-at once. It bounds how much longer than the mirror's own bound a key is taken when the registry cannot be reached."""
+"""Seconds for which a valid key is not checked again, unless the mirror reports a change. While the registry cannot be
+reached, keys are accepted for this much longer than the mirror's own bound."""
 TRUSTED_AT_MOST = 4_096
 LONGEST_AUTHORIZATION = 128
-"""Twice what a key needs: a longer header is none, and must not be kept."""
+"""Twice the length with a key: a longer header is no key, and must not be cached."""
 LOOKUPS_AT_A_TIME = 8
-"""Keys that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
+"""Keys that the mirror does not have may be new, so the bus is asked; guesses must not flood it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Principal:
-    """A credential that was found valid."""
+    """The holder of a valid credential."""
 
     tenant: str
     key_id: str
@@ -56,8 +56,8 @@ class Authenticator(Protocol):
         """The principal of an `Authorization` header.
 
         Raises:
-            Unauthenticated: without a valid credential (`key_expired` when it was one).
-            Unavailable: when it cannot be known now.
+            Unauthenticated: no valid credential (`key_expired`: it was valid).
+            Unavailable: the registry cannot be reached.
         """
         ...
 
@@ -81,7 +81,6 @@ class KeyAuthenticator:
         registry.on_change.append(self._changed)
 
     async def authenticate(self, authorization: bytes) -> Principal:
-        """See `Authenticator`."""
         if len(authorization) > LONGEST_AUTHORIZATION:
             raise Unauthenticated(f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes.")
         at = self._clock()

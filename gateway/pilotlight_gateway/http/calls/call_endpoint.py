@@ -1,7 +1,7 @@
-"""`POST /v1/functions/{ref}/calls`: a plain ASGI application, and how it reads and limits a request.
+"""`POST /v1/functions/{ref}/calls`: a plain ASGI application.
 
-This path is lean: the request's head is read once, a warm call creates no task and no timer beyond two handles, and
-validators, refs and keys come from memory.
+It is lean: a request's head is read once, a warm call creates no task and two timer handles, and validators, refs and
+keys come from memory.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 PREFIX = "/v1/functions/"
 SUFFIX = "/calls"
 CALL_BODY = BodyLimits(size=10 * 10**6 + 64 * 1024)
-"""10 MB of payload and what stands around it."""
+"""10 MB of payload and its framing."""
 ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LONGEST_PREFER = 1_024
 """Bytes of a Prefer header that are read."""
 
 
 def wants_async(prefer: bytes) -> bool:
-    """Whether a request is to be answered before it is carried out (RFC 7240)."""
+    """Whether a request prefers an answer before it is carried out (RFC 7240)."""
     return prefer == b"respond-async" or ASYNC.search(prefer[:LONGEST_PREFER]) is not None
 
 
 class CallLimits:
-    """The limits of calls' tenants, as a request meets them."""
+    """Applies the limits of tenants to requests."""
 
     def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics) -> None:
         self._limiter = limiter
@@ -74,10 +74,10 @@ class CallLimits:
     async def admit(
         self, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: LimitAskKind
     ) -> BodyLimits:
-        """Count a call under its tenant's limits; what its body may be. Whatever happens then, `release` it.
+        """Count a call under its tenant's limits. Returns the limits of its body. Then call `release` in any case.
 
         Raises:
-            TooMuch: `rate_limited`, naming the limit that is reached and when it will not be any more.
+            TooMuch: `rate_limited`, naming the limit.
             Unavailable: the home of the tenant's limits does not answer.
         """
         tenant = exchange.principal.tenant
@@ -93,7 +93,7 @@ class CallLimits:
         return body if policy.payload is None else _at_most(body, policy.payload)
 
     def release(self, exchange: Exchange) -> None:
-        """The exchange is over: once its call runs no more, the permit is given back and the cost is counted."""
+        """Once the call of an exchange runs no more, give its permit back and count its cost."""
         if (admission := exchange.admission) is None:
             return
         if exchange.tab is None:
@@ -105,7 +105,7 @@ class CallLimits:
 
 
 def usage_of_call(exchange: Exchange) -> CallUsage | None:
-    """Where a call notes what it uses; None if its tenant has no limits."""
+    """A counter for a call's cost; None if its tenant has no limits."""
     if exchange.admission is not None:
         exchange.tab = CallUsage()
     return exchange.tab
@@ -117,7 +117,7 @@ def _at_most(body: BodyLimits, size: int) -> BodyLimits:
 
 
 class CallReader:
-    """Makes a `PreparedCall` of a request. `clock`: monotonic seconds."""
+    """Makes calls of requests. `clock`: monotonic seconds."""
 
     def __init__(self, registry: RegistryPort, validators: Validators, clock: Callable[[], float]) -> None:
         self._registry = registry
@@ -174,7 +174,7 @@ class CallReader:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallEntry:
-    """What a request passes before its call runs."""
+    """The parts of the endpoint that every request passes."""
 
     authenticator: Authenticator
     gate: DrainGate
@@ -186,7 +186,7 @@ class CallEntry:
 
 
 class CallEndpoint:
-    """Takes calls, and has them answered: whole, as a stream, once for a key, or as a job."""
+    """Takes calls, which are answered whole, as a stream, once for a key, or as a job."""
 
     def __init__(
         self,

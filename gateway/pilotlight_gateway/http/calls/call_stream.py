@@ -1,4 +1,4 @@
-"""A call as server-sent events: stages, chunks, and at the end its result or what went wrong."""
+"""A call as server-sent events: stages, chunks, and last its result or error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class StreamServices:
-    """What streamed calls are run and written with."""
+    """The parts of the gateway that streamed calls need."""
 
     calls: CallPort
     gate: DrainGate
@@ -53,16 +53,16 @@ class StreamServices:
 
 
 class StreamedCalls:
-    """Runs calls and sends what happens to them as it happens."""
+    """Runs calls and sends their events."""
 
     def __init__(self, services: StreamServices) -> None:
         self._services = services
 
     async def answer(self, call: PreparedCall, scope: Scope, receive: Receive) -> None:
-        """Run the call and send its events. What goes wrong before the first one is raised, later it is the last event.
+        """Run the call and send its events. An error before the first event is raised, a later one is the last event.
 
         Raises:
-            ClientGone: when the client hangs up; the call was cancelled then.
+            ClientGone: the client hung up, and the call was cancelled.
         """
         exchange = exchange_of(scope)
         stream = EventStream(exchange, HEADERS)
@@ -106,7 +106,7 @@ class StreamedCalls:
 
 
 class EventWriter:
-    """Turns what happens to one call into bytes. `typed`: values as base64 of msgpack instead of JSON."""
+    """Encodes the events of one call. `typed`: values as base64 of msgpack instead of JSON."""
 
     def __init__(self, services: StreamServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
         self._services = services
@@ -116,10 +116,10 @@ class EventWriter:
         self._chunks = 0
 
     def write(self, happened: CallEvent) -> bytes:
-        """The event.
+        """The bytes of an event.
 
         Raises:
-            BadOutput: if the function gave what its type hints exclude.
+            BadOutput: the value violates the function's schema.
         """
         if isinstance(happened, ChunkEvent):
             return self._chunk(happened)

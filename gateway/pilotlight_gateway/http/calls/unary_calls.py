@@ -34,9 +34,9 @@ from pilotlight_gateway.schemas.schema_validators import Validators
 
 T = TypeVar("T")
 THREAD_BYTES = 256 * 1024
-"""A longer body is read or written in a thread, so that other calls get their turns in between."""
+"""A longer body is decoded or encoded in a thread, so that other calls are served meanwhile."""
 WATCH_AFTER_S = 0.05
-"""When a caller's connection begins to be watched: most calls are over by then and save the task."""
+"""After which a caller's connection is watched: most calls have ended by then."""
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class UnaryCalls:
         self.new_id = calls.new_id
 
     async def answer(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
-        """Run the call and send its answer, unless its caller hangs up meanwhile."""
+        """Run the call and send its answer, unless its caller hangs up."""
         exchange = exchange_of(scope)
         result = await unless_gone(receive, self._run(call), exchange.task)
         body, latency = await self._answers.render(call, result, answer, exchange.request_id)
@@ -71,7 +71,7 @@ class UnaryCalls:
                 await answer_in_pieces(exchange, headers, body)
 
     async def body(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
-        """The body of a call's answer; it is run to its end though its caller may have hung up."""
+        """Run the call to its end, though its caller may hang up. Returns the body of its answer."""
         try:
             result = await self._run(call)
             body, latency = await self._answers.render(call, result, answer, exchange.request_id)
@@ -98,10 +98,11 @@ class CallAnswers:
     async def render(
         self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
     ) -> tuple[bytes, Latency]:
-        """The body of a call's answer, and where its time went.
+        """The body of a call's answer, and its latency by stage.
 
         Raises:
-            BadOutput: the function returned what its type hints exclude. Unavailable: there is no memory for it.
+            BadOutput: the output violates the function's schema.
+            Unavailable: the byte budget has no room for it.
         """
         if len(result.output) <= THREAD_BYTES:
             return self._render(call, result, answer, request_id)
@@ -123,10 +124,10 @@ class CallAnswers:
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[Any]) -> T:
-    """The result of `work`; `task`, the current one, is cancelled when the client hangs up.
+    """The result of `work`, which `task`, the current one, awaits.
 
     Raises:
-        ClientGone: when it does.
+        ClientGone: the client hung up; `work` was cancelled.
     """
     watch = _Watch(receive, task)
     try:
@@ -140,10 +141,10 @@ async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[A
 
 
 class _Watch:
-    """Cancels the task that made it; belongs to it, and ends with it.
+    """Cancels the task that made it.
 
-    Once stopped it knows neither its timer nor its task: both know it, and each would be a cycle per call for the
-    garbage collector, which stops the loop for tens of milliseconds to find them.
+    `stop` drops the references to timer and task, which refer to it: each cycle would be work for the garbage
+    collector, which stops the loop for tens of milliseconds.
     """
 
     __slots__ = ("_caller", "_receive", "_start", "_task", "gone")

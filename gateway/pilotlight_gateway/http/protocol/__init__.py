@@ -2,8 +2,7 @@
 
 `http_exchange` is one request, and the outermost application. `api_operations` describes and binds an operation,
 `openapi` and `function_openapi` publish it. `request_bodies`, `large_answers` and `slot_limit` bound resources,
-`event_answers` sends piece by piece, `problem_answers` renders errors (RFC 9457), `drain_gate` and `readiness` let
-calls in.
+`event_answers` sends streams, `problem_answers` encodes errors (RFC 9457), `drain_gate` and `readiness` admit calls.
 
 Entered by `http` and its rooms.
 """

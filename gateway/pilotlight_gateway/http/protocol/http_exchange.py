@@ -1,4 +1,4 @@
-"""One request on its way through the gateway, and the outermost application, by which every request passes."""
+"""One request and its answer, and the outermost application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
 SERVED = "pilotlight.served"
-"""In the scope: what our server knows of the request beyond ASGI (`ServerRequest`); another one may not."""
+"""Where our server puts its `ServerRequest` in the scope; other servers have none."""
 CLIENT_CLOSED = 499
 
 log = structlog.get_logger(__name__)
@@ -36,20 +36,20 @@ class ClientGone(Exception):
 
 
 class ServerRequest(Protocol):
-    """A request as our server has it."""
+    """What our server offers of a request beyond ASGI."""
 
     loop: asyncio.AbstractEventLoop
-    """That serves it: looking it up takes a system call in Python 3.11."""
+    """The running one: looking it up takes a system call in Python 3.11."""
 
     def take_body(self) -> bytes | None:
-        """All of the body, once; None: it is not all here, or the client is not any more."""
+        """The whole body, once; None: it has not all arrived, or the client has gone."""
 
     def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
         """Send an answer at once; False: nothing was sent."""
 
 
 class Exchange:
-    """Stands in for `send`: it names the request in every answer, and remembers what was answered."""
+    """Replaces `send`: adds the request's ids to its answer, and keeps the answer's status."""
 
     __slots__ = (
         "_send",
@@ -72,7 +72,7 @@ class Exchange:
         self.arrived_at = arrived_at
         """Monotonic seconds."""
         self.task = current_task(self._served.loop if self._served is not None else None)
-        """In which the request is served."""
+        """The one that serves the request."""
         self.request_id = f"{_prefix}{next(_numbers):07x}"
         self.principal: Principal = NOBODY
         self.call_id = ""
@@ -81,11 +81,11 @@ class Exchange:
         self.status = 0
         """0 until the answer's head is sent."""
         self.admission: Admission | None = None
-        """Of a call that is counted under its tenant's limits."""
+        """Of a call that counts under its tenant's limits."""
         self.version = ""
-        """The id of that call's version."""
+        """The version id of that call."""
         self.tab: CallUsage | None = None
-        """What it takes; None while it cannot have run."""
+        """Counts its cost; None while it cannot have run."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -148,7 +148,7 @@ class Edge:
         metrics: GatewayMetrics,
         clock: Callable[[], float],
     ) -> None:
-        """`release` is called with each exchange that is over; `clock`: monotonic seconds."""
+        """`release` gets each exchange that has ended; `clock`: monotonic seconds."""
         self._calls = calls
         self._routes = routes
         self._release = release
