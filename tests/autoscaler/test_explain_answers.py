@@ -1,4 +1,4 @@
-"""Answers to who asks why."""
+"""Answers to questions about placement decisions."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_of_a_function_what_runs_is_told_before_what_ran() -> None:
 
 
 def test_a_function_of_which_nothing_runs_says_so() -> None:
-    """What ran is told still."""
+    """Its former containers are still described."""
     world = world_that_placed()
     world.on_report(report(slots=1, seq=3), 60.0)
 
@@ -193,7 +193,7 @@ def test_of_many_containers_the_latest_are_told() -> None:
 
 
 def test_what_is_not_remembered_is_said_to_be_so() -> None:
-    """A new leader has not decided what runs; it knows which version it is."""
+    """A new leader did not decide on a running container, but knows its version."""
     world = World()
     assert not ask(world).found
     world.on_report(report(container("ctr_9")), 1.0)
