@@ -130,7 +130,7 @@ class FakeNode:
         return [name for name in names if gpu.id in name.devices]
 
     def take(self, command: AgentCommand, at: float) -> str:
-        """Do as told; why not, if it is refused."""
+        """Execute a command; the reason if it is refused."""
         self.log.append(command)
         match command:
             case Bind():

@@ -78,7 +78,7 @@ class Servers:
             process.send_signal(number)
 
     def stop(self, but: ClusterServer) -> None:
-        """Stop the others; they stand still when it returns, while one that was only told to may still confirm."""
+        """Stop the other servers, and wait until they are stopped: a signalled one may still confirm."""
         others = [process for name, process in self.processes.items() if name != server_name(but.folder)]
         for process in others:
             process.send_signal(signal.SIGSTOP)
