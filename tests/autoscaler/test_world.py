@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import count
 
 import msgspec
+import pytest
 
 from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass, PassInput
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.world import CallRate, World
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
@@ -105,3 +106,19 @@ def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
         at += 31.0
 
     assert world.failures["ver_1"].retry_at == at - 31.0 + 30.0
+
+
+def test_a_steady_rate_is_found_within_seconds() -> None:
+    """25 calls each 250 ms are 100 a second."""
+    rate = CallRate()
+    for number in range(40):
+        rate = rate.after(25, number * 0.25)
+
+    assert rate.value == pytest.approx(100.0, rel=0.02)
+
+
+def test_what_comes_after_a_pause_came_at_its_end() -> None:
+    """One call after an idle hour is no rate of one an hour, nor what was before."""
+    rate = CallRate(value=500.0, at=0.0).after(10, 3600.0)
+
+    assert rate.value == pytest.approx(10 * (1 - 2.718281828**-0.5), rel=0.01)

@@ -12,7 +12,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 from pilotlight_placement.asks.options import key_of, options, slot_options
-from pilotlight_placement.explain.explanation import REASONS, explain, ruled_out, rules, why_not
+from pilotlight_placement.explain.explanation import REASONS, explain, fleet_at, ruled_out, rules, why_not
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
 from pilotlight_placement.fleet.occupancy import Unit
@@ -291,3 +291,35 @@ def test_of_two_gpus_of_one_node_no_node_is_said_to_stand_first() -> None:
 
     told = REASONS["order"](ask("T4"), found.slice, value, found.slice, value)
     assert told == "it is as good in all that counts, and the other one stands first on n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_nodes(), HISTORY, HISTORY, asks())
+def test_the_rebuilt_fleet_is_the_one_that_was(
+    nodes: list[Node], before: list[tuple[Ask, int]], after: list[tuple[Ask, int]], wanted: Ask
+) -> None:
+    """Holds, nodes and demand: so the same ask gets the same place there, whatever happened since."""
+    fleet = Fleet(nodes)
+    fill(fleet, before)
+    decided, held = place(fleet, wanted), dict(fleet.held)
+    for name in list(held):
+        fleet.release(name)
+    fill(fleet, after)
+    fleet.remove(min(fleet.places))
+
+    then = fleet_at(fleet, decided.record)
+
+    assert then is not None
+    assert then.held == held
+    assert {name: place.node for name, place in then.places.items()} == {each.name: each for each in nodes}
+    assert place(then, wanted).record.value == decided.record.value
+
+
+def test_a_revision_that_the_journal_forgot_is_gone() -> None:
+    """Nothing is guessed."""
+    fleet = Fleet([node("n", gpu("g", "T4"))])
+    record = place(fleet, ask("T4")).record
+    fleet.drain("n")
+    fleet.journal = Journal()
+
+    assert fleet_at(fleet, record) is None
