@@ -1,4 +1,4 @@
-"""Pilotlight: GPU functions that start at once and cost nothing while nobody calls.
+"""Pilotlight: GPU functions that start at once and cost nothing while they are not called.
 
     from pilotlight import App, gpu_function, SLO
 
@@ -7,10 +7,10 @@
     @app.gpu_function(gpu="any", slo=SLO(p95_ms=300))
     def embed(text: str) -> list[float]: ...
 
-    embed.local("hi")       # here
-    embed.remote("hi")      # there, once `pilotlight deploy` has brought it there
+    embed.local("hi")       # in this process
+    embed.remote("hi")      # on the platform, after `pilotlight deploy`
 
-Names are loaded by their first use, so that `import pilotlight` stays cheap and only calls load an HTTP client.
+Names are loaded on first use: `import pilotlight` stays cheap, and only calls load an HTTP client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The decorators below `gpu_function`: `@enter() @exit() @method() @batched() @concurrent()`.
 
-A marker is an attribute of the plain function, so a marked class is still the one that its author wrote.
+A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class StarMap(_PlatformVerb):
         return shared_portal().iterate_async(run(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
 
     def _prepare(self, kwargs: dict[str, Any], *, durable: bool) -> Callable[..., AsyncGenerator[Any, None]]:
-        """Return `map_calls` with the call and the number of concurrent ones."""
+        """Return `map_calls`, bound to the call and its window."""
         from pilotlight.client.concurrent_map import map_calls, window_of
 
         self._check(durable=durable)

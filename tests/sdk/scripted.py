@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(kw_only=True)
 class Answer:
-    """What it is told: pieces are sent one by one. `hold`: the last piece is followed by silence until it hangs up."""
+    """An answer, sent piece by piece. `hold`: after the last piece nothing is sent until the client hangs up."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "application/json"})

@@ -14,15 +14,15 @@ def embed(text: str) -> list[float]:
     return [float(len(text))]
 
 
-def test_without_an_app_it_is_the_modules_own() -> None:
-    """Named after the module, with dashes for its dots."""
+def test_a_function_without_an_app_is_in_that_of_its_module() -> None:
+    """The app is named after the module, with dashes for dots."""
     assert gpu_function(embed).ref.app == __name__.replace(".", "-")
     named: Function[..., Any] = gpu_function(app="by-name")(embed)
     assert named.ref.app == "by-name"
 
 
 def test_a_name_is_taken_once_in_an_app() -> None:
-    """The same function anew replaces itself; another one is refused."""
+    """The same function replaces itself, and another one is refused."""
     app = App("tests")
     app.gpu_function(embed)
     app.gpu_function(embed)
@@ -31,14 +31,14 @@ def test_a_name_is_taken_once_in_an_app() -> None:
 
 
 def test_an_app_needs_a_name() -> None:
-    """The option that is wrong is named, as for every option."""
+    """The error names the option."""
     with pytest.raises(OptionError, match="is not a name") as caught:
         App("a b")
     assert caught.value.more["field"] == "app"
 
 
 def test_an_app_has_one_decorator() -> None:
-    """The words of other platforms are answered with it."""
+    """The decorators of other platforms are refused with its name."""
     app = App("tests")
     for word in ("function", "cls", "server"):
         with pytest.raises(AttributeError, match=rf"no attribute '{word}'; here it is @app\.gpu_function"):
@@ -47,8 +47,8 @@ def test_an_app_has_one_decorator() -> None:
         app.nonsense  # noqa: B018
 
 
-def test_what_is_decorated_already_is_refused() -> None:
-    """So are an app and a name in place of the function."""
+def test_a_decorated_function_is_not_decorated_again() -> None:
+    """An app or a name in place of the function is refused, too."""
     app = App("tests")
     with pytest.raises(OptionError, match="already"):
         app.gpu_function(app.gpu_function(embed))
@@ -57,8 +57,8 @@ def test_what_is_decorated_already_is_refused() -> None:
             gpu_function(target)  # type: ignore[call-overload]
 
 
-def test_what_is_registered_in_a_block_is_collected() -> None:
-    """Named apps start empty in the block and are as before after it."""
+def test_functions_registered_in_a_block_are_collected() -> None:
+    """Named apps start empty in the block and are unchanged after it."""
     before = app_named("collected")
     with collecting() as registered:
         inside = gpu_function(app="collected")(embed)

@@ -20,7 +20,7 @@ from pilotlight.definitions.options import Options
 
 
 def test_help_lists_every_option() -> None:
-    """Each on a line of its own; an app's decorator says where they are."""
+    """Each option is a line, and the help of an app's decorator refers to them."""
     help_text = inspect.getdoc(gpu_function) or ""
     options = re.findall(r"^    (\w+): ", help_text.partition("Options:")[2].partition("Raises:")[0], re.MULTILINE)
     assert options == list(Options.__annotations__)
@@ -28,7 +28,7 @@ def test_help_lists_every_option() -> None:
 
 
 def test_the_decorator_works_bare_and_with_options() -> None:
-    """Both make the same Function, of a class a Cls."""
+    """Both make a Function, or of a class a Cls."""
 
     def bare() -> None: ...
 
@@ -42,8 +42,8 @@ def test_the_decorator_works_bare_and_with_options() -> None:
     assert isinstance(gpu_function(gpu="any")(Model), Cls)
 
 
-def test_an_option_that_is_none_is_refused_with_those_there_are() -> None:
-    """The decorator and that of an app name the same options."""
+def test_an_unknown_option_is_refused() -> None:
+    """The decorator and that of an app have the same options."""
     for decorator in (gpu_function, App("tests").gpu_function):
         with pytest.raises(OptionError, match=r"keep_warm= is another platform's word; here it is min_containers="):
             decorator(keep_warm=1)(lambda: None)  # type: ignore[call-overload]

@@ -20,8 +20,8 @@ def double(x: int) -> int:
     return 2 * x
 
 
-def test_wrappers_keep_what_they_wrap() -> None:
-    """Name, documentation, module, and the thing itself."""
+def test_a_function_keeps_what_it_wraps() -> None:
+    """It has the name and module of the function, and the function itself."""
     decorated = App("tests").gpu_function(embed)
     assert decorated.__wrapped__ is embed
     assert (decorated.__name__, decorated.__module__, decorated.name) == ("embed", __name__, "embed")
@@ -72,7 +72,7 @@ def test_a_function_by_name_refuses_a_part_that_is_no_name(names: dict[str, str]
     ],
 )
 def test_options_are_checked(options: dict[str, Any], field: str, message: str) -> None:
-    """A wrong option is refused before any call, by its name."""
+    """The error names the option, and nothing is sent."""
     with pytest.raises(BadInput, match=message) as caught:
         double.options(**options)
     assert caught.value.more["field"] == field

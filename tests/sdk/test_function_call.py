@@ -20,7 +20,7 @@ def greet(name: Any) -> Any:
 
 
 def test_a_wait_may_end_before_the_job(platform: ScriptedPlatform) -> None:
-    """The job goes on."""
+    """The job goes on, and the error says so."""
     platform.will("GET", f"/v1/calls/{JOB}", job_status("running"))
     with pytest.raises(DeadlineExceeded, match=r"it goes on\. Wait for it again\."):
         FunctionCall.from_id(JOB).get(timeout=0)
@@ -36,7 +36,7 @@ def test_many_are_waited_for_at_once(platform: ScriptedPlatform) -> None:
 
 
 def test_a_failure_among_many_is_raised_or_stands_in_its_place(platform: ScriptedPlatform) -> None:
-    """As the caller chooses."""
+    """The caller chooses by `return_exceptions`."""
     failed = job_status("failed", "b", error={"code": "function_raised", "detail": "ValueError: no"})
     platform.will("GET", "/v1/calls/a", job_status("succeeded", "a", output=1))
     platform.will("GET", "/v1/calls/b", failed)
@@ -48,15 +48,15 @@ def test_a_failure_among_many_is_raised_or_stands_in_its_place(platform: Scripte
     assert isinstance(kept[1], ValueError)
 
 
-def test_a_list_of_calls_is_refused_with_how_to_pass_it(platform: ScriptedPlatform) -> None:
-    """Nothing is asked of the platform."""
+def test_a_list_of_calls_is_refused(platform: ScriptedPlatform) -> None:
+    """The error has the right form, and nothing is sent."""
     with pytest.raises(TypeError, match=r"not a list: gather\(\*calls\)"):
         FunctionCall.gather([FunctionCall.from_id("a")])  # type: ignore[arg-type]
     assert platform.requests == []
 
 
-def test_a_call_that_is_not_known_is_an_error(platform: ScriptedPlatform) -> None:
-    """Of each of its methods."""
+def test_an_unknown_call_is_an_error(platform: ScriptedPlatform) -> None:
+    """Each method raises it."""
     for method in ("GET", "DELETE"):
         platform.will(method, f"/v1/calls/{JOB}", problem("unknown_call"))
     call = FunctionCall.from_id(JOB)
@@ -67,15 +67,15 @@ def test_a_call_that_is_not_known_is_an_error(platform: ScriptedPlatform) -> Non
 
 
 def test_a_call_may_be_of_another_client(platform: ScriptedPlatform) -> None:
-    """Its platform and key are asked, not those that are configured."""
+    """The request has the key of that client."""
     platform.will("GET", f"/v1/calls/{JOB}", job_status("succeeded", output=1))
     with Client(url=platform.url, api_key="another") as client:
         assert FunctionCall.from_id(JOB, client=client).get() == 1
     assert platform.requests[0].headers["authorization"] == "Bearer another"
 
 
-def test_cancel_and_status(platform: ScriptedPlatform) -> None:
-    """Whether it was alive; everything that is known."""
+def test_a_call_has_a_status_and_is_cancelled(platform: ScriptedPlatform) -> None:
+    """Cancelling returns whether the call was alive."""
     platform.will("DELETE", f"/v1/calls/{JOB}", answer({"id": JOB, "cancelled": True}, status=202))
     platform.will("GET", f"/v1/calls/{JOB}", job_status("queued", position=3))
     call = FunctionCall.from_id(JOB)
@@ -83,8 +83,8 @@ def test_cancel_and_status(platform: ScriptedPlatform) -> None:
     assert call.status()["position"] == 3
 
 
-def test_in_an_event_loop(platform: ScriptedPlatform) -> None:
-    """Each has its `.aio`."""
+def test_a_call_is_awaited_in_an_event_loop(platform: ScriptedPlatform) -> None:
+    """Each method has an `.aio`."""
     platform.will("POST", GREET, job_taken())
     platform.will("GET", f"/v1/calls/{JOB}", job_status("succeeded", output="Ada"))
 

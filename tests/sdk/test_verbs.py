@@ -27,7 +27,7 @@ def count(upto: int) -> Iterator[int]:
 
 
 def test_the_wrong_verb_names_the_right_one(platform: ScriptedPlatform) -> None:
-    """Before anything is sent, where the function is known here."""
+    """A known function is refused before anything is sent."""
     with pytest.raises(TypeError, match="remote_gen"):
         count.remote(3)
     with pytest.raises(TypeError, match=r"\.remote\("):
@@ -37,8 +37,8 @@ def test_the_wrong_verb_names_the_right_one(platform: ScriptedPlatform) -> None:
     assert platform.requests == []
 
 
-def test_a_function_by_name_learns_what_it_is_from_the_answer(platform: ScriptedPlatform) -> None:
-    """The wrong verb is told there too."""
+def test_the_wrong_verb_of_a_function_by_name_is_an_error(platform: ScriptedPlatform) -> None:
+    """The platform's answer shows whether the function is a generator."""
     found = Function.from_name("verbs", "words", version=7)
     platform.will("POST", "/v1/functions/verbs.words@v7/calls", stream(chunk(1, "a"), hold=True))
     with pytest.raises(pilotlight.BadInput, match="remote_gen"):
@@ -49,7 +49,7 @@ def test_a_function_by_name_learns_what_it_is_from_the_answer(platform: Scripted
 
 
 async def test_async_callers_get_the_same(platform: ScriptedPlatform) -> None:
-    """`.aio` of each verb."""
+    """Each verb has an `.aio`."""
     platform.does("POST", GREET, lambda request: stream(result(request.call["input"]["name"].upper())))
     platform.will("POST", COUNT, stream(chunk(1, 1), chunk(2, 2), result(None)))
 
@@ -64,7 +64,7 @@ async def test_async_callers_get_the_same(platform: ScriptedPlatform) -> None:
 
 
 def test_leaving_a_stream_hangs_up(platform: ScriptedPlatform) -> None:
-    """Which is what cancels the call at the platform."""
+    """The closed connection cancels the call at the platform."""
     held = stream(chunk(1, "a"), hold=True)
     platform.will("POST", COUNT, held)
 
@@ -75,7 +75,7 @@ def test_leaving_a_stream_hangs_up(platform: ScriptedPlatform) -> None:
 
 
 async def test_cancelling_a_task_hangs_up(platform: ScriptedPlatform) -> None:
-    """An async caller ends a call like a blocking one."""
+    """An async caller ends a call as a blocking one does."""
     held = stream(event("stage", {"name": "queued"}), hold=True)
     platform.will("POST", GREET, held)
     queued = asyncio.Event()
@@ -90,7 +90,7 @@ async def test_cancelling_a_task_hangs_up(platform: ScriptedPlatform) -> None:
 
 
 def test_a_generators_call_is_stored_too(platform: ScriptedPlatform) -> None:
-    """Any function may be spawned; a client of one's own stays with the call."""
+    """Any function may be spawned, and a given client stays with the call."""
     platform.will("POST", COUNT, job_taken())
     assert count.spawn(3).id == JOB
     with Client(url=platform.url, api_key="another") as client:
@@ -98,7 +98,7 @@ def test_a_generators_call_is_stored_too(platform: ScriptedPlatform) -> None:
 
 
 def test_options_that_a_verb_cannot_keep_are_refused(platform: ScriptedPlatform) -> None:
-    """Stages are those of a live call; an id or a key names one call, not many."""
+    """Stages are those of a live call, and an id or a key names one call."""
     with pytest.raises(OptionError, match=r"a spawned call tells no stages; ask for its status\(\)"):
         greet.options(on_stage=print).spawn("Ada")
     with pytest.raises(OptionError, match=r"\.map\(…, durable=False\)"):
@@ -112,14 +112,14 @@ def test_options_that_a_verb_cannot_keep_are_refused(platform: ScriptedPlatform)
     assert platform.requests == []
 
 
-def test_what_is_found_by_name_does_not_run_here() -> None:
-    """The verb that does is named."""
+def test_a_function_by_name_does_not_run_in_this_process() -> None:
+    """The error names the verb to use."""
     with pytest.raises(Misuse, match=r"Call \.remote\(…\), of a class \.remote\(…\) of Function\.from_name"):
         Function.from_name("verbs", "greet").local("Ada")
 
 
 def test_a_map_takes_parameters_from_several_iterables(platform: ScriptedPlatform) -> None:
-    """The shortest ends it; named arguments are the same for all."""
+    """The shortest one ends it, and named arguments are the same for all."""
     platform.does("POST", GREET, lambda request: stream(result(request.call["input"])))
     answers = list(greet.map(["a", "b", "c"], [1, 2], durable=False))
     assert answers == [{"name": "a", "times": 1}, {"name": "b", "times": 2}]

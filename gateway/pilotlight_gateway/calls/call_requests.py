@@ -50,14 +50,6 @@ _msgpack = msgspec.msgpack.Decoder(CallRequest)
 _pack = msgspec.msgpack.Encoder()
 
 
-class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request asks for. `given` tells which arguments came as `parameters`, for messages."""
-
-    request: CallRequest
-    arguments: dict[str, Any]
-    given: dict[str, str]
-
-
 def format_of_body(content_type: bytes) -> BodyFormat:
     """How a body with this Content-Type is to be read.
 
@@ -103,8 +95,8 @@ def _format_of_answer(accept: bytes) -> BodyFormat:
     raise BadInput(f"Nothing of {accept[:100].decode('latin-1')!r} can be given.", code="not_acceptable")
 
 
-def read_call(body: bytes, kind: BodyFormat) -> ParsedRequest:
-    """The call that a body asks for.
+def read_call(body: bytes, kind: BodyFormat) -> CallRequest:
+    """The call that a body asks for; `input` holds all of its arguments, those of `parameters` included.
 
     Raises:
         BadInput: `bad_request` if it cannot be read at all, else naming the field.
@@ -113,13 +105,12 @@ def read_call(body: bytes, kind: BodyFormat) -> ParsedRequest:
     if request.id is not None and not CLIENT_CALL_ID.fullmatch(request.id):
         raise BadInput("id: expected 'cid_' and 8 to 60 letters, digits, '_' or '-'.", field="id")
     if not request.parameters:
-        return ParsedRequest(request=request, arguments=request.input, given={})
+        return request
     twice = request.input.keys() & request.parameters.keys()
     if twice:
         name = min(twice)
         raise BadInput(f"{name!r} stands in both input and parameters.", field=f"parameters.{name}")
-    given = dict.fromkeys(request.parameters, "parameters")
-    return ParsedRequest(request=request, arguments=request.input | request.parameters, given=given)
+    return msgspec.structs.replace(request, input=request.input | request.parameters)
 
 
 def decode_call(body: bytes, kind: BodyFormat) -> CallRequest:

@@ -359,7 +359,10 @@ class ContainerPool:
         require(self.slots == sum(slots for slots, _, _ in sums.values()), "slots are miscounted")
         require(self.used == sum(used for _, used, _ in sums.values()), "used slots are miscounted")
         require(self.capacity == sum(capacity for _, _, capacity in sums.values()), "capacity is miscounted")
-        require(set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots}, "open rooms miscounted")
+        require(
+            set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots},
+            "open containers are miscounted",
+        )
         require(
             set(self._starting) == {r.container for r in self._containers.values() if r.state in STARTING}, "starts"
         )

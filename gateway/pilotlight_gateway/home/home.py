@@ -63,7 +63,7 @@ from pilotlight_gateway.home.call_admission import QueueLimits, admit
 from pilotlight_gateway.home.container_pool import PooledContainer
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
-from pilotlight_gateway.home.version_queue import GrantBook, OutstandingGrant, VersionQueue
+from pilotlight_gateway.home.version_queue import GrantBook, VersionQueue
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
 
@@ -131,8 +131,8 @@ class Home:
             queue.deposed = queue.deposed or reason is Refusal.STALE_EPOCH
         granted = self._grants.by_call.get(call.call_id)
         if granted is not None and granted.grant.grant_number <= call.grant_number:
-            self._grants.take(granted)
-            self._await(queue, queue.calls.give_back(granted.entry, call), at)
+            self._grants.remove(granted)
+            self._await(queue, queue.calls.give_back(granted, call), at)
         elif granted is None:
             self._await(queue, queue.calls.push(call, cost=call.cost, at=at, first=True), at)
 
@@ -154,8 +154,8 @@ class Home:
         granted = self._grants.by_call.get(call_id)
         if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, number):
             return
-        queue = self._grants.take(granted)
-        queue.calls.settle(granted.entry, cost)
+        queue = self._take_granted(granted)
+        queue.calls.settle(granted, cost)
         if frees:
             queue.pool.release(container, call_id)
             for whose in queue.ended(granted, self._grants.by_call, at, cost, outcome):
@@ -236,8 +236,9 @@ class Home:
                 if queue.calls:
                     self._refresh(queue, at)
         for granted in self._grants.take_expired(at):
-            granted.queue.calls.settle(granted.entry)
-            self._wake(granted.queue)
+            queue = self._queues[granted.call.version]
+            queue.calls.settle(granted)
+            self._wake(queue)
         if at - self._swept_at >= SWEEP_EVERY_S:
             self._sweep(at)
         dropped, self._dropped = self._dropped, []
@@ -262,14 +263,14 @@ class Home:
 
     def demand(self, at: float) -> list[Demand]:
         """The demands to publish now: a first call at once, others every DEMAND_EVERY_S while busy, and a last one."""
-        told = []
+        demands = []
         for version in self._demands.due(at):
             queue = self._queues[version]
             if queue.edge or at >= queue.reported_at + DEMAND_EVERY_S:
-                told.append(queue.demand(self.gateway, self.epoch, at))
+                demands.append(queue.demand(self.gateway, self.epoch, at))
             if queue.busy:
                 self._demands.set(version, queue.reported_at + DEMAND_EVERY_S)
-        return told
+        return demands
 
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
@@ -323,7 +324,7 @@ class Home:
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
         """The breakers of versions, tenants and containers that are not closed or count failures."""
-        return tuple(told for queue in self._queues.values() for told in breakers_of(queue, at))
+        return tuple(report for queue in self._queues.values() for report in breakers_of(queue, at))
 
     def check_integrity(self) -> None:
         waiting = {entry.call_id: version for version, queue in self._queues.items() for entry in queue.calls}
@@ -346,21 +347,25 @@ class Home:
             queue.set_function(function, self._counters.setdefault(function, FunctionCounters()))
         return queue
 
-    def _supersede(self, granted: OutstandingGrant, call: CallDescriptor, at: float) -> bool:
+    def _supersede(self, granted: QueueEntry, call: CallDescriptor, at: float) -> bool:
         """Whether a granted call that is enqueued again is to be queued; False: its grant stands, or it is queued."""
         number = granted.grant.grant_number
         if call.grant_number >= number:  # its origin has seen that grant and no longer uses it
-            queue = self._grants.take(granted)
-            queue.calls.settle(granted.entry)
+            queue = self._take_granted(granted)
+            queue.calls.settle(granted)
             queue.pool.release(granted.grant.container, call.call_id)
             return True
         if self._grants.is_released(call.call_id):  # the grant was lost, and its slot may be in use
-            queue = self._grants.take(granted)
+            queue = self._take_granted(granted)
             again = msgspec.structs.replace(call, grant_number=number)
-            self._await(queue, queue.calls.give_back(granted.entry, again), at)
-        elif granted.queue.pool.is_pending(granted.grant.container, call.call_id):
+            self._await(queue, queue.calls.give_back(granted, again), at)
+        elif self._queues[granted.call.version].pool.is_pending(granted.grant.container, call.call_id):
             self._resend.append(granted.grant)
         return False
+
+    def _take_granted(self, granted: QueueEntry) -> VersionQueue:
+        self._grants.remove(granted)
+        return self._queues[granted.call.version]
 
     def _as_of(self, entry: QueueEntry, at: float) -> CallDescriptor:
         due = self._deadlines.at(entry.call_id)
@@ -418,7 +423,7 @@ class Home:
             start_ms=waited,
             timeline=timeline,
         )
-        self._grants.enter(OutstandingGrant(queue, entry, grant, at))
+        self._grants.enter(entry, grant, at)
         return grant
 
     def _remove(self, call_id: str, at: float | None = None) -> QueueEntry | None:

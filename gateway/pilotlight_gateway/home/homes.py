@@ -243,12 +243,12 @@ class Homes:
 
     def _publish_breakers(self, at: float) -> None:
         """Publish the breakers while there are any, and once after, for the lists of all gateways."""
-        told = tuple(islice((told for home in self for told in home.breakers(at)), BREAKERS_AT_MOST))
-        if not told and not self._broken:
+        reports = tuple(islice((report for home in self for report in home.breakers(at)), BREAKERS_AT_MOST))
+        if not reports and not self._broken:
             return
-        self._broken = bool(told)
+        self._broken = bool(reports)
         with contextlib.suppress(BusDown, MessageTooLarge):
-            self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, told=told))
+            self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, told=reports))
 
 
 def packed(state: HomeState, most_bytes: int) -> bytes:

@@ -31,7 +31,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor
+from pilotlight_core.model.messages.agent_messages import CallDescriptor, Grant
 from pilotlight_core.model.spec import Priority
 
 KEPT = 1024
@@ -141,7 +141,13 @@ class FunctionCounters:
 class QueueEntry:
     """One call that waits, or that was picked and has not ended."""
 
-    __slots__ = ("call", "call_id", "cost", "flow", "next", "order", "pushed_at", "since", "waiting")
+    __slots__ = (
+        "call", "call_id", "cost", "flow", "grant", "granted_at", "next", "order", "pushed_at", "since", "waiting",
+    )  # fmt: skip
+
+    grant: Grant
+    """Set when it is granted, with `granted_at`: see `GrantBook`."""
+    granted_at: float
 
     def __init__(self, call: CallDescriptor, flow: Flow, cost: float, order: int, pushed_at: float) -> None:
         self.call = call

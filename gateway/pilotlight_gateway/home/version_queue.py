@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
@@ -84,7 +83,7 @@ class VersionQueue:
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
         """The demand of the version; it counts as reported."""
         oldest = self.calls.oldest()
-        told = Demand(
+        demand = Demand(
             version=self.version,
             tenant=self.tenant,
             gateway=gateway,
@@ -96,11 +95,11 @@ class VersionQueue:
             service_ms=self.service_time.hold_ms or 0.0,
             edge=self.edge,
         )
-        self.reported_at, self.reported_queued, self.arrivals = at, told.queued, 0
-        self.reported_busy = bool(told.queued or told.running)
-        if told.queued or told.running or told.arrivals:
+        self.reported_at, self.reported_queued, self.arrivals = at, demand.queued, 0
+        self.reported_busy = bool(demand.queued or demand.running)
+        if demand.queued or demand.running or demand.arrivals:
             self.used_at = at
-        return told
+        return demand
 
     def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
         """Update the pool, and return the calls to shed with the wait (ms) of each.
@@ -141,20 +140,20 @@ class VersionQueue:
 
     def ended(
         self,
-        granted: OutstandingGrant,
-        others: Mapping[str, OutstandingGrant],
+        entry: QueueEntry,
+        others: Mapping[str, QueueEntry],
         at: float,
         cost: float | None,
         outcome: Outcome | None,
     ) -> list[str]:
         """Learn from the end of a call that has freed its slot; returns as `LossAttribution.lost`.
 
-        `others` are the grants that have not ended.
+        `others` are the calls whose grants have not ended.
         """
-        hold = (at - granted.at) * 1000.0
+        hold = (at - entry.granted_at) * 1000.0
         if cost is None and outcome is None and hold < DECLINED_MS:
             return []
-        grant, entry, pool = granted.grant, granted.entry, self.pool
+        grant, pool = entry.grant, self.pool
         found, tenant = verdict(outcome, hold, self.service_time.hold_ms), entry.call.tenant
         pool.ended(grant.container, entry.call_id, tenant, found, at)
         self.service_time.ended(hold, cost)
@@ -166,10 +165,10 @@ class VersionQueue:
             return []
         held = {tenant}
         if outcome is not Outcome.TIMEOUT:
-            held.update(one.entry.call.tenant for one in others.values() if one.grant.container == grant.container)
+            held.update(one.call.tenant for one in others.values() if one.grant.container == grant.container)
         return self.losses.lost(grant.container, held, "", at)
 
-    def charge_running(self, container: str, granted: Mapping[str, OutstandingGrant], at: float) -> None:
+    def charge_running(self, container: str, granted: Mapping[str, QueueEntry], at: float) -> None:
         """Charge the calls in a container for their cost so far, where that exceeds the estimate.
 
         The agent meters a call only at its end, so the cost is taken to be proportional to the time in the slot.
@@ -185,9 +184,9 @@ class VersionQueue:
             else 1.0 / max(1, len(pooled.held))
         )
         for call in pooled.held:
-            grant = granted.get(call)
-            if grant is not None and grant.grant.container == container:
-                self.calls.charge_so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
+            entry = granted.get(call)
+            if entry is not None and entry.grant.container == container:
+                self.calls.charge_so_far(entry, (at - entry.granted_at) * 1000.0 * rate)
 
     def start_waited(self, entry: QueueEntry, pooled: PooledContainer) -> tuple[float, dict[str, float]]:
         """Milliseconds that a call waited while no container was ready, and the timeline of that start."""
@@ -229,59 +228,51 @@ class VersionQueue:
         return idle and at - self.used_at > KEEP_IDLE_S
 
 
-@dataclass(slots=True)
-class OutstandingGrant:
-    """A grant whose call has neither ended nor come back."""
-
-    queue: VersionQueue
-    entry: QueueEntry
-    grant: Grant
-    at: float
-
-
 class GrantBook:
-    """Outstanding grants by call id. One is *released* when its slot is free and its cost is not known yet."""
+    """Granted calls that have not ended, by id.
+
+    A grant is *released* when its slot is free and its cost is not known yet.
+    """
 
     def __init__(self) -> None:
-        self.by_call: dict[str, OutstandingGrant] = {}
+        self.by_call: dict[str, QueueEntry] = {}
         self._released: dict[str, float] = {}
         """Call id -> instant of the release, in that order."""
 
     def __len__(self) -> int:
         return len(self.by_call)
 
-    def enter(self, granted: OutstandingGrant) -> None:
-        self.by_call[granted.grant.call_id] = granted
+    def enter(self, entry: QueueEntry, grant: Grant, at: float) -> None:
+        entry.grant, entry.granted_at = grant, at
+        self.by_call[entry.call_id] = entry
 
-    def take(self, granted: OutstandingGrant) -> VersionQueue:
-        """Remove a grant; returns the queue of its version."""
-        del self.by_call[granted.grant.call_id]
-        self._released.pop(granted.grant.call_id, None)
-        return granted.queue
+    def remove(self, entry: QueueEntry) -> None:
+        del self.by_call[entry.call_id]
+        self._released.pop(entry.call_id, None)
 
     def release(self, calls: Iterable[str], at: float, container: str | None = None) -> None:
         """The slots of calls are free, in any container or in `container`; their cost may still be reported."""
         for call in calls:
-            granted = self.by_call.get(call)
-            if granted is not None and container in (None, granted.grant.container):
+            entry = self.by_call.get(call)
+            if entry is not None and container in (None, entry.grant.container):
                 self._released.setdefault(call, at)
 
     def is_released(self, call_id: str) -> bool:
         return call_id in self._released
 
-    def take_expired(self, at: float) -> Iterator[OutstandingGrant]:
+    def take_expired(self, at: float) -> Iterator[QueueEntry]:
         """Remove the grants that have been released for too long, one after the other."""
         while self._released:
             call, since = next(iter(self._released.items()))
             if since > at - DONE_WITHIN_S:
                 return
-            granted = self.by_call[call]
-            self.take(granted)
-            yield granted
+            entry = self.by_call[call]
+            self.remove(entry)
+            yield entry
 
     def expires_at(self) -> float | None:
         """When `take_expired` next has a grant to remove; None: never."""
         return next(iter(self._released.values())) + DONE_WITHIN_S if self._released else None
 
     def check_integrity(self) -> None:
-        require(set(self._released) <= set(self.by_call), "a loose grant is not known")
+        require(set(self._released) <= set(self.by_call), "a released grant is not known")

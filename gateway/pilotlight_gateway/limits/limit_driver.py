@@ -280,8 +280,8 @@ class LimitDriver:
                     self._home.ended(subjects.shard_of(end.tenant), message.gateway, end, at)
                 if message.asks:
                     answers = tuple(self._answer(message.gateway, ask, at) for ask in message.asks)
-                    told = LimitAnswers(gateway=self._gateway, answers=answers)
-                    self._outbox.send(subjects.allowed(self._region, message.gateway), told)
+                    reply = LimitAnswers(gateway=self._gateway, answers=answers)
+                    self._outbox.send(subjects.allowed(self._region, message.gateway), reply)
             case Holdings():
                 self._home.on_holdings(message, at)
 

@@ -165,8 +165,8 @@ class LimitHome:
         if state is None or state.epoch != holdings.epoch:
             return
         known = state.permits.setdefault(holdings.gateway, {})
-        told = {number for held in holdings.held for number in held.numbers}.union(holdings.pending)
-        for number in [number for number in known if number <= holdings.upto and number not in told]:
+        reported = {number for held in holdings.held for number in held.numbers}.union(holdings.pending)
+        for number in [number for number in known if number <= holdings.upto and number not in reported]:
             _drop(known.pop(number), (holdings.gateway, number))
         for held in holdings.held:
             self._adopt(state, holdings.gateway, held, at)

@@ -38,7 +38,7 @@ class LimitOutbox:
         try:
             self._port.send(subject, message, reply=reply)
         except (BusDown, MessageTooLarge) as error:
-            log.debug("mail was not sent", subject=subject, error=str(error))
+            log.debug("a message was not sent", subject=subject, error=str(error))
             return False
         return True
 

@@ -36,9 +36,9 @@ class HomeAvailability:
         """Shard -> since when its home is silent, and when one is expected."""
         self._again: dict[int, float] = {}
         """Shard -> when its home answered again."""
-        self._dead: set[str] = set()
+        self._lost: set[str] = set()
         """Gateways whose process is gone, though their lease stands."""
-        self._deaths: dict[int, float] = {}
+        self._lost_since: dict[int, float] = {}
         """Shard -> when its home, whose process is gone, fell silent."""
         self._restart = NEVER
         """Smoothed seconds of restarts; NEVER: takeovers were faster."""
@@ -47,15 +47,15 @@ class HomeAvailability:
         if shard in self._silent:
             since, _ = self._silent.pop(shard)
             self._again[shard] = at
-            if self._deaths.pop(shard, None) is not None:
+            if self._lost_since.pop(shard, None) is not None:
                 self._restart = ewma(self._restart if self._restart != NEVER else None, at - since, SMOOTHING)
 
     def process_lost(self, gateway: str) -> None:
-        self._dead.add(gateway)
+        self._lost.add(gateway)
 
     def keep(self, alive: Collection[str]) -> None:
         """Forget the gateways without a lease."""
-        self._dead.intersection_update(alive)
+        self._lost.intersection_update(alive)
 
     def wait(self, shard: int, home: str, at: float) -> float:
         """Retry-After, in seconds, of a call without an answer; `home` is "" while there is none."""
@@ -63,9 +63,9 @@ class HomeAvailability:
             return SOON_S  # it answered again while this call waited
         since, until = self._silent.get(shard) or (at - PATIENCE_S, NEVER)
         if home or until == NEVER:
-            dead = home in self._dead
-            until = min(until, home_expected_at(self._renewed_at(home), since, self._restart if dead else NEVER))
-            if dead:
-                self._deaths[shard] = since
+            is_lost = home in self._lost
+            until = min(until, home_expected_at(self._renewed_at(home), since, self._restart if is_lost else NEVER))
+            if is_lost:
+                self._lost_since[shard] = since
         self._silent[shard] = since, until
         return max(SOON_S, until - at)

@@ -1,7 +1,6 @@
 """The batches of one container: the calls that wait for a batched method, and the batch that the guest has.
 
-`batching.BatchFormer` decides which calls go together and when. The guest has one batch of a method at a time; the next
-one grows meanwhile.
+The guest has one batch of a method at a time; the next one grows meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ class DynamicBatch:
 
     @property
     def can_split(self) -> bool:
-        """Whether its items may be run again one by one."""
         return len(self.items) > 1 and not self.is_retry
 
 
@@ -56,8 +54,6 @@ class BatchedMethod:
 
 
 class DynamicBatches:
-    """All batched methods of one container."""
-
     def __init__(self, spec: FunctionSpec) -> None:
         self._methods = {
             method.name: BatchedMethod(
@@ -112,7 +108,6 @@ class DynamicBatches:
         return batch
 
     def discard(self, batch: DynamicBatch) -> None:
-        """Drop a batch that was not given to the guest."""
         self._methods[batch.method].running = None
 
     def finish(self, frame: BatchResult, at: float) -> DynamicBatch | None:
@@ -128,7 +123,6 @@ class DynamicBatches:
         return None
 
     def stop_waiting(self) -> None:
-        """Make every batch due at once."""
         for method in self._methods.values():
             method.former.stop_waiting()
 
@@ -138,7 +132,6 @@ class DynamicBatches:
         return min((instant for instant in due if instant is not None), default=None)
 
     def room(self) -> int:
-        """The items that forming batches can still take."""
         return sum(method.former.room for method in self._methods.values())
 
     def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
@@ -146,7 +139,6 @@ class DynamicBatches:
 
 
 def _that_fit(items: list[AcceptedCall]) -> int:
-    """How many of the first items fit one frame; at least one."""
     sizes = itertools.accumulate(len(call.input) for call in items)
     return max(1, sum(size <= BATCH_BYTES for size in sizes))
 

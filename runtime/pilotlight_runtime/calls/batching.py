@@ -5,8 +5,7 @@ A batch takes calls in the order of their grants, and is due as soon as one of t
     cost      the next item would exceed `max_batch_cost` (an item that alone exceeds it goes alone)
     wait      its first item has waited min(wait_ms, SLO p95 - measured compute - margin)
     deadline  one of its items would be too late otherwise
-It waits even while the device is idle: whether more calls come cannot be known, and the waits are bounded. A due batch
-goes on growing while the guest works on another one.
+It waits even while the device is idle, since more calls may come. A due batch grows while the guest runs another one.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ class ComputeModel:
         self._p95: dict[int, float] = {}
 
     def observe(self, size: int, ms: float) -> None:
-        """Record that a batch of `size` items took `ms`."""
         bucket = _bucket(size)
         recent = self._recent.setdefault(bucket, deque(maxlen=SAMPLES))
         recent.append(ms)
@@ -72,8 +70,6 @@ class WaitingItem(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class FormingBatch:
-    """A batch as it forms, updated by each call that joins it."""
-
     count: int = 0
     cost: float = 0.0
     is_full: bool = False
@@ -124,14 +120,13 @@ class BatchFormer:
         self._join(cost)
 
     def remove(self, call_id: str) -> bool:
-        """Remove a call; False if it does not wait here."""
         if self._items.pop(call_id, None) is None:
             return False
         self._rebuild()
         return True
 
     def stop_waiting(self) -> None:
-        """Make every batch due at once, since the container drains."""
+        """Make every batch due at once."""
         self._is_draining = True
 
     def due_at(self, at: float) -> float | None:

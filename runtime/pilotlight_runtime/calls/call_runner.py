@@ -49,11 +49,9 @@ TRACEBACK_CHARS = 32_000
 class RunnerIO(Protocol):
     """What a `CallRunner` needs of its container. No method waits; instants are monotonic seconds."""
 
-    def send(self, gateway: str, frame: CallFrame) -> None:
-        """Send a frame to an origin."""
+    def send(self, gateway: str, frame: CallFrame) -> None: ...
 
-    def send_to_guest(self, frame: guest.GuestFrame) -> None:
-        """Send a frame to the guest."""
+    def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
         """Fetch a large input, then call `done(call, data, at)`; `data` is None if the fetch failed."""
@@ -70,8 +68,7 @@ class RunnerIO(Protocol):
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         """End the metering of a call that the guest has ended; returns what it cost."""
 
-    def record_batch(self, size: int, ms: float) -> None:
-        """Record that `size` calls ran at once, ended well and took `ms` milliseconds."""
+    def record_batch(self, size: int, ms: float) -> None: ...
 
     def release(self, call: AcceptedCall) -> None:
         """Free the call's slot; `call.decided` is how it ended, None if it was refused."""
@@ -79,8 +76,7 @@ class RunnerIO(Protocol):
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
         """Call `pump(at)` at that instant instead of any set before; None: never."""
 
-    def kill(self, reason: str) -> None:
-        """Kill the container, which cannot be trusted or stopped otherwise."""
+    def kill(self, reason: str) -> None: ...
 
 
 InputFetched = Callable[[AcceptedCall, bytes | None, float], None]
@@ -111,17 +107,14 @@ class CallRunner:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The ids of the calls that it holds."""
         return tuple(self._held)
 
     @property
     def running(self) -> int:
-        """The number of calls that the guest has."""
         return len(self._running)
 
     @property
     def batch_room(self) -> int:
-        """The items that the forming batch can still take."""
         return self._batches.room() if self._is_batching else 0
 
     def only_call(self) -> str:
@@ -132,13 +125,12 @@ class CallRunner:
         return call_id in self._held
 
     def calls_of(self, gateway: str) -> list[str]:
-        """The ids of the calls held for an origin."""
         return [call_id for call_id, call in self._held.items() if call.run.gateway == gateway]
 
     # -- from the origin ----------------------------------------------------------------------------------------
 
     def add(self, call: AcceptedCall, at: float) -> None:
-        """Hold an accepted call; it starts at once if the guest has room for it."""
+        """Hold an accepted call; it starts at once if the guest has room."""
         self._held[call.call_id] = call
         if call.run.body is None:
             self._enqueue(call, at)
@@ -178,7 +170,6 @@ class CallRunner:
             self._io.send_to_guest(guest.WindowUpdate(call_id=call_id, upto=upto))
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
-        """A large answer was uploaded, or (not `taken`) refused."""
         size = len(call.decided.output) if call.decided else 0
         if taken:
             self._end(call, CallOutcome(outcome=Outcome.OK), call.spent, at, answer_size=size)
@@ -194,7 +185,6 @@ class CallRunner:
     # -- from the guest -----------------------------------------------------------------------------------------
 
     def on_result(self, frame: guest.Result, at: float) -> None:
-        """The guest has ended a call."""
         call = self._running.get(frame.call_id)
         if call is None or (self._is_batching and self._batches.is_batched(call)):
             self._kill_untrusted("the guest answered a call that it does not have")
@@ -209,14 +199,13 @@ class CallRunner:
         self.pump(at)
 
     def on_batch_result(self, frame: guest.BatchResult, at: float) -> None:
-        """The guest has ended a batch, or one item of a batch that raised as a whole."""
         batch = self._batches.finish(frame, at)
         if batch is None:
             self._kill_untrusted("the guest answered a batch that it does not have")
             return
         self._busy_inputs -= 1
         if frame.whole and self._spec.idempotent and batch.can_split:
-            for call in batch.items:  # those that wait for their turn do not run meanwhile
+            for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
             self._run_next_alone(deque(batch.items), at)
         else:
@@ -255,11 +244,11 @@ class CallRunner:
         )
 
     def halt(self) -> None:
-        """Give the guest nothing more: its container is killed, and waiting calls can run elsewhere."""
+        """Give the guest nothing more: its container is killed."""
         self._halted = True
 
     def on_death(self, reason: str, at: float) -> None:
-        """End each held call of a dead container, except those whose answers are being uploaded."""
+        """End each held call of a dead container, unless its answer is being uploaded."""
         self._queue.clear()
         self._running.clear()
         self._batches = DynamicBatches(self._spec)
@@ -272,7 +261,6 @@ class CallRunner:
     # -- from the clock -----------------------------------------------------------------------------------------
 
     def pump(self, at: float) -> None:
-        """Start what the guest has room for, the oldest first."""
         while self._busy_inputs < self._spec.max_inputs and not self._halted:
             batch = self._due_batch(at) if self._is_batching else None
             if batch is not None:
@@ -313,7 +301,6 @@ class CallRunner:
     # -- steps --------------------------------------------------------------------------------------------------
 
     def _kill_untrusted(self, reason: str) -> None:
-        """Kill a guest that breaks the protocol, once: more of its frames may follow."""
         if not self._halted:
             self._io.kill(reason)
 
@@ -360,7 +347,6 @@ class CallRunner:
         return refusal is None
 
     def _run_next_alone(self, rest: deque[AcceptedCall], at: float) -> None:
-        """Run the next item of a batch that raised as a whole; complete those decided meanwhile."""
         while rest:
             call = rest.popleft()
             if call.decided is None:

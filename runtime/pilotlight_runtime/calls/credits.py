@@ -24,8 +24,6 @@ REPEAT_GONE_S = 10.0
 
 
 class CreditSource(Protocol):
-    """One container, as its credits describe it."""
-
     id: str
     version: str
     tenant: str
@@ -71,12 +69,10 @@ class Credits:
         self._seq = 0
 
     def publish_soon(self, container: CreditSource) -> None:
-        """Publish a container's credit at the loop's next turn."""
         self._flush_soon()
         self._dirty[container.id] = container
 
     def slot_freed(self, container: CreditSource, home: str) -> None:
-        """Publish a container's free slot to `home` at the loop's next turn."""
         self._flush_soon()
         self._freed[home][container.id] = container
 

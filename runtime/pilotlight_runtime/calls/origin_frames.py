@@ -1,7 +1,6 @@
 """Frames to the gateways that hold the callers.
 
-An undelivered last frame is kept for KEEP_S and sent again: gateway or bus may be back in a moment, and the caller
-still waits. `OriginSender.sweep` returns the gateways that stayed away, whose calls must be cancelled.
+An undelivered last frame is kept for KEEP_S and sent again, since gateway or bus may be back in a moment.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Message, Refused, Started
 
 DELIVERED_S = 2.0
-"""A frame that the bus has not reported as unheard for so long has arrived."""
+"""A frame not reported as unheard for so long has arrived."""
 KEEP_S = 10.0
 """How long an undelivered last frame is sent again."""
 KEEP_BYTES = 64 * 2**20
@@ -30,10 +29,8 @@ FRAME_BYTES = 256
 
 
 class Publisher(Protocol):
-    """The part of `Bus` that publishes."""
-
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
-        """Send a message; raises BusError when it was not sent."""
+        """Raises BusError when the message was not sent."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -49,7 +46,7 @@ class _Last:
 class _Silence:
     since_at: float
     noticed_at: float
-    """When the bus last reported that the gateway does not listen."""
+    """When the bus last reported it."""
     probed_at: float = 0.0
 
 
@@ -76,7 +73,6 @@ class OriginSender:
 
     @property
     def subject(self) -> str:
-        """The subject to subscribe with `on_notice`."""
         return f"{self._notices}.>"
 
     def send(self, gateway: str, frame: CallFrame) -> None:
@@ -158,7 +154,7 @@ class OriginSender:
             self._bus.publish_nowait(subject, Started(call_id="", grant_number=0), reply=notice + "-")
             silence.probed_at = at
         except BusError:
-            silence.since_at = at  # this node is cut off itself: that says nothing of the gateway
+            silence.since_at = at  # this node is cut off itself, which does not count against the gateway
 
     def _forget(self, call_id: str) -> None:
         if (last := self._last.pop(call_id, None) or self._lost.pop(call_id, None)) is not None:

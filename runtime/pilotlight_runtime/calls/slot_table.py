@@ -6,13 +6,12 @@ What a home or an origin believes may be old: a paused process acts on what it k
     epoch      a version's grants come from one home at a time: after a newer epoch, older ones are refused
     container  it exists here and does not drain
     grant      each (call, grant) is answered once. A call's grants rise: one not above the highest seen is a copy or
-               was overtaken; a copy of a refused grant is refused too, since its origin has moved on
+               was overtaken; a copy of a refused grant is refused too
     room       a container never holds more calls than it has slots
     time       a call that has not started within its time never starts: `start` checks right before the guest gets it
 
-The table remembers the last `memory` ended calls (call id -> highest grant, whether it started), to recognise copies
-and to answer `reconcile` about calls whose last frame was lost. The answer "it never came" enters the grant as seen, so
-it cannot start later.
+The table remembers the last `memory` ended calls, to recognise copies and to answer `reconcile` about calls whose last
+frame was lost. The answer "it never came" enters the grant as seen, so it cannot start later.
 """
 
 from __future__ import annotations
@@ -114,7 +113,6 @@ class AcceptedCall:
 
     @property
     def was_started(self) -> bool:
-        """Whether the guest has been given it."""
         return self.phase in (CallPhase.RUNNING, CallPhase.UPLOADING)
 
     def start(self, at: float) -> None:
@@ -146,8 +144,6 @@ class ReleasedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciled:
-    """The result of comparing an origin's list of live calls with the table."""
-
     orphans: tuple[AcceptedCall, ...]
     """Held for the origin, which does not list them; the agent cancels them."""
     released: tuple[ReleasedCall, ...]
@@ -173,8 +169,6 @@ class _Container:
 
 
 class SlotTable:
-    """The containers of a node that take calls, and the calls that they hold."""
-
     def __init__(self, *, instance: str = "", memory: int = MEMORY) -> None:
         self._instance = instance
         """The agent's incarnation; calls of earlier ones are unknown here."""
@@ -194,7 +188,6 @@ class SlotTable:
         self._containers[container] = _Container(version, slots)
 
     def drain(self, container: str) -> None:
-        """Refuse further calls of a container; it finishes those that it holds."""
         if container in self._containers:
             self._containers[container].draining = True
 
@@ -217,7 +210,6 @@ class SlotTable:
         return known.slots - len(known.held) if known is not None and not known.draining else 0
 
     def epoch(self, version: str) -> int:
-        """The highest home epoch seen for the version."""
         return self._epochs.get(version, 0)
 
     # -- calls ---------------------------------------------------------------------------------------------------
@@ -352,8 +344,8 @@ class SlotTable:
     def _past_of(self, call_id: str, grant_number: int, sure: bool) -> ReleasedCall:
         past = self._past.get(call_id)
         if past is None or past.grant_number < grant_number:
-            # Never seen: from now on it is, and cannot start any more. Unless it is sure that nothing was forgotten and
-            # that it was sent to this incarnation, it may have started before.
+            # Never seen: it is entered now, so that it cannot start any more. It may have started before, unless
+            # nothing was forgotten and it was sent to this incarnation.
             self._remember(ReleasedCall(call_id, grant_number, was_started=not sure))
             return ReleasedCall(call_id, grant_number, was_started=not sure)
         return ReleasedCall(call_id, grant_number, was_started=past.was_started)

@@ -1,11 +1,11 @@
 """The calls that an agent has accepted and not started, readable after its death.
 
 The calls of a killed agent may have run. So `WaitingCalls` notes each call that waits (for its batch, its large input
-or its turn) in a memory-mapped file, which the kernel keeps when the process is killed. The node's next agent reads the
-notes and tells the origins, which may run those calls elsewhere.
+or its turn) in a memory-mapped file, which the kernel keeps when the process is killed. The node's next agent tells the
+origins, which may run those calls elsewhere.
 
-A note is removed before the guest is given its call: a note means "never started", and the lack of one means nothing.
-Notes of another boot are ignored, since the kernel may not have written them back.
+A note is removed before the guest gets its call: a note means "never started", its lack means nothing. Notes of another
+boot are ignored, since the kernel may not have written them back.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ NO_NOTE = -1
 
 
 class WaitingCall(msgspec.Struct, frozen=True, array_like=True):
-    """One note: a call that never started, and its origin."""
-
     call_id: str
     grant_number: int
     container: str
@@ -76,7 +74,7 @@ class WaitingCalls:
         self._map.close()
 
     def _write(self, slot: int, note: bytes) -> None:
-        # The length comes last: a note that was torn by a kill is none.
+        # The length comes last, so that a note torn by a kill does not count.
         start = slot * SLOT
         self._map[start + 1 : start + 1 + len(note)] = note
         self._map[start : start + 1] = bytes((len(note),))

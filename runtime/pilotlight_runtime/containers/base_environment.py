@@ -21,8 +21,6 @@ OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_runtime")
 
 @dataclass(frozen=True, kw_only=True)
 class BaseEnvironment:
-    """One environment; manifests name it by `name`."""
-
     name: str
     python: Path
     read_only: tuple[Mount, ...]
@@ -46,7 +44,7 @@ def own_environment(preimport: str) -> BaseEnvironment:
 
 
 def _editable(mounts: tuple[Mount, ...]) -> list[Mount]:
-    """The platform's packages outside the environment, as in a development checkout."""
+    """The platform's packages in a development checkout."""
     found = []
     for name in OWN_PACKAGES:
         spec = importlib.util.find_spec(name)

@@ -1,6 +1,6 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-It sees an empty code folder of its own, read-only, into which the agent links a version's files. It is used once.
+Its code folder is empty and read-only; the agent links a version's files into it. It is used once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
 log = structlog.get_logger(__name__)
 
 HELLO_S = 120.0
-"""Imports of a large base environment on a busy node take a while; longer means that something hangs."""
+"""Imports of a large base environment on a busy node take a while."""
 END_S = 1.0
 """How long a guest that has closed its socket may take to end."""
 
@@ -31,8 +31,6 @@ class BlankDied(Exception):
 
 
 class Blank:
-    """A sandbox with a guest in it, from its start to its end."""
-
     def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
         self.name = sandbox.name
         self.sandbox = sandbox
@@ -105,7 +103,7 @@ class Blank:
         self.broken = f"the guest's connection broke: {error}" if error else "the guest closed its connection"
         if error is not None:
             log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
-        # A guest without a socket is useless, but its process is ending, and its own exit tells why: give it END_S.
+        # A guest without a socket is useless, but its process is ending, and its own exit has the reason.
         asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
 
     def _on_hello(self, frame: Any) -> None:

@@ -24,17 +24,11 @@ PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class BlankDemand(Protocol):
-    """What decides how many blanks are made, and when."""
+    @property
+    def cpu_slots(self) -> int: ...
 
     @property
-    def cpu_slots(self) -> int:
-        """How many containers without a GPU the node can hold."""
-        ...
-
-    @property
-    def any_starting(self) -> bool:
-        """Whether a container needs the processors to become ready."""
-        ...
+    def any_starting(self) -> bool: ...
 
 
 class BlankPool:
@@ -58,7 +52,6 @@ class BlankPool:
 
     @property
     def ready(self) -> int:
-        """The number of ready blanks."""
         return sum(blank.is_ready for blank in self._blanks)
 
     async def take(self, limits: ResourceLimits) -> Blank:
@@ -78,7 +71,6 @@ class BlankPool:
         return await self.starter.start(limits)
 
     def wake(self) -> None:
-        """Check whether to make a blank: one was taken, or a container is ready or gone."""
         self._woken.set()
 
     async def run(self, demand: BlankDemand) -> None:

@@ -23,11 +23,7 @@ _decoder = msgspec.msgpack.Decoder(SignedManifest)
 
 
 def read_signed(data: bytes) -> SignedManifest:
-    """The signed manifest in a blob.
-
-    Raises:
-        CannotVerify: if there is none.
-    """
+    """The signed manifest in a blob; raises CannotVerify if there is none."""
     try:
         return _decoder.decode(data)
     except msgspec.DecodeError as error:
@@ -35,11 +31,7 @@ def read_signed(data: bytes) -> SignedManifest:
 
 
 def check_manifest(manifest: Manifest, bind: Bind) -> None:
-    """Check that a manifest is the one that the command names, whoever signed it.
-
-    Raises:
-        CannotVerify: saying what differs.
-    """
+    """Raise CannotVerify unless the manifest is the one that the command names, whoever signed it."""
     if manifest.version_id != bind.version:
         raise CannotVerify(f"The manifest is of {manifest.version_id}, not of {bind.version}.")
     if manifest.tenant != bind.tenant:
@@ -50,11 +42,7 @@ def check_manifest(manifest: Manifest, bind: Bind) -> None:
 
 
 def check_files(files: tuple[FileEntry, ...]) -> None:
-    """Check that paths stay inside the bundle and are files or folders, not both; and digests and sizes.
-
-    Raises:
-        CannotVerify: naming the path.
-    """
+    """Check that paths stay inside and are files or folders, not both, and digests and sizes; raises CannotVerify."""
     seen: set[str] = set()
     folders: set[str] = set()
     sizes: dict[str, int] = {}

@@ -63,8 +63,6 @@ class StartFailed(Exception):
 
 
 class Container:
-    """A container on one slice."""
-
     def __init__(
         self,
         bind: Bind,
@@ -104,7 +102,7 @@ class Container:
         self._loaded.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
-        self._ending = asyncio.Event()  # it shall end, or has
+        self._ending = asyncio.Event()  # its end was asked for, or has come
         self._idle = asyncio.Event()  # it holds no call any more
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
@@ -119,21 +117,17 @@ class Container:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The ids of the calls in its slots."""
         return self.runner.held if self.runner else ()
 
     @property
     def batch_room(self) -> int:
-        """The items that the forming batch can still take."""
         return self.runner.batch_room if self.runner else 0
 
     @property
     def is_starting(self) -> bool:
-        """Whether it needs the processors to become ready."""
         return self.state in (ContainerState.BINDING, ContainerState.LOADING)
 
     def report(self, at: float) -> ContainerReport:
-        """Its part of the node's report."""
         manifest = self._manifest
         return ContainerReport(
             id=self.id,
@@ -167,17 +161,14 @@ class Container:
         return self.runner is not None and self.runner.holds(call_id)
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
-        """The origin has passed on a stream's chunks up to `upto`."""
         if self.runner is not None:
             self.runner.on_window(call_id, upto, at)
 
     def cancel(self, call_id: str, reason: str, at: float) -> None:
-        """Cancel a call, if it is here."""
         if self.runner is not None:
             self.runner.cancel(call_id, reason, at)
 
     def cancel_calls_of(self, gateway: str, at: float) -> None:
-        """Cancel the calls of a gateway that is gone."""
         if self.runner is not None:
             for call_id in self.runner.calls_of(gateway):
                 self.runner.cancel(call_id, f"the gateway {gateway} is gone", at)
@@ -222,13 +213,11 @@ class Container:
             self._blank.tap.tick(at)
 
     async def wait_gone(self) -> None:
-        """Wait until everything of it is removed."""
         await self._gone.wait()
 
     # -- its life -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Lead the container from BINDING to GONE."""
         try:
             if await self._start_up():
                 await self._ending.wait()
@@ -237,7 +226,6 @@ class Container:
             await self._destroy()
 
     async def _start_up(self) -> bool:
-        """Start, and return whether it has become ready."""
         try:
             if self._ending.is_set():
                 raise StartFailed(self._kill_reason)
@@ -280,7 +268,7 @@ class Container:
         await self._load(blank, manifest)
 
     def _set_manifest(self, manifest: Manifest) -> None:
-        """Take the verified manifest; from here on the tenant pays."""
+        """Take the verified manifest; from now on the tenant pays."""
         if manifest.base != self._provisioner.base:
             text = f"this node has no base environment {manifest.base!r}"
             raise StartFailed(text, RemoteError("UnknownBase", text))
@@ -312,7 +300,6 @@ class Container:
         self._open(blank, connection, manifest)
 
     def _open(self, blank: Blank, connection: GuestConnection, manifest: Manifest) -> None:
-        """Take calls from now on."""
         if blank.exit is not None:
             raise StartFailed(self.reason, RemoteError("ContainerDied", self.reason))
         self._io = ContainerIO(
@@ -333,7 +320,6 @@ class Container:
         self._provisioner.container_changed()
 
     async def _shut_down(self) -> None:
-        """Let held calls end, then run the exit hooks, each within its bound."""
         if self._kill_reason:
             return
         try:
@@ -406,7 +392,7 @@ class Container:
         if not in_order:
             killed = end.reason == "killed" and (self._kill_reason or (self._blank.broken if self._blank else ""))
             reason = killed or describe(end, self._manifest.spec if self._manifest else None)
-            if self.state is not ContainerState.GONE:  # a start that failed has said why
+            if self.state is not ContainerState.GONE:  # else a failed start has set its reason
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
         if not self._loaded.done():
@@ -423,7 +409,7 @@ class Container:
         self._calls.slots.release(call.call_id, call.grant_number)
         error = call.decided.error if call.decided is not None else None
         if error is not None and self._blank is not None:
-            # A caller that is not the owner gets a code only; the owner finds the error in the log, whoever called.
+            # Callers other than the owner get only a code; the owner finds the error in the log.
             self._blank.tap.log_failure(call.call_id, error)
         if self._forming_changed():
             self._calls.credits.publish_soon(self)
@@ -437,12 +423,10 @@ class Container:
     # -- small steps --------------------------------------------------------------------------------------------
 
     def _forming_changed(self) -> bool:
-        """Whether a batch has begun or ceased to form since the last call."""
         before, self._is_forming = self._is_forming, self.batch_room > 0
         return before is not self._is_forming
 
     def _kill_untrusted(self, reason: str) -> None:
-        """Kill a guest that breaks the protocol, once: more of its frames may follow."""
         if not self._kill_reason:
             self._kill(reason)
 
@@ -461,7 +445,6 @@ class Container:
         self._set_gone()
 
     def _set_gone(self) -> None:
-        """Mark it as ended; removing its files may take a moment more."""
         if self.state is not ContainerState.GONE:
             self.state = ContainerState.GONE
             self._meter.release()
@@ -474,7 +457,7 @@ class Container:
         self._calls.credits.publish_soon(self)
 
     def _step(self, name: str, began_at: float) -> float:
-        """Enter a step of the start in the timeline; returns the present instant, when the next one begins."""
+        """Enter a step of the start in the timeline; returns the present instant."""
         now = self._clock()
         self.timeline[name] = round(self.timeline.get(name, 0.0) + (now - began_at) * 1000, 3)
         self._calls.credits.publish_soon(self)

@@ -1,4 +1,4 @@
-"""Connects one container's `CallRunner` to the guest, the callers' gateways, the meter and the slots."""
+"""Connects one container's `CallRunner` to guest, gateways, meter and slots."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ class ContainerIO:
             self._timer = loop.call_later(max(0.0, at - self._clock()), partial(self._pump, pump))
 
     def close(self) -> None:
-        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

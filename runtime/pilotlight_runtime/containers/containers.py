@@ -88,11 +88,9 @@ class Containers:
 
     @property
     def any_starting(self) -> bool:
-        """Whether a container needs the processors to become ready."""
         return any(container.is_starting for container in self._containers.values())
 
     def slices(self) -> tuple[SliceReport, ...]:
-        """The slices on offer, with the containers on them."""
         return self._slices.reports()
 
     def devices(self) -> tuple[DeviceReport, ...]:
@@ -170,12 +168,10 @@ class Containers:
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
     def check_limits(self, at: float) -> None:
-        """Enforce the time limits of calls in every container. Every few 10 ms."""
         for container in self._containers.values():
             self._guarded(container, container.check_limits, at)
 
     def tick(self, at: float) -> None:
-        """Do what every container does once a second."""
         for container in self._containers.values():
             self._guarded(container, container.tick, at)
 
@@ -245,10 +241,9 @@ class CallDispatcher:
         frame = Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=refusal)
         self._calls.origins.send(run.gateway, frame)
         if container is not None:
-            self._calls.credits.publish_soon(container)  # its home knew too little of it
+            self._calls.credits.publish_soon(container)  # its home's view of it was old
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
-        """Obey an origin's message about calls that are here."""
         if isinstance(message, Window):
             for container in self._containers:
                 container.on_window(message.call_id, message.upto, at)

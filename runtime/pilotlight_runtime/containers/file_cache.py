@@ -42,7 +42,6 @@ class FileCache:
             self._add((tenant, digest), size)
 
     def path(self, tenant: str, digest: str) -> Path:
-        """The path of a file, whether it is here or not."""
         return self.folder / tenant / digest
 
     def missing(self, tenant: str, files: Iterable[FileEntry]) -> list[FileEntry]:

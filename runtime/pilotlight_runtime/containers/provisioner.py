@@ -1,4 +1,4 @@
-"""What a container is made of, brought to this node: the manifest, a sandbox, the version's files, devices."""
+"""What a container is made of: the manifest, a sandbox, the version's files, devices."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from pilotlight_runtime.devices.device_port import Devices
 
 
 class Provisioner:
-    """Provides containers with what they need to start. One per node."""
-
     def __init__(self, stager: Stager, pool: BlankPool, devices: Devices) -> None:
         self._stager = stager
         self._pool = pool
@@ -23,7 +21,7 @@ class Provisioner:
 
     @property
     def base(self) -> str:
-        """The name of the one base environment that this node has."""
+        """The name of this node's base environment."""
         return self._pool.starter.base.name
 
     async def manifest(self, bind: Bind) -> Manifest:

@@ -24,10 +24,8 @@ FILE_MODE = 0o444
 
 
 class ManifestVerifier(Protocol):
-    """Checks a manifest's signature."""
-
     def verify(self, signed: SignedManifest) -> Manifest:
-        """The manifest; raises BadSignature, and NoKey without a key to check with."""
+        """Raises BadSignature, and NoKey without a key to check with."""
 
 
 class TrustedKey:

@@ -29,7 +29,7 @@ SendFrame = Callable[[GuestFrame], None]
 async def run_async_work(
     target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
 ) -> Result | BatchResult | None:
-    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    """As `run_work`."""
     if not table.begin(work):
         table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
@@ -42,7 +42,7 @@ async def run_async_work(
 
 
 async def run_async_call(target: GuestTarget, call: GuestCall, send: SendFrame) -> Result:
-    """Run one call to its end within the present task, which a cancelled call interrupts. Raises what `send` raises."""
+    """Run one call in the present task, which a cancel interrupts. Raises what `send` raises."""
     began = now()
     try:
         ready = prepared(target, call)
@@ -79,8 +79,7 @@ async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Res
         await _close(chunks)
 
 
-class _Stalled(Exception):
-    """Nobody reads the stream."""
+class _Stalled(Exception): ...
 
 
 async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
@@ -94,7 +93,6 @@ async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
 
 
 def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
-    """Runs in the loop when a call was cancelled or its window moved."""
     if call.cancelled and task is not None:
         task.cancel()
     elif moved is not None:
@@ -102,7 +100,6 @@ def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.E
 
 
 async def _close(chunks: Any) -> None:
-    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass  # the cancellation has arrived; what is awaited from here on is the clean-up
@@ -114,7 +111,7 @@ async def _close(chunks: Any) -> None:
 
 
 async def run_async_batch(target: GuestTarget, batch: GuestBatch) -> BatchResult:
-    """Run one batch to its end within the present task. Never raises."""
+    """Run one batch in the present task. Never raises."""
     columns = ColumnBatch(target, batch)
     began = now()
     try:

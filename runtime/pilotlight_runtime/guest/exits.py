@@ -1,4 +1,4 @@
-"""How a guest ends: always at once, with its output flushed, with a line that says why. A dead device ends it too."""
+"""How a guest ends: at once, with its output flushed and a line with the reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEVICE_DEAD = 69
 MALFORMED = 70
 """EX_SOFTWARE"""
 FATAL_CUDA_ERRORS = ("device-side assert", "illegal memory access", "unspecified launch failure", "illegal instruction")
-"""CUDA errors after which a process's context is gone: every later call in it fails too."""
+"""After these a process's context is gone: every later call fails too."""
 
 
 def exit_now(code: int, why: str = "") -> NoReturn:
@@ -33,9 +33,9 @@ def exit_now(code: int, why: str = "") -> NoReturn:
 
 
 class with_agent:  # noqa: N801 - reads as the statement that it is
-    """End the process with the agent, or when either of us makes a mistake: a guest that hangs helps nobody.
+    """Ends the process with the agent, or after a protocol error or bug: a guest must not hang.
 
-    A class, since each call passes through it and a generator would cost a microsecond more.
+    A class, since each call passes it and a generator would cost a microsecond more.
     """
 
     def __enter__(self) -> None:
@@ -53,9 +53,9 @@ class with_agent:  # noqa: N801 - reads as the statement that it is
 
 
 def exit_if_fatal(frame: Result | BatchResult) -> None:
-    """Once an answer has been sent: end the process if its device is dead, make room on it if it was full.
+    """After an answer was sent: end the process if its device is dead, empty the device's cache if it was full.
 
-    Only now are the exception and the frames that held tensors gone.
+    Only then are the exception and the frames that held tensors gone.
     """
     error = frame.error if isinstance(frame, Result) else _of_batch(frame)
     if error is None:
@@ -67,7 +67,6 @@ def exit_if_fatal(frame: Result | BatchResult) -> None:
 
 
 def is_fatal(error: RemoteError) -> bool:
-    """Whether the device's context is dead, so that this process can only end."""
     return "CUDA" in error.message and any(sign in error.message for sign in FATAL_CUDA_ERRORS)
 
 

@@ -14,18 +14,15 @@ MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
 
 
-class GuestGone(ConnectionError):
-    """The guest's end is closed: it has died, or is dying."""
+class GuestGone(ConnectionError): ...
 
 
 class GuestSlow(ConnectionError):
-    """The guest does not read, and what waits for it has reached its bound."""
+    """The bytes that wait for the guest have reached their bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionStatistics:
-    """How a connection is."""
-
     sent: int
     received: int
     unsent_bytes: int
@@ -33,11 +30,11 @@ class ConnectionStatistics:
 
 
 class GuestConnection(asyncio.BufferedProtocol):
-    """Made by `await GuestConnection.open(sock, on_frame=…, on_closed=…)`; owns the socket from then on.
+    """Owns the socket; made by `await GuestConnection.open(sock, on_frame=…, on_closed=…)`.
 
     `on_frame(frame)` runs in the event loop for each frame in order, until the connection is closed; what it raises
-    closes it. Another may be put in its place. `on_closed(error)` runs once: None after a close in order,
-    MalformedFrame when the guest sent what is no frame (its sandbox should be killed), otherwise what broke it.
+    closes it. It may be replaced. `on_closed(error)` runs once: None after a close in order, MalformedFrame for an
+    invalid frame (its sandbox should be killed), otherwise the error that broke it.
     """
 
     def __init__(
@@ -63,7 +60,6 @@ class GuestConnection(asyncio.BufferedProtocol):
         on_closed: Callable[[Exception | None], None],
         max_unsent: int = MAX_UNSENT,
     ) -> GuestConnection:
-        """Take over our end of the socket pair."""
         sock.setblocking(False)  # noqa: FBT003 - its only argument
         loop = asyncio.get_running_loop()
         _, protocol = await loop.create_unix_connection(lambda: cls(on_frame, on_closed, max_unsent), sock=sock)
@@ -89,7 +85,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         await self._writable.wait()
 
     def set_frame_limit(self, limit: int) -> None:
-        """Accept frames of up to `limit` bytes from now on; until then SMALL_FRAME is the limit."""
+        """Accept frames of up to `limit` bytes from now on, instead of SMALL_FRAME."""
         self._inbox.limit = limit
 
     def close(self) -> None:
@@ -98,7 +94,6 @@ class GuestConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def statistics(self) -> ConnectionStatistics:
-        """Frames sent and received, and bytes that wait."""
         transport = self._transport
         return ConnectionStatistics(
             sent=self._sent,
@@ -122,7 +117,7 @@ class GuestConnection(asyncio.BufferedProtocol):
                     return
                 self._received += 1
                 self.on_frame(frame)
-        except Exception as error:  # noqa: BLE001 - it is told to on_closed
+        except Exception as error:  # noqa: BLE001 - on_closed gets it
             self._broken = error
             self.close()
 

@@ -43,7 +43,6 @@ class BoundCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def method_of(target: GuestTarget, name: str) -> TargetMethod:
-    """Raises: BadArguments"""
     try:
         return target.methods[name]
     except KeyError:
@@ -51,22 +50,14 @@ def method_of(target: GuestTarget, name: str) -> TargetMethod:
 
 
 def prepared(target: GuestTarget, call: GuestCall) -> BoundCall:
-    """What a call's frame asks for.
-
-    Raises:
-        BadArguments
-    """
+    """The function and arguments that a call's frame names; raises BadArguments."""
     method = method_of(target, call.frame.method)
     first, named = method.parameters.place(method.parameters.read(call.frame.input))
     return BoundCall(method=method, first=first, named=named)
 
 
 def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
-    """The msgpack of an answer of at most `most` bytes.
-
-    Raises:
-        BadAnswer: naming its type or its size.
-    """
+    """The msgpack of an answer of at most `most` bytes; raises BadAnswer naming its type or its size."""
     try:
         data = values.encode(value)
     except Exception as error:
@@ -77,32 +68,26 @@ def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What a failure is to the platform."""
     if isinstance(error, BadArguments):
         return Outcome.BAD_INPUT
     return Outcome.BAD_OUTPUT if isinstance(error, BadAnswer) else Outcome.RAISED
 
 
 def answered(call: GuestCall, value: Any, execute_ns: int) -> Result:
-    """The Result of a call that returned `value`.
-
-    Raises:
-        BadAnswer
-    """
+    """The Result of a call that returned `value`; raises BadAnswer."""
     if call.cancelled:
         return cancelled(call, execute_ns)
     return Result(call_id=call.frame.call_id, output=encoded(value), execute_ns=execute_ns)
 
 
 def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
-    """The Result of a stream that came to its end."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(call_id=call.frame.call_id, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
 
 
 def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
-    """The Result of a call whose code, input or output failed; whatever a cancelled one raised, it was cancelled."""
+    """The Result of a call whose code, input or output failed; CANCELLED if it was cancelled."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(
@@ -115,7 +100,6 @@ def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int
 
 
 def cancelled(call: GuestCall, execute_ns: int, last_seq: int = 0) -> Result:
-    """The Result of a call that had begun when it was cancelled."""
     return Result(call_id=call.frame.call_id, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
 
 
@@ -126,7 +110,7 @@ def with_article(cls: type) -> str:
 
 
 class ColumnBatch:
-    """A batch on its way through the tenant's code: items whose input cannot be read have their answer before it."""
+    """One batch in the tenant's code: items whose input cannot be read are answered before."""
 
     def __init__(self, target: GuestTarget, batch: GuestBatch) -> None:
         self.method = target.methods[batch.frame.method]
@@ -144,16 +128,11 @@ class ColumnBatch:
         self._named = self.method.parameters.columns(rows)
 
     def ready(self) -> BoundCall:
-        """The call of the method with its columns."""
         first, named = self.method.parameters.place(self._named)
         return BoundCall(method=self.method, first=first, named=named)
 
     def answer(self, value: Any) -> None:
-        """Take what the method returned.
-
-        Raises:
-            BadAnswer: if it is not a list with an element for each item.
-        """
+        """Take what the method returned; raises BadAnswer unless it is a list with an element for each item."""
         if type(value) is not list:
             raise BadAnswer(f"a batched method must return a list, and it returned {with_article(type(value))}")
         if len(value) != len(self.calls):
@@ -167,7 +146,7 @@ class ColumnBatch:
             room -= len(answer.output)
 
     def fail(self, error: BaseException) -> None:
-        """The method raised, or answered wrongly: every item that was given to it failed with that."""
+        """Fail every item that was given to the method."""
         self._whole = True
         same = self._failed("", error)
         for call in self.calls:
@@ -201,11 +180,9 @@ class ColumnBatch:
 class ReplyChannel(Protocol):
     """What running code needs of the connection."""
 
-    def send(self, frame: GuestFrame) -> None:
-        """Send a frame whole."""
+    def send(self, frame: GuestFrame) -> None: ...
 
-    def read_cancels(self) -> None:
-        """Take note of cancels that have arrived."""
+    def read_cancels(self) -> None: ...
 
     def wait_window(self, call: GuestCall, seq: int) -> bool:
         """Wait until chunk `seq` may be sent; False if it never may."""
@@ -215,7 +192,7 @@ class ReplyChannel(Protocol):
 def run_work(
     target: GuestTarget, work: GuestWork, table: CallTable, channel: ReplyChannel
 ) -> Result | BatchResult | None:
-    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    """Run a call or batch to its end, unless it was cancelled before; None if its Result has been sent already."""
     if not table.begin(work):
         table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
@@ -260,7 +237,7 @@ def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Res
 
 
 def _close(chunks: Iterator[Any] | None) -> None:
-    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
+    """What it raises goes into the tenant's log."""
     try:
         close = getattr(chunks, "close", None)
         if close is not None:

@@ -13,9 +13,9 @@ from pilotlight_runtime.metering.meter import SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
 
 MOST_KINDS = 512
-"""Pairs of container and batch size in one report; further ones are left out of it."""
+"""Pairs of container and batch size in one report; further ones are left out."""
 MOST_OF_ONE = 32
-"""Batch sizes of one container, so that none keeps the others out of the report."""
+"""Batch sizes of one container, so that none crowds out the others."""
 MOST_MS = 8
 """Durations of one batch size of one container."""
 
@@ -31,19 +31,16 @@ class ContainerMeter:
         self._clock = clock
 
     def enter(self, state: LeaseState) -> None:
-        """The slice is in `state` from now on; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
+        """Put the slice in `state`; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
         self._meter.transition(state, self._clock(), self.owner)
 
     def release(self) -> None:
-        """The slice is free from now on."""
         self._meter.transition(LeaseState.FREE, self._clock())
 
     def call_started(self, call_id: str, tenant: str) -> None:
-        """The container works on a call of `tenant` from now on."""
         self._meter.call_started(call_id, tenant, self._clock())
 
     def call_ended(self, call_id: str, outcome: Outcome, batch_size: int) -> Spent:
-        """The container has ended a call; returns what it used."""
         return self._meter.call_ended(call_id, outcome.value, self._clock(), batch_size)
 
     def record_batch(self, size: int, ms: float) -> None:
@@ -53,8 +50,6 @@ class ContainerMeter:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkKey:
-    """The container that ran batches."""
-
     container: str
     version: str
     slice: str
@@ -83,7 +78,7 @@ class WorkLog:
         self._of: Counter[WorkKey] = Counter()
 
     def add(self, worker: WorkKey, batch: int, ms: float) -> None:
-        """A batch of `batch` items ended well after `ms`."""
+        """Record that a batch of `batch` items ended well after `ms`."""
         times = self._times.get((worker, batch))
         if times is None:
             if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:

@@ -42,9 +42,9 @@ GAP_S = 0.25
 """So late a sweep means a paused process or a starved machine."""
 BEAT_S = 1.0
 DRAIN_S = 4.0
-"""What running calls get when the agent is told to stop."""
+"""For running calls when the agent stops."""
 END_S = 1.5
-"""What each later step of the end gets: exit hooks, the last usage, the last log lines."""
+"""For each later step of the end: exit hooks, the last usage, the last log lines."""
 
 
 @asynccontextmanager
@@ -66,8 +66,6 @@ async def open_agent(needs: AgentDependencies) -> AsyncIterator[Agent]:
 
 
 class Agent:
-    """One node: takes commands and calls from the bus, and reports."""
-
     def __init__(
         self, needs: AgentDependencies, parts: AgentParts, layouts: LayoutKeeper, group: asyncio.TaskGroup
     ) -> None:
@@ -124,7 +122,7 @@ class Agent:
         self._bus.on_reconnect.append(self._on_reconnect)
 
     def _report_unstarted(self) -> None:
-        """Tell the origins what the former agent had not started, before they learn that it is gone."""
+        """Report the former agent's unstarted calls to their origins, before its end is known there."""
         left_behind = self._parts.calls.waiting.left_behind
         for call in left_behind:
             ended = Ended(
@@ -189,7 +187,6 @@ class Agent:
             self._parts.containers.check_limits(at)
 
     async def _refresh(self) -> None:
-        """Wait for a flush: when it comes back, everything that had been waiting before it has been read."""
         with contextlib.suppress(BusError):  # while disconnected: `_on_reconnect` does it instead
             await self._bus.flush()
             self._stall.mark_fresh()
@@ -215,7 +212,7 @@ class Agent:
     # -- the end ------------------------------------------------------------------------------------------------
 
     async def _end(self, running: list[asyncio.Task[None]]) -> None:
-        """End in steps, each within its bound; together they stay below what a supervisor waits."""
+        """End in steps, each within its bound; together they take less than a supervisor waits."""
         log.info("the agent ends")
         parts = self._parts
         # 1. Nothing new: binds are refused, containers drain, and those left over are ended.
@@ -229,7 +226,7 @@ class Agent:
         await parts.metering.write()
         await self._bounded("usage", parts.metering.ship())
         await self._bounded("logs", parts.logs.ship())
-        # 4. The last report: it spares others waiting for silence.
+        # 4. The last report, so that others need not wait for the node's silence.
         parts.reporter.send(stopped=True)
         await self._bounded("last word", self._bus.flush())
         await self._bounded("bodies", parts.calls.bodies.close())
@@ -242,16 +239,15 @@ class Agent:
             log.warning("a step of the end was cut short", step=name, error=str(error))
 
 
-class _Over(Exception):
-    """The agent has ended in order: whatever still runs is cancelled."""
+class _Over(Exception): ...
 
 
 class StallWatch:
     """Detects that this process stood still, so that messages read then are not taken for fresh.
 
-    A message that waited in the socket meanwhile says "start within two seconds" of an instant that may be long past.
-    After a gap, messages count as received at the last instant at which the process was known to run, until everything
-    that may have waited has been read. Call `tick` every SWEEP_S, and `mark_fresh` when that is so.
+    Their time limits count from an instant that may be long past. After a gap, messages count as received when the
+    process was last known to run, until everything that may have waited has been read. Call `tick` every SWEEP_S, and
+    `mark_fresh` then.
     """
 
     def __init__(self, at: float) -> None:
@@ -279,5 +275,4 @@ class StallWatch:
         return self._ticked_at if at - self._ticked_at > GAP_S else at
 
     def mark_fresh(self) -> None:
-        """Messages read from here on have come after the gap."""
         self._stalled_at = None

@@ -42,8 +42,6 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDependencies:
-    """What an agent is made from."""
-
     identity: NodeIdentity
     bus: Bus
     blobs: BlobStore
@@ -57,8 +55,6 @@ class AgentDependencies:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentParts:
-    """The parts that an `Agent` drives."""
-
     calls: NodeCalls
     slices: Slices
     metering: Metering

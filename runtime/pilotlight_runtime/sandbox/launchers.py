@@ -1,4 +1,4 @@
-"""The launchers by the name an operator gives: `--sandbox bubblewrap` (the default) or `--sandbox process`."""
+"""The launchers by name: `--sandbox bubblewrap` (the default) or `--sandbox process`."""
 
 from __future__ import annotations
 

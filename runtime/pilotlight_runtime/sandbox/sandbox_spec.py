@@ -1,7 +1,7 @@
-"""What a sandbox is: its specification, and the bubblewrap options that build it. Nothing here touches the system.
+"""The specification of a sandbox, and the bubblewrap options that build it. Pure.
 
-The order of the options is the order of the mounts and matters: a mount hides what was mounted below it before, and
-everything must be in place before the final `--remount-ro`.
+The order of the options is the order of the mounts: a mount hides what was mounted below it before, and all must be in
+place before the final `--remount-ro`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 #: Where tenant code lies inside.
 APP = Path("/app")
-#: Who tenant code is inside; the host sees another uid.
+#: Of tenant code inside; the host sees another uid.
 INNER_ID = 65_534
-#: bubblewrap's own two processes, which the tenant's limit must not pay for.
+#: bubblewrap's own two processes, which do not count under the tenant's limit.
 OWN_PIDS = 2
-#: Files that programs expect of any system, and no more: the names of the host's users are not the tenant's business.
+#: Files that programs expect of any system, and no more: not the names of the host's users.
 FILES: tuple[tuple[Path, str], ...] = (
     (Path("/etc/passwd"), f"tenant:x:{INNER_ID}:{INNER_ID}::/tmp:/usr/sbin/nologin\n"),
     (Path("/etc/group"), f"tenant:x:{INNER_ID}:\n"),
@@ -38,7 +38,7 @@ BASE_ENV: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceLimits:
-    """What one sandbox may use at most, counted over all its processes unless said otherwise."""
+    """What one sandbox may use, counted over all its processes unless said otherwise."""
 
     memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
     pids: int  #: processes and threads
@@ -67,8 +67,6 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec:
-    """One sandbox to start: `python argv...` in a world of its own."""
-
     name: str  #: unique among the running sandboxes of this agent; also the name of its cgroup
     python: Path  #: the interpreter, as a path inside one of `read_only`
     argv: tuple[str, ...]  #: what follows the interpreter
@@ -123,7 +121,7 @@ def bubblewrap_options(
 ) -> list[str]:
     """Every option of bwrap for `spec`, without the command to run.
 
-    `source_of` says under which path bwrap, which runs as the container's host uid, can reach a path of the host.
+    `source_of` maps a path of the host to one that bwrap can reach as the container's host uid.
     """
     limits = spec.limits
     tmpfs = ("--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs")
@@ -142,7 +140,7 @@ def bubblewrap_options(
         options += ["--setenv", name, value]
     options += ["--remount-ro", "/dev", "--remount-ro", "/"]
     if any("\0" in option for option in options):
-        # bwrap reads them separated by NUL: in a value of the environment it would add options of a tenant's choosing.
+        # bwrap reads them separated by NUL: in a value of the environment it would add a tenant's options.
         raise ValueError(f"sandbox {spec.name}: no path and no environment variable may hold a NUL character")
     return options
 

@@ -25,12 +25,11 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def on_terminal(*, stderr: bool = False) -> bool:
-    """Whether stdout, or stderr, is a terminal."""
     return (sys.stderr if stderr else sys.stdout).isatty()
 
 
 def note(text: str) -> None:
-    """Print a line to stderr."""
+    """Print to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -105,7 +104,7 @@ def show_error(error: PilotlightError) -> None:
 
 
 def _text_of(error: PilotlightError) -> str:
-    """Return an error's text, with the type of what a function raised: `KeyError: 'a'`."""
+    """Return an error's text; of what a function raised with the type: `KeyError: 'a'`."""
     kind = str(error.more.get("exception", ""))
     return error.detail if error.detail.startswith(kind) else f"{kind}: {error.detail}"
 

@@ -1,4 +1,4 @@
-"""Commands whose code is the platform's: the SDK knows their names, and finds them among the installed entry points.
+"""Commands whose code is the platform's, found by name among the installed entry points.
 
     [project.entry-points."pilotlight.commands"]
     up = "package.module:function [extra]"

@@ -15,10 +15,8 @@ def client() -> Client:
 
 
 def ask(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine of the client."""
     return shared_portal().run(work)
 
 
 def each(source: AsyncGenerator[T, None]) -> Iterator[T]:
-    """Iterate over an async iterator of the client."""
     return shared_portal().iterate(source)

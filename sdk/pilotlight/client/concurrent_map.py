@@ -49,7 +49,7 @@ async def map_calls(
     ordered: bool = True,
     keep_exceptions: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """Yield the answers of `call` for each of `inputs`, in their order or in that of arrival.
+    """Yield the answers of `call` for each of `inputs`, in order or as they arrive.
 
     At most `window` calls run. Inputs are read as needed, in a thread. The first exception ends the other calls, unless
     exceptions are kept in place of answers.
@@ -87,7 +87,7 @@ async def _start_calls(call: Call, inputs: Iterator[Iterable[Any]], room: asynci
                 group.create_task(_run_call(call, index, arguments, to))
                 index += 1
     finally:
-        to.put_nowait(_END)  # also when it crashed: whoever reads the answers reads that then
+        to.put_nowait(_END)  # also after a crash, which the reader of the answers raises
 
 
 async def _run_call(call: Call, index: int, arguments: tuple[Any, ...], to: Outcomes) -> None:

@@ -1,7 +1,7 @@
 """Maps over durable jobs: each input is one job, however often it is sent.
 
-The client chooses each job's id, so that a repeated submission finds its job, and a job without an answer yet can be
-cancelled. One request submits a job and waits for its end; a longer job is polled.
+The client chooses each job's id: a repeated submission finds its job, and a job can be cancelled before its answer is
+there. One request submits a job and waits for its end; a longer job is polled.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Spaces the requests of one map after a refusal.
 
-A refusal delays all requests by its Retry-After. From then on there is a gap between requests, which doubles with each
-further round of refusals and shrinks with each request. So the requests do not return all at once, and the map finds
-the rate of a limit within a fifth.
+A refusal delays all requests by its Retry-After. From then on requests have a gap, which doubles with each further
+round of refusals and shrinks with each request: the map finds the rate of a limit within a fifth.
 """
 
 from __future__ import annotations

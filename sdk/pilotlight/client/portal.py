@@ -1,4 +1,4 @@
-"""The portal: an event loop in a background thread, which makes all calls of the process, those of async callers too.
+"""The portal: an event loop in a background thread, which makes all calls of the process.
 
 So calls share connections. A caller that leaves (Ctrl-C, a cancelled task, a loop's `break`) cancels the call's task;
 that closes its connection, and the platform cancels the call.
@@ -44,7 +44,7 @@ class SharedPortal:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it serves this process: a forked child lacks the thread."""
+        """Whether it serves this process; a forked child lacks the thread."""
         return self._process == os.getpid() and self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -65,7 +65,6 @@ class SharedPortal:
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the same in an event loop."""
         task = PortalTask(work, self._loop)
         try:
             return await self._portal.call_async(task.run, abandon_on_cancel=True)
@@ -91,7 +90,6 @@ class SharedPortal:
             task.leave()
 
     async def iterate_async(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """Do the same in an event loop."""
         reader = _Reader(source)
         task = PortalTask(reader.run(), self._loop)
         try:
@@ -136,7 +134,7 @@ class SharedPortal:
 
 
 class PortalTask(Generic[T]):
-    """A coroutine in the portal. Its `future` is done once the coroutine has ended.
+    """A coroutine in the portal; its `future` is done once it has ended.
 
     It is cancelled once: cancelling the future would cancel each wait of its clean-up, too.
     """
@@ -209,7 +207,7 @@ class _Reader(Generic[T]):
             self._arrived.put_nowait(_END)
 
     async def next_items(self) -> list[T]:
-        """Wait for items once the last ones are used up; none: the source has ended."""
+        """Wait for items after the last ones are used up; none: the source has ended."""
         for _ in range(self._given):
             self._room.release()
         items: list[Any] = [] if self._ended else [await self._arrived.get()]
@@ -231,7 +229,7 @@ _END = object()
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """Drop the frames of a platform's error that do not show its cause."""
+    """Drop the frames of a platform's error that hide its cause."""
     return error.with_traceback(None) if isinstance(error, PilotlightError) else error
 
 

@@ -20,7 +20,7 @@ from pilotlight_core.model.errors import CODES, Code
 MIN_BATCHES = 3
 """Fewer give no 95th percentile."""
 MAX_ROUNDS = 20
-"""The most rounds beyond the time, if batches are split again and again."""
+"""If batches are split again and again."""
 SHORTEST_MS = 0.001
 """The platform reports shorter times as 0."""
 OnStage = Callable[[dict[str, Any]], None]
@@ -49,7 +49,7 @@ class ProfileLoad:
 
     @property
     def calls_per_second(self) -> float:
-        """Calls that came back per second, the way through the platform included."""
+        """As seen by the caller, the way through the platform included."""
         return len(self.samples) / self.seconds if self.seconds else 0.0
 
 
@@ -73,7 +73,6 @@ def point_of(load: ProfileLoad, *, batches: bool) -> CurvePoint | None:
 
 
 def count_batches(load: ProfileLoad) -> int:
-    """Count the batches of just this size."""
     return sum(sample.batch == load.batch for sample in load.samples) // load.batch
 
 
@@ -132,9 +131,9 @@ class SliceBenchmark:
             raise NoSlice(f"No slice of this kind was free within {wait_s:g} s{why and f': {why}'}.") from None
 
     async def measure(self, batch: int, seconds: float, *, batches: bool) -> ProfileLoad:
-        """Load a container at one batch size for `seconds`, or longer until there are enough batches for a point.
+        """Load a container at one batch size for `seconds`, or longer until there are batches enough for a point.
 
-        `batches`: send calls in rounds, so that they form batches; else keep `batch` calls running.
+        `batches`: send calls in rounds, which form batches; else keep `batch` calls running.
         """
         load = ProfileLoad(batch=batch)
         began_at = time.monotonic()
@@ -173,7 +172,6 @@ class SliceBenchmark:
 
 
 def sample_of(result: dict[str, Any]) -> ProfileSample:
-    """Return the sample of a call's result."""
     usage, stages = result.get("usage") or {}, (result.get("latency") or {}).get("stages") or {}
     return ProfileSample(
         batch=int(usage.get("batch_size", 1)),

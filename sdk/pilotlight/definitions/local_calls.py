@@ -10,7 +10,7 @@ from pilotlight.definitions.signature import Callee
 
 
 class LocalInstance:
-    """The object behind an Obj's methods: its first use makes it and runs its @enter() hooks."""
+    """The object of an Obj: its first use makes it and runs its @enter() hooks."""
 
     def __init__(self, cls: type, enter: tuple[str, ...]) -> None:
         self._cls = cls
@@ -37,7 +37,7 @@ class LocalInstance:
             return self._object
 
     async def get_async(self) -> Any:
-        """Return the object; its hooks run in a thread, and do not block the event loop."""
+        """Do the same in a thread, without blocking the event loop."""
         import asyncio
 
         return self._object or await asyncio.to_thread(self.get)
@@ -56,7 +56,7 @@ def _finish(pending: Any) -> None:
 
 
 def call_locally(callee: Callee, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `function`, which is that of `callee`, bound or not; return a value, a coroutine, or a generator.
+    """Call `function`, that of `callee`, bound or not; return a value, a coroutine, or a generator.
 
     Raises:
         ValueError: if a batched function does not return one value.

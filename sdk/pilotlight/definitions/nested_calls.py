@@ -1,6 +1,6 @@
 """Finds calls through the platform in the byte code of functions, which cannot make them yet.
 
-So they fail at the decorator, not in a container without a network.
+They are refused at the decorator, before a container without a network fails them.
 """
 
 from __future__ import annotations

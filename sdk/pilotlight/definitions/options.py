@@ -32,7 +32,7 @@ class NamedApp(Protocol):
 
 
 class Options(TypedDict, total=False):
-    """The options of `gpu_function`; its docstring explains them."""
+    """The options that `gpu_function` explains."""
 
     gpu: str | Sequence[str] | None
     vram: str | int | None

@@ -1,7 +1,7 @@
-"""JSON Schema (2020-12) of type hints.
+"""JSON Schema (2020-12) of type hints, for values as the gateway's validator sees them.
 
-The gateway's validator sees bytes as a string, and any array as an empty list (`values.for_schema`); so do the schemas.
-A hint without a type in JSON accepts anything.
+It sees bytes as a string, and an array as an empty list (`values.for_schema`). A hint without a JSON type accepts
+anything.
 """
 
 from __future__ import annotations

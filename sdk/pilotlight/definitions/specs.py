@@ -17,7 +17,7 @@ from pilotlight_core.model.spec import FunctionSpec, check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
-    """Return the FunctionSpec of a function or class, with its Callee or those of its methods.
+    """Return the FunctionSpec of a function or class, and its Callees.
 
     Raises:
         OptionError: naming the function, its file and line.

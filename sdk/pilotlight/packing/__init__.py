@@ -1,4 +1,4 @@
-"""Packs a path on a tenant's machine, as FunctionSpecs and the files that they need, and deploys it."""
+"""Packs a path on a tenant's machine into FunctionSpecs and files, and deploys it."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ async def _upload(
 
 
 async def _content(path: Path, size: int, digest: str, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """Yield a file's bytes, the last piece once the hash of all is right.
+    """Yield a file's bytes, the last piece once the hash is right.
 
     Raises:
         Misuse: if the file changed since it was packed.

@@ -21,7 +21,7 @@ def load_apps(target: DeployTarget) -> AppSpecs:
     """Import a target; return its apps in order, with the functions whose code is packed.
 
     Raises:
-        Misuse: if it cannot be imported, or has nothing to deploy.
+        Misuse: if it cannot be imported, or has no function to deploy.
     """
     with _importable(target.root, target.module), collecting() as registered:
         _import(target)

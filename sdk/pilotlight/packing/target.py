@@ -1,4 +1,4 @@
-"""Reads the argument of `pilotlight deploy`: a file, a folder with an app.py, or a module; `::function` is optional."""
+"""Reads the argument of `pilotlight deploy`: a file, a folder with an app.py, or a module."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class DeployTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_target(text: str, *, within: Path) -> DeployTarget:
-    """Return the DeployTarget of `text`; relative paths and modules are those in `within`.
+    """Return the DeployTarget of `text`, which may end in `::function`; relative paths and modules are in `within`.
 
     Raises:
-        Misuse: naming what was not found, and where.
+        Misuse: naming what was not found.
     """
     place, separator, function = text.partition(SEPARATOR)
     if separator and not function:

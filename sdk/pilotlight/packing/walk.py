@@ -66,8 +66,8 @@ def _in_order(folder: Path) -> list[Path]:
         inside = sorted(folder.iterdir(), reverse=True)
         return inside if folder / STATE_MARK not in inside else []
     except OSError as error:
-        told = f"{folder} cannot be read ({error.strerror}): name it in .pilotlightignore if it is not needed."
-        raise PackError(told, field="files") from error
+        message = f"{folder} cannot be read ({error.strerror}): name it in .pilotlightignore if it is not needed."
+        raise PackError(message, field="files") from error
 
 
 def _checked(path: Path, inside: str) -> Path:

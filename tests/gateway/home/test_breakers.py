@@ -41,13 +41,15 @@ from pilotlight_gateway.home.breakers import (
         (None, ContainerVerdict.NOTHING),
     ],
 )
-def test_what_an_end_says_of_where_it_ran(outcome: Outcome | None, expected: ContainerVerdict) -> None:
-    """Every outcome means something or nothing."""
+def test_the_verdict_on_a_container_follows_from_the_outcome(
+    outcome: Outcome | None, expected: ContainerVerdict
+) -> None:
+    """Answers and bad inputs prove a container fine, exceptions and losses do not, other outcomes prove nothing."""
     assert verdict(outcome, 10.0, 5.0) is expected
 
 
-def test_a_caller_with_little_patience_proves_nothing() -> None:
-    """Only a call that was held for far longer than is usual was kept by its container."""
+def test_a_caller_that_gives_up_early_proves_nothing() -> None:
+    """Only a cancelled call that was held far longer than usual counts against its container."""
     assert verdict(Outcome.CANCELLED, LATEST_MS + 1.0, 1_000.0) is ContainerVerdict.NOTHING
     assert verdict(Outcome.CANCELLED, LATEST_MS - 1.0, 10.0) is ContainerVerdict.NOTHING
     assert verdict(Outcome.CANCELLED, LATEST_MS + 1.0, None) is ContainerVerdict.NOTHING
@@ -73,14 +75,14 @@ def test_a_container_that_keeps_the_calls_of_several_is_broken() -> None:
 
 @pytest.mark.parametrize("found", [ContainerVerdict.LATE, ContainerVerdict.RAISED])
 def test_one_tenants_failing_calls_break_no_container_for_others(found: ContainerVerdict) -> None:
-    """They may be its inputs. If another container answered that very tenant meanwhile, they are not."""
+    """They may be due to its inputs, unless another container answered the same tenant meanwhile."""
     assert keep(ContainerBreaker(), found, "bad", fine=9.0) is CircuitState.CLOSED
     assert keep(ContainerBreaker(), found, "bad", bad=0.5, fine=9.0) is CircuitState.CLOSED
     assert keep(ContainerBreaker(), found, "bad", bad=1.5, fine=9.0) is CircuitState.OPEN
 
 
-def test_whoever_is_alone_is_told_apart_by_nothing() -> None:
-    """Where only one tenant calls, what is held far too long shows the container, and shuts nobody else out."""
+def test_a_version_with_one_tenant_blames_its_container() -> None:
+    """Calls that are held far too long open the breaker, as no other tenant is affected; exceptions do not."""
     assert keep(ContainerBreaker(), ContainerVerdict.LATE, "only") is CircuitState.OPEN
     assert keep(ContainerBreaker(), ContainerVerdict.LATE, "only", only=0.5) is CircuitState.OPEN
     assert keep(ContainerBreaker(), ContainerVerdict.RAISED, "only", only=0.5) is CircuitState.CLOSED
@@ -109,8 +111,8 @@ def refused(losses: LossAttribution, at: float = 0.0) -> str:
 FIVE = VERSION_FAILURES
 
 
-def test_one_tenants_inputs_shut_the_version_for_nobody_else() -> None:
-    """However many containers they kill."""
+def test_inputs_of_one_tenant_open_only_its_own_breaker() -> None:
+    """However many containers crash on them, other tenants are let in."""
     losses = LossAttribution()
     assert lose(losses, *["a"] * FIVE) == ["a"]
     assert refused(losses) == "a"
@@ -118,8 +120,8 @@ def test_one_tenants_inputs_shut_the_version_for_nobody_else() -> None:
     assert (refused(losses), losses.everybody.state) == ("a", CircuitState.CLOSED)
 
 
-def test_what_cannot_be_loaded_is_shut_for_everybody() -> None:
-    """No call was there to be blamed."""
+def test_a_version_that_cannot_be_loaded_refuses_all_tenants() -> None:
+    """A container that fails to load holds no calls, so no tenant explains the loss."""
     losses = LossAttribution()
     assert lose(losses, *[""] * (FIVE - 1)) == []
     assert lose(losses, "", name="d") == [EVERYBODY]
@@ -135,13 +137,13 @@ def test_what_cannot_be_loaded_is_shut_for_everybody() -> None:
         ("baaaaa", ["a"]),
     ],
 )
-def test_containers_that_die_under_whoever_calls_are_shut_for_everybody(rows: str, opened: list[str]) -> None:
-    """A row that one tenant explains is that tenant's."""
+def test_containers_that_crash_for_every_tenant_refuse_all_tenants(rows: str, opened: list[str]) -> None:
+    """A row that one tenant explains opens only the breaker of that tenant."""
     assert lose(LossAttribution(), *rows) == opened
 
 
-def test_who_shares_containers_with_the_guilty_is_told_apart_by_its_answers() -> None:
-    """The one who has lost more in a row is blamed alone."""
+def test_an_innocent_tenant_in_the_same_containers_is_cleared_by_its_answers() -> None:
+    """The loss counts only against the tenant with more losses in a row."""
     losses = LossAttribution()
     lose(losses, "ab")
     losses.answered(ContainerVerdict.FINE, "b")
@@ -149,8 +151,8 @@ def test_who_shares_containers_with_the_guilty_is_told_apart_by_its_answers() ->
     assert refused(losses) == "a"
 
 
-def test_an_answer_to_a_tenant_closes_its_own_row_and_everybodys() -> None:
-    """An exception is one; to others it says nothing of this tenant's calls."""
+def test_an_answer_ends_the_rows_of_its_tenant_and_of_the_version() -> None:
+    """An exception is an answer too; the rows of other tenants go on."""
     losses = LossAttribution()
     lose(losses, *["a"] * (FIVE - 1))
     losses.answered(ContainerVerdict.RAISED, "b")
@@ -164,8 +166,8 @@ def test_an_answer_to_a_tenant_closes_its_own_row_and_everybodys() -> None:
     assert lose(losses, *[""] * (FIVE - 1), name="e") == [EVERYBODY]
 
 
-def test_a_container_counts_once_however_many_calls_die_with_it() -> None:
-    """Sixty calls in one container are one failure, and so is a word that is repeated."""
+def test_a_container_counts_once_however_many_calls_it_held() -> None:
+    """Sixty calls in one container are one loss, and so is a repeated report."""
     losses = LossAttribution()
     for _ in range(60):
         assert losses.lost("c1", "a", "", 1.0) == []
@@ -173,8 +175,8 @@ def test_a_container_counts_once_however_many_calls_die_with_it() -> None:
 
 
 @pytest.mark.parametrize("held", ["a", ""])
-def test_the_refused_hear_why_and_when_to_come_again(held: str) -> None:
-    """503 `breaker_open`; one call is let in after the pause, and the next ones wait for it."""
+def test_a_refusal_has_its_reason_and_the_end_of_the_pause(held: str) -> None:
+    """The error is 503 `breaker_open`; after the pause one call is let in, and later ones wait for its result."""
     losses = LossAttribution()
     lose(losses, *[held] * FIVE, at=10.0)
     with pytest.raises(Unavailable) as caught:
@@ -193,7 +195,7 @@ def test_the_refused_hear_why_and_when_to_come_again(held: str) -> None:
 
 @pytest.mark.parametrize("held", ["a", "", "ab"])
 def test_a_probe_that_fails_makes_the_next_pause_longer(held: str) -> None:
-    """Twice as long each time, up to a bound; also if another tenant's call was beside it."""
+    """Each pause is twice as long, up to a bound, also if another tenant's call was in the container."""
     losses, at = LossAttribution(), 0.0
     lose(losses, *[held[:1]] * FIVE, at=at)
     breaker = losses.breaker_of(held[:1])
@@ -207,8 +209,8 @@ def test_a_probe_that_fails_makes_the_next_pause_longer(held: str) -> None:
     assert pauses[-1] == LONGEST_PAUSE_S
 
 
-def test_a_probe_that_is_not_heard_of_is_replaced() -> None:
-    """At once if it was withdrawn, or refused for another reason; after a while if nobody knows."""
+def test_a_probe_without_a_result_is_replaced() -> None:
+    """At once if it was withdrawn or refused for another reason, otherwise after PROBE_S."""
     losses = LossAttribution()
     lose(losses, *["a"] * FIVE)
     losses.admit("one", "a", 2.0)
@@ -229,7 +231,7 @@ def test_a_probe_that_is_not_heard_of_is_replaced() -> None:
 
 
 def test_no_more_tenants_are_known_than_allowed() -> None:
-    """Whose last loss is the oldest is forgotten."""
+    """Beyond the bound the tenant whose last loss is the oldest is forgotten."""
     losses = LossAttribution()
     for n in range(TENANTS_AT_MOST + 10):
         losses.lost(f"c{n}", (f"t{n}",), "", float(n))

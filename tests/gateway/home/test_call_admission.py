@@ -36,14 +36,14 @@ def busy(slots: int = 2) -> ContainerPool:
     return pool
 
 
-def test_what_is_not_known_is_admitted() -> None:
-    """No container, no measured start, no measured service: the call may wait."""
+def test_unknown_times_refuse_no_call() -> None:
+    """Without a container, a measured start or a measured service time the call may wait."""
     admit(call("x", remaining_ms=1.0), filled(50), ContainerPool(), service_time(None), QueueLimits(), 0.0)
     admit(call("x", remaining_ms=1.0), filled(50), busy(), service_time(None), QueueLimits(), 0.0)
 
 
 def test_a_call_that_cannot_make_it_is_refused_with_the_time_of_its_turn() -> None:
-    """429 now, rather than a timeout later."""
+    """The caller gets 429 now rather than a timeout later."""
     with pytest.raises(TooMuch) as caught:
         admit(call("x", remaining_ms=400.0), filled(9), busy(), service_time(100.0), QueueLimits(), 0.0)
     assert caught.value.wire_code == "queue_full"
@@ -52,7 +52,7 @@ def test_a_call_that_cannot_make_it_is_refused_with_the_time_of_its_turn() -> No
 
 
 def test_a_call_needs_time_to_run_after_its_wait() -> None:
-    """One that would start just before its deadline would hold a slot for nothing; one that can start may try."""
+    """A call that would start just before its deadline is refused, but one with a free slot is let in."""
     with pytest.raises(TooMuch):
         admit(call("x", remaining_ms=600.0), filled(9), busy(), service_time(100.0), QueueLimits(), 0.0)
     free = ContainerPool()
@@ -95,7 +95,7 @@ def test_a_tenants_own_bound_on_waiting_calls_goes_first() -> None:
 
 
 def test_a_call_is_held_while_more_containers_start() -> None:
-    """What will be ready in time counts; if nobody knows when that is, the call waits and sees."""
+    """Capacity that will be ready in time counts; if that is unknown, the call waits."""
     pool = busy()
     pool.start_ms = 300.0
     with pytest.raises(TooMuch):
@@ -120,7 +120,7 @@ def test_a_free_slot_that_is_kept_for_a_higher_tier_is_none() -> None:
 
 
 def test_a_flood_of_another_tenant_does_not_get_a_call_refused() -> None:
-    """The estimate knows that tenants take turns."""
+    """The estimate accounts for the turns of tenants."""
     admit(call("x", "mouse", remaining_ms=400.0), filled(500), busy(), service_time(100.0), QueueLimits(), 0.0)
 
 
@@ -139,7 +139,7 @@ def test_a_known_start_counts_less_what_has_passed_of_it() -> None:
 
 
 def test_a_silent_container_is_unknown_rather_than_absent() -> None:
-    """While the only container is quarantined, nobody knows; the call is admitted."""
+    """While the only container is quarantined the wait is unknown, and the call is admitted."""
     pool = busy()
     pool.start_ms = 10_000.0
     pool.quarantine(5.0)
@@ -147,7 +147,7 @@ def test_a_silent_container_is_unknown_rather_than_absent() -> None:
 
 
 def test_queues_are_bounded_per_flow_and_per_version() -> None:
-    """A full flow refuses its own tenant only; a full version refuses everybody."""
+    """A full flow refuses its own tenant only; a full version refuses all tenants."""
     limits = QueueLimits(per_flow=5, per_version=8)
     queue = filled(5)
     with pytest.raises(TooMuch):
@@ -166,8 +166,8 @@ def test_no_time_left_is_a_deadline_not_a_queue() -> None:
         admit(call("x", remaining_ms=0.0), filled(0), busy(), service_time(None), QueueLimits(), 0.0)
 
 
-def test_a_full_queue_says_whose_it_is_and_nothing_of_others() -> None:
-    """A tenant hears of its own limit in numbers; of a queue that is full of others' calls only that it is."""
+def test_a_refusal_names_the_tenants_own_limit_and_nothing_of_others() -> None:
+    """A full flow is described in numbers, a queue full of other tenants' calls only as full."""
     queue = filled(30, "rival")
     for number in range(4):
         queue.push(call(f"a{number}"), cost=1.0, at=0.0)
@@ -209,8 +209,8 @@ def test_weight_is_what_turns_go_by() -> None:
     assert calls_ahead(queue, call("x", "heavy", weight=4.0)) == 8 + 3
 
 
-def test_who_has_had_much_waits_until_the_others_have_caught_up() -> None:
-    """Counters are looked at, not only lengths: a charge corrected upwards is paid for in turns."""
+def test_a_tenant_that_was_served_more_waits_until_others_have_caught_up() -> None:
+    """The estimate reads counters, not only lengths: a charge that was corrected upwards costs turns."""
     queue = waiting_of(a=1, b=50)
     entry = queue.pick()
     assert entry is not None
@@ -227,8 +227,10 @@ class_names = st.sampled_from(list(Priority))
     own=st.tuples(st.integers(1, 8), st.integers(1, 9)),
     served=st.integers(0, 60),
 )
-def test_as_many_go_first_as_was_said(flows: list[tuple[int, int, int]], own: tuple[int, int], served: int) -> None:
-    """Within a class, for any weights, costs and history: off by one turn of each flow at most."""
+def test_as_many_calls_go_first_as_estimated(
+    flows: list[tuple[int, int, int]], own: tuple[int, int], served: int
+) -> None:
+    """For any weights, costs and history within a class, the error is at most one turn of each flow."""
     queue = FairQueue(FunctionCounters())
     for tenant, (count, weight, cost) in enumerate(flows):
         for n in range(count):
@@ -248,7 +250,7 @@ def test_as_many_go_first_as_was_said(flows: list[tuple[int, int, int]], own: tu
 @settings(deadline=None)  # the machine may be busy
 @given(waiting=st.lists(st.tuples(class_names, st.integers(1, 40)), min_size=1, max_size=6), mine=class_names)
 def test_classes_go_first_by_their_weight(waiting: list[tuple[Priority, int]], mine: Priority) -> None:
-    """Over the classes: off by what one turn of each is worth in calls of the heaviest."""
+    """The error over classes is at most one turn of each in calls of the heaviest."""
     queue = FairQueue(FunctionCounters())
     for tenant, (priority, count) in enumerate(waiting):
         for n in range(count):
@@ -297,8 +299,8 @@ def test_the_first_start_is_waited_for_and_then_its_slots() -> None:
     assert wait_ms(11, pool, service_time(100.0), 0.5) == 1_000.0
 
 
-def test_the_pace_is_a_mean_that_no_single_call_rules() -> None:
-    """The first is one of several, and a change is learnt over about twenty."""
+def test_the_service_time_follows_about_twenty_calls() -> None:
+    """The first call is one of several, and a change is learnt over about twenty."""
     learnt = ServiceTime()
     for hold in (1_000.0, 100.0, 100.0, 100.0):
         learnt.ended(hold, None)
@@ -310,7 +312,7 @@ def test_the_pace_is_a_mean_that_no_single_call_rules() -> None:
     assert learnt.service_ms == pytest.approx(100.0, rel=0.3)
 
 
-def test_a_start_that_has_not_said_how_many_it_takes_is_waited_for() -> None:
+def test_a_start_without_known_slots_is_waited_for() -> None:
     """It counts from when it should be ready, however many calls wait."""
     pool = ContainerPool()
     pool.update(credit("c1", 1, slots=0, state=ContainerState.BINDING), 0.0)

@@ -67,8 +67,8 @@ def test_only_ready_containers_get_calls(state: ContainerState) -> None:
     assert rooms_of(credit("c1", state=state)).choose() is None
 
 
-def test_a_silent_container_gets_nothing_until_it_speaks_again() -> None:
-    """Three missed heartbeats are a quarantine, not a death."""
+def test_a_silent_container_gets_no_calls_until_its_next_credit() -> None:
+    """Three missed heartbeats are a quarantine, not a loss."""
     pool = rooms_of(credit("c1"))
     pool.quarantine(QUARANTINE_AFTER_S + 0.1)
     assert pool.choose() is None
@@ -85,8 +85,8 @@ def test_an_old_credit_changes_nothing() -> None:
     assert pool.choose() is None
 
 
-def test_a_credit_tells_which_calls_are_no_longer_held() -> None:
-    """The word that a call has ended may be lost; the next credit heals it."""
+def test_a_credit_frees_the_calls_that_it_omits() -> None:
+    """The message that a call has ended may be lost; the next credit repairs the count."""
     pool = rooms_of(credit("c1", 1, "a", "b", slots=2))
     assert pool.update(credit("c1", 2, "b", slots=2), 1.0) == ("a",)
     assert pool.free == 1
@@ -103,8 +103,8 @@ def test_a_grant_on_its_way_survives_credits_that_cannot_know_of_it() -> None:
     assert pool.choose() is not None
 
 
-def test_a_full_container_gets_nothing_until_it_speaks_or_a_call_ends() -> None:
-    """The agent's `no_slot` is the truth, whatever was counted."""
+def test_a_full_container_gets_no_calls_until_a_credit_or_an_end() -> None:
+    """The agent's `no_slot` overrides the count of the home."""
     pool = rooms_of(credit("c1", 1, "x", slots=3))
     assert chosen(pool, "a") == "c1"
     pool.refuse("c1", "a", Refusal.NO_SLOT)
@@ -115,7 +115,7 @@ def test_a_full_container_gets_nothing_until_it_speaks_or_a_call_ends() -> None:
 
 
 @pytest.mark.parametrize("reason", [Refusal.DRAINING, Refusal.GONE, Refusal.STALE_EPOCH])
-def test_a_closed_container_stays_closed_until_it_says_otherwise(reason: Refusal) -> None:
+def test_a_closed_container_stays_closed_until_its_next_credit(reason: Refusal) -> None:
     """Calls that end there do not open it again."""
     pool = rooms_of(credit("c1", 1, "x", slots=3))
     chosen(pool, "a")
@@ -135,7 +135,7 @@ def test_a_refusal_that_is_about_the_call_does_not_close_the_container(reason: R
     assert pool.choose() is not None
 
 
-def test_a_container_that_is_gone_is_not_raised_by_a_late_credit() -> None:
+def test_a_container_that_is_gone_is_not_revived_by_a_late_credit() -> None:
     """It is remembered for a while, then forgotten."""
     pool = rooms_of(credit("c1", 5, "a"))
     assert pool.update(credit("c1", 6, state=ContainerState.GONE), 1.0) == ("a",)
@@ -147,8 +147,8 @@ def test_a_container_that_is_gone_is_not_raised_by_a_late_credit() -> None:
     assert len(pool) == 0
 
 
-def test_a_container_whose_last_word_was_lost_is_forgotten_with_its_calls() -> None:
-    """Silent for long on a node that lives: it is not there any more."""
+def test_a_container_whose_last_message_was_lost_is_forgotten_with_its_calls() -> None:
+    """A container that is silent for long on a live node is gone."""
     pool = rooms_of(credit("c1", 1, "a", slots=2))
     chosen(pool, "b")
     assert pool.forget_silent(FORGET_AFTER_S + 1.0) == ("a", "b")
@@ -164,8 +164,8 @@ def test_a_new_incarnation_takes_the_place_of_the_old_one() -> None:
     pool.check_integrity()
 
 
-def test_a_node_takes_its_containers_along() -> None:
-    """Everything of the incarnation is gone, nothing of another."""
+def test_the_containers_of_an_incarnation_are_gone_with_it() -> None:
+    """Containers of other incarnations stay."""
     pool = rooms_of(credit("c1", 1, "a"), credit("c2", 1, "b", node="n2"))
     assert pool.gone("n1", "i0") == ()
     assert pool.gone("n1", "i1") == ("a",)
@@ -230,7 +230,7 @@ def test_a_broken_container_gets_one_probe_after_a_pause() -> None:
 
 
 def test_a_probe_that_the_container_does_not_take_may_be_another_call() -> None:
-    """It says nothing of the container; the next one probes as soon as it speaks."""
+    """A refusal proves nothing, so another call probes after the next credit."""
     pool = broken()
     for n in range(2):
         chosen(pool, f"full{n}")
@@ -258,8 +258,8 @@ def test_a_full_container_is_capacity_all_the_same() -> None:
     pool.check_integrity()
 
 
-def test_a_node_that_nobody_hears_is_not_used_until_it_speaks() -> None:
-    """The bus knows at once that an agent is dead; silence takes three seconds."""
+def test_a_node_without_a_listener_is_not_used_until_its_next_credit() -> None:
+    """The bus reports a missing agent at once, while silence takes three seconds."""
     pool = rooms_of(credit("c1", 1), credit("c2", 1, node="n2"), credit("c3", 2))
     pool.quarantine_node("n1")
     assert pool.capacity == 1
@@ -268,8 +268,8 @@ def test_a_node_that_nobody_hears_is_not_used_until_it_speaks() -> None:
     assert chosen(pool, "c", 0.5) == "c3"
 
 
-def test_gone_from_a_silent_node_is_the_node() -> None:
-    """Where no container has spoken for longer than a heartbeat, nobody was there to refuse the call."""
+def test_a_refusal_as_gone_from_a_silent_node_quarantines_the_node() -> None:
+    """If no container of the node had a credit within a heartbeat, no agent was there to refuse the call."""
     pool = rooms_of(credit("c1", 1), credit("c2", 2))
     chosen(pool, "a")
     pool.refuse("c1", "a", Refusal.GONE, 0.5)

@@ -60,8 +60,8 @@ def fill(home: Home, at: float, slots: int, each: dict[str, int], seconds: float
             )
 
 
-def test_a_call_past_its_queue_age_is_told_and_never_runs(home: Home) -> None:
-    """Its tenant's limit, not its deadline: 429 with the time its turn would take."""
+def test_a_call_past_its_queue_age_is_dropped_and_never_runs(home: Home) -> None:
+    """The tenant's limit on waiting applies before the deadline: 429 with the expected wait."""
     home.on_credit(credit(), 0.0)
     run(home, "first", 0.0, 1.0)
     home.enqueue(call("holds"), 1.0)
@@ -75,8 +75,8 @@ def test_a_call_past_its_queue_age_is_told_and_never_runs(home: Home) -> None:
     assert turn(home, 2.4) == ([], [])
 
 
-def test_a_call_that_cannot_be_done_any_more_is_no_turn_for_others_to_wait(home: Home) -> None:
-    """After a stall its slot goes to one that can; a call that nobody waits behind may try."""
+def test_a_call_that_is_too_late_takes_no_turn_from_others(home: Home) -> None:
+    """After a stall its slot goes to a call that can be done; without other calls it may try."""
     home.on_credit(credit(), 0.0)
     for n in range(5):
         run(home, f"warm{n}", 0.0, 1.0)
@@ -95,8 +95,8 @@ def test_a_call_that_cannot_be_done_any_more_is_no_turn_for_others_to_wait(home:
     assert turn(home, 3.2)[1] == ["alone"]
 
 
-def test_a_full_queue_is_shed_in_the_order_of_tiers_when_a_container_dies(home: Home) -> None:
-    """Within two seconds of its death, free before paid before enterprise; what can still be served stays."""
+def test_a_full_queue_is_shed_in_the_order_of_tiers_when_a_container_is_lost(home: Home) -> None:
+    """Within two seconds free goes before paid before enterprise, and calls that can still be served stay."""
     heartbeat(home, 0.0, "c1", "c2", slots=4)
     for n in range(20):
         run(home, f"warm{n}", 0.0)
@@ -118,7 +118,7 @@ def test_a_full_queue_is_shed_in_the_order_of_tiers_when_a_container_dies(home: 
 
 
 def test_capacity_that_is_replaced_at_once_costs_no_call(home: Home) -> None:
-    """A container that takes the place of a dead one within moments saves the queue."""
+    """A container that replaces a lost one within moments saves the queue."""
     heartbeat(home, 0.0, "c1", "c2", slots=4)
     for n in range(20):
         run(home, f"warm{n}", 0.0)
@@ -132,7 +132,7 @@ def test_capacity_that_is_replaced_at_once_costs_no_call(home: Home) -> None:
 
 
 def test_admission_tightens_at_once_and_loosens_as_capacity_returns(home: Home) -> None:
-    """A dead agent that the bus tells of, and its return."""
+    """The bus reports a lost agent, and later it returns."""
     heartbeat(home, 0.0, "c1", "c2", slots=4)
     for n in range(20):
         run(home, f"warm{n}", 0.0)
@@ -149,7 +149,7 @@ def test_admission_tightens_at_once_and_loosens_as_capacity_returns(home: Home) 
 
 
 def test_a_frozen_node_is_noticed_without_any_event(home: Home) -> None:
-    """Silence is no event: the home looks by itself, and sheds within four seconds."""
+    """Silence is no event, so the home checks by itself and sheds within four seconds."""
     heartbeat(home, 0.0, "c1", slots=4)
     home.on_credit(credit("c2", 1, slots=4, node="n2"), 0.0)
     for n in range(20):
@@ -182,8 +182,8 @@ def kill(home: Home, *tenants: str) -> float:
     return len(tenants) - 0.5
 
 
-def test_a_version_whose_containers_die_in_a_row_is_refused(home: Home) -> None:
-    """`breaker_open` for new calls and for those that wait; then one probe; then all."""
+def test_a_version_whose_containers_crash_in_a_row_is_refused(home: Home) -> None:
+    """New and waiting calls get `breaker_open`, then one call probes, then all are let in."""
     at = kill(home, "t0", "t1", "t0", "t1", "t2")
     (dropped, _) = turn(home, at)
     assert [(d.call_id, d.code, d.retry_after) for d in dropped] == [
@@ -208,8 +208,8 @@ def test_a_version_whose_containers_die_in_a_row_is_refused(home: Home) -> None:
     assert home.statistics(at).breakers.versions == 0
 
 
-def test_a_tenant_whose_calls_kill_containers_is_refused_alone(home: Home) -> None:
-    """Its new calls and those that wait; the others' wait on and run."""
+def test_a_tenant_whose_calls_crash_containers_is_refused_alone(home: Home) -> None:
+    """Its new and waiting calls are refused, while those of other tenants wait and run."""
     at = kill(home, *["t0"] * VERSION_FAILURES)
     ((dropped,), _) = turn(home, at)
     assert (dropped.call_id, dropped.code, dropped.retry_after) == ("waits", "breaker_open", FIRST_PAUSE_S)
@@ -224,8 +224,8 @@ def test_a_tenant_whose_calls_kill_containers_is_refused_alone(home: Home) -> No
     assert turn(home, at)[1] == ["waits too"]
 
 
-def test_a_timeout_is_blamed_on_the_call_that_ran_too_long(home: Home) -> None:
-    """Not on those that were beside it when its container was killed."""
+def test_a_timeout_counts_against_the_call_that_ran_too_long(home: Home) -> None:
+    """Calls beside it in the killed container are not blamed."""
     for n in range(VERSION_FAILURES):
         at = float(n)
         home.on_credit(credit(f"c{n}", 10 + n, slots=2), at)
@@ -241,7 +241,7 @@ def test_a_timeout_is_blamed_on_the_call_that_ran_too_long(home: Home) -> None:
 
 
 def test_a_probe_that_is_cancelled_lets_another_go(home: Home) -> None:
-    """A caller that goes away must not keep the version shut."""
+    """A caller that leaves must not keep the breaker open."""
     error = RemoteError("ImportError", "no module named numpi")
     for n in range(VERSION_FAILURES):
         home.on_credit(credit(f"c{n}", n + 1, state=ContainerState.GONE, error=error), 0.0)
@@ -254,7 +254,7 @@ def test_a_probe_that_is_cancelled_lets_another_go(home: Home) -> None:
 
 
 def test_a_container_that_alone_fails_is_listed_and_passed_over(home: Home) -> None:
-    """The others answer; it gets nothing until its probe."""
+    """The other containers answer, so it gets no calls until its probe."""
     home.on_credit(credit("good", 1, slots=1), 0.0)
     home.on_credit(credit("bad", 2, slots=1), 0.0)
     for n in range(CONTAINER_FAILURES):
@@ -273,7 +273,7 @@ def test_a_container_that_alone_fails_is_listed_and_passed_over(home: Home) -> N
 
 
 def test_a_stream_is_charged_while_it_runs(home: Home) -> None:
-    """A tenant whose calls run for long does not get all slots before the first has ended."""
+    """A tenant with long calls does not get all slots before the first has ended."""
     home.on_credit(credit("c1", 1, slots=1), 0.0)
     run(home, "known", 0.0, 0.1, tenant="t0")
     home.enqueue(call("stream", "long"), 1.0)
@@ -287,7 +287,7 @@ def test_a_stream_is_charged_while_it_runs(home: Home) -> None:
 
 
 def test_a_tier_with_a_reserve_starts_at_once(home: Home) -> None:
-    """While the others use all the rest."""
+    """The other tiers use all remaining slots meanwhile."""
     home.on_credit(credit("c1", 1, slots=4), 0.0)
     run(home, "gold", 0.0, tenant="gold", tier_rank=2, reserved=0.25)
     for n in range(8):
@@ -297,8 +297,8 @@ def test_a_tier_with_a_reserve_starts_at_once(home: Home) -> None:
     assert turn(home, 1.1)[1] == ["g"]
 
 
-def test_a_flow_that_others_slow_down_is_told_of(home: Home) -> None:
-    """With the tenant that holds the slots."""
+def test_a_flow_that_others_slow_down_is_reported(home: Home) -> None:
+    """The report names the tenant that holds the slots."""
     home.on_credit(credit("c1", 1, slots=1), 0.0)
     at = 0.0
     for n in range(30):
@@ -321,7 +321,7 @@ steps = st.lists(
 @settings(deadline=None, max_examples=80)  # the machine may be busy
 @given(steps=steps)
 def test_nothing_runs_past_its_time_and_nothing_is_lost(steps: list[tuple[str, int, str]]) -> None:
-    """Any history of calls, deaths and returns: each call is granted in time, dropped once, or still waits."""
+    """In any history of calls, losses and returns, each call is granted in time, dropped once, or still waits."""
     home = Home(gateway="gw1", epoch=1)
     at, seq = 0.0, 0
     due: dict[str, float] = {}

@@ -90,7 +90,7 @@ class Platform:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_shares_within_three_percent_of_a_minute(seed: int) -> None:
-    """Nine tenants of weights 1:2:4 whose calls take 20 ms to 2 s; over less time, single calls are more than that."""
+    """Nine tenants of weights 1:2:4 have calls of 20 ms to 2 s; over less time single calls weigh more than 3%."""
     weights = {name: float(2 ** (number % 3)) for number, name in enumerate(MICE)}
     platform = Platform(weights, seed)
     for name in weights:
@@ -103,8 +103,8 @@ def test_weights_are_shares_within_three_percent_of_a_minute(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_who_comes_late_has_its_share_within_a_second(seed: int) -> None:
-    """And no more than that in the long run: what it did not use before it came is not saved up."""
+def test_a_tenant_that_comes_late_has_its_share_within_a_second(seed: int) -> None:
+    """It gets no more than that in the long run, as unused service is not saved up."""
     weights = dict.fromkeys((*MICE, "late"), 1.0)
     platform = Platform(weights, seed)
     for name in MICE:

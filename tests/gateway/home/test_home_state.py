@@ -32,8 +32,8 @@ def run(home: Home, name: str, at: float, outcome: Outcome = Outcome.OK, **more:
     home.done(name, grant.container, grant.grant_number, at + 1.0, cost=1000.0, outcome=outcome)
 
 
-def test_the_next_home_knows_how_long_calls_take() -> None:
-    """So it refuses what would come too late, as the former one would have."""
+def test_the_next_home_inherits_the_service_time() -> None:
+    """It refuses calls that would be too late, as the former home would have."""
     home = Home(gateway="gw1", epoch=7)
     home.on_credit(credit("c1", 1, slots=1), 0.0)
     for n in range(3):
@@ -51,7 +51,7 @@ def test_the_next_home_knows_how_long_calls_take() -> None:
 
 
 def test_an_open_breaker_stays_open_for_the_rest_of_its_pause() -> None:
-    """With its reason and its trips; a container's as well, when it speaks."""
+    """Its reason and trips move too; the breaker of a container applies from its first credit on."""
     home = Home(gateway="gw1", epoch=7)
     home.enqueue(call("a0"), 0.0)
     error = RemoteError("ImportError", "no module named numpi")
@@ -68,7 +68,7 @@ def test_an_open_breaker_stays_open_for_the_rest_of_its_pause() -> None:
 
 
 def test_a_row_of_lost_containers_goes_on() -> None:
-    """Four were lost at the former home, of one tenant's calls: the fifth shuts that tenant out, and nobody else."""
+    """After four losses of one tenant's calls at the former home, the fifth opens the breaker of that tenant only."""
     home = Home(gateway="gw1", epoch=7)
     for n in range(VERSION_FAILURES - 1):
         home.on_credit(credit(f"c{n}", n + 1), 0.0)
@@ -85,7 +85,7 @@ def test_a_row_of_lost_containers_goes_on() -> None:
 
 
 def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
-    """Until its pause is over; what never speaks there is forgotten."""
+    """It is passed over until its pause is over, and forgotten if no credit comes."""
     home = Home(gateway="gw1", epoch=7)
     for name in ("bad", "good"):
         home.on_credit(credit(name, 1, slots=1), 0.0)
@@ -108,7 +108,7 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
 
 
 def test_no_more_versions_travel_than_fit() -> None:
-    """Those that were used last."""
+    """The versions that were used last are handed over."""
     home = Home(gateway="gw1", epoch=7)
     for n in range(VERSIONS_AT_MOST + 5):
         home.on_credit(credit(f"c{n}", 1, version=f"ver_{n}"), float(n))

@@ -50,14 +50,14 @@ class World:
 
 
 def test_nothing_is_shed_that_can_be_served() -> None:
-    """Ten calls a second, twenty calls, three seconds."""
+    """Ten calls a second serve twenty calls within three seconds."""
     world = World(1, 100.0)
     world.wait("free", 20, 3.0)
     assert not world.shed()
 
 
 def test_what_cannot_be_served_is_shed_youngest_first() -> None:
-    """Of forty calls with two seconds, about twenty go: the last of the flow."""
+    """Of forty calls with two seconds left, about the last twenty of the flow leave."""
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
     assert 17 <= world.shed()["free"] <= 22
@@ -66,7 +66,7 @@ def test_what_cannot_be_served_is_shed_youngest_first() -> None:
 
 
 def test_free_gives_way_before_paid_and_paid_before_enterprise() -> None:
-    """The higher tiers lose nothing as long as there is something lower to lose."""
+    """A higher tier loses nothing as long as a lower one has calls."""
     world = World(1, 100.0)
     for tier in TIERS:
         world.wait(tier, 15, 3.0)
@@ -85,7 +85,7 @@ def test_free_gives_way_before_paid_and_paid_before_enterprise() -> None:
 
 
 def test_low_calls_that_could_be_served_go_for_high_ones_that_could_not() -> None:
-    """Free has all the time there is, enterprise has not: free goes."""
+    """Free calls have time and enterprise calls have not, so free calls leave."""
     world = World(1, 100.0)
     world.wait("free", 50, 1_000.0, tenant="a")
     world.wait("free", 50, 1_000.0, tenant="b")
@@ -96,7 +96,7 @@ def test_low_calls_that_could_be_served_go_for_high_ones_that_could_not() -> Non
 
 
 def test_nothing_is_shed_for_a_guess() -> None:
-    """Without a measured pace, or while a start of unknown length is under way, calls wait."""
+    """Without a measured service time, or while a start of unknown length runs, calls wait."""
     world = World(1, None)
     world.wait("free", 100, 1.0)
     assert not world.shed()
@@ -106,7 +106,7 @@ def test_nothing_is_shed_for_a_guess() -> None:
 
 
 def test_a_start_that_comes_in_time_saves_the_queue() -> None:
-    """Capacity that is on its way counts."""
+    """Capacity that is starting counts."""
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
     world.pool.start_ms = 500.0
@@ -122,7 +122,7 @@ def test_a_start_that_comes_in_time_saves_the_queue() -> None:
 def test_a_higher_tier_loses_only_what_no_lower_one_can_save(
     waiting: list[tuple[str, int, int, Priority]], slots: int
 ) -> None:
-    """In any queue: where a call is shed, nothing of a lower tier that is in front of it is left; and it ends."""
+    """In any queue, where a call is shed, no call of a lower tier before it is left."""
     world = World(slots, 100.0)
     for number, (tier, count, tenths, priority) in enumerate(waiting):
         world.wait(tier, count, tenths / 10.0, tenant=f"{tier}{number}", priority=priority)
@@ -139,7 +139,7 @@ def test_a_higher_tier_loses_only_what_no_lower_one_can_save(
 
 
 def test_many_tenants_give_way_alike() -> None:
-    """Ten calls of each of a thousand tenants: everybody's last goes."""
+    """Of ten calls of each of a thousand tenants, the last of each leaves."""
     world = World(64, 100.0)
     for tenant in range(1_000):
         world.wait("free", 10, 12.0, tenant=f"t{tenant}")

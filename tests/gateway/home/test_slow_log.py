@@ -16,7 +16,7 @@ def flow(tenant: str, slowdown: float = 9.0) -> SlowFlow:
 
 
 def test_a_slow_flow_is_named_once_and_its_end_too() -> None:
-    """With the tenant that has most of the slots."""
+    """The log names the tenant that has most of the slots."""
     slow_log = SlowLog()
     with capture_logs() as tier_queues:
         slow_log.update([flow("mouse")], 0.0)
@@ -32,8 +32,8 @@ def test_a_slow_flow_is_named_once_and_its_end_too() -> None:
     assert tier_queues[0]["slowdown"] == 9.0
 
 
-def test_no_more_are_named_than_a_person_reads() -> None:
-    """The slowest; the others are counted."""
+def test_no_more_flows_are_named_than_allowed() -> None:
+    """The slowest are named, the others are counted."""
     with capture_logs() as tier_queues:
         SlowLog().update([flow(f"t{number}", 5.0 + number) for number in range(NAMED + 10)], 0.0)
 
@@ -42,8 +42,8 @@ def test_no_more_are_named_than_a_person_reads() -> None:
     assert {tier_queue["slow_flows"] for tier_queue in tier_queues} == {NAMED + 10}
 
 
-def test_it_looks_now_and_then() -> None:
-    """Looking costs a walk over all flows."""
+def test_an_update_is_due_every_ten_seconds() -> None:
+    """An update walks over all flows."""
     slow_log = SlowLog()
     assert slow_log.is_due(0.0)
     slow_log.update([], 0.0)

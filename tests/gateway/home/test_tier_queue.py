@@ -43,8 +43,8 @@ def test_a_tier_finds_its_reserve_free(queue: FairQueue) -> None:
     queue.check_integrity()
 
 
-def test_a_reserve_that_nobody_asks_for_lapses(queue: FairQueue) -> None:
-    """A slot for nobody helps nobody."""
+def test_an_unused_reserve_lapses(queue: FairQueue) -> None:
+    """After RESERVE_S without a call the slots are open to all tiers."""
     push_gold(queue, "g0")
     entry = queue.pick(free=4, slots=4, at=0.0)
     assert entry is not None
@@ -54,15 +54,15 @@ def test_a_reserve_that_nobody_asks_for_lapses(queue: FairQueue) -> None:
     assert queue.pick(free=1, slots=4, at=RESERVE_S + 1.0) is not None
 
 
-def test_the_last_slot_is_nobodys(queue: FairQueue) -> None:
-    """With one slot, or with everything reserved, calls without a reserve still go one at a time."""
+def test_the_last_slot_is_never_reserved(queue: FairQueue) -> None:
+    """With one slot, or with all reserved, calls without a reserve still go one at a time."""
     push_gold(queue, "g0", 1.0)
     push(queue, "f", "free")
     assert {entry.call_id for _ in range(2) if (entry := queue.pick(free=4, slots=4, at=0.0))} == {"f", "g0"}
 
 
 def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
-    """What others were served from their reserve does not entitle it to all slots later."""
+    """Service of others from their reserve does not entitle it to all slots later."""
     for n in range(40):
         push_gold(queue, f"g{n}", 0.5)
         push(queue, f"f{n}", "free")
@@ -80,8 +80,8 @@ def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
     steps=st.lists(st.tuples(st.sampled_from("gpfe"), st.sampled_from(list(Priority))), max_size=150),
     share=st.sampled_from([0.1, 0.25, 0.5, 1.0]),
 )
-def test_whoever_has_a_reserve_never_waits_within_it(steps: list[tuple[str, Priority]], share: float) -> None:
-    """In any history: a tier with calls waiting has its share of the slots in use; but one slot is open to all."""
+def test_a_tier_never_waits_within_its_reserve(steps: list[tuple[str, Priority]], share: float) -> None:
+    """In any history a tier with waiting calls uses its share of the slots, except that one slot is open to all."""
     slots = 8
     queue = FairQueue(FunctionCounters())
     push_gold(queue, "first", share)
@@ -117,14 +117,14 @@ def picked(queue: FairQueue) -> list[str]:
 
 
 def test_first_come_first_served() -> None:
-    """Whoever has left is passed over."""
+    """A removed call is passed over."""
     queue, _ = filled("a", "b", "c")
     queue.remove("b")
     assert picked(queue) == ["a", "c"]
 
 
 def test_a_call_that_comes_back_goes_where_it_was() -> None:
-    """Before all that came after it, however many these are."""
+    """It goes before all calls that came after it, however many there are."""
     queue, entries = filled("a", "b", "c", "d")
     taken = [queue.pick() for _ in range(3)]
     assert [entry.call_id for entry in taken if entry is not None] == ["a", "b", "c"]
@@ -133,8 +133,8 @@ def test_a_call_that_comes_back_goes_where_it_was() -> None:
     assert picked(queue) == ["a", "c", "d"]
 
 
-def test_the_dead_take_no_room() -> None:
-    """A flow whose calls come and leave for long is not longer than what waits in it."""
+def test_dead_entries_are_bounded() -> None:
+    """A flow whose calls come and leave for long is not longer than its waiting calls require."""
     queue, entries = filled("kept")
     flow = entries["kept"].flow
     for n in range(1_000):
@@ -145,7 +145,7 @@ def test_the_dead_take_no_room() -> None:
 
 
 def test_counters_of_tenants_that_went_away_are_forgotten() -> None:
-    """A counter at the floor says nothing: a million one-time tenants do not fill the memory."""
+    """An idle counter at the floor is forgotten, so a million one-time tenants do not fill the memory."""
     counters = FunctionCounters()
     queue = FairQueue(counters)
     for n in range(3 * KEPT):
@@ -156,8 +156,8 @@ def test_counters_of_tenants_that_went_away_are_forgotten() -> None:
     assert len(counters.classes[Priority.STANDARD]) <= 2 * KEPT
 
 
-def test_a_counter_that_still_means_something_is_kept() -> None:
-    """Forgetting must not be a way to lose one's debt."""
+def test_a_counter_above_the_floor_is_kept() -> None:
+    """Forgetting must not be a way to lose a debt."""
     counters = FunctionCounters()
     queue = FairQueue(counters)
     queue.push(call("dear", "debtor"), cost=1e6, at=0.0)

@@ -12,7 +12,6 @@ from pilotlight_gateway.home.version_queue import (
     KEEP_IDLE_S,
     SHORTAGE_S,
     GrantBook,
-    OutstandingGrant,
     VersionQueue,
 )
 from tests.builders.calls import call, credit, grant
@@ -24,8 +23,8 @@ def queue(at: float = 0.0) -> VersionQueue:
     return made
 
 
-def test_the_controller_hears_of_the_first_call_at_once_and_of_the_last() -> None:
-    """While calls wait or run it is busy; then it has one more word to say."""
+def test_the_first_call_is_an_edge_and_the_last_has_a_demand() -> None:
+    """The queue is busy while calls wait or run, and until a last demand is published."""
     version_queue = queue()
     assert (version_queue.edge, version_queue.busy, version_queue.tenant) == (False, False, "acme")
     entry = version_queue.calls.push(call("a"), cost=1.0, at=1.0)
@@ -42,7 +41,7 @@ def test_the_controller_hears_of_the_first_call_at_once_and_of_the_last() -> Non
 
 
 def test_a_shortage_is_the_reason_for_a_while() -> None:
-    """It is repeated as long as it lasts; that nothing will ever fit counts from when it was said first."""
+    """It is repeated while it lasts, and `never_since` is the first of an unbroken row."""
     version_queue = queue()
     for at in (1.0, 2.0):
         version_queue.note_shortage(Shortage(version="ver_1", epoch=1, reason="no H100", never=True), at)
@@ -52,8 +51,8 @@ def test_a_shortage_is_the_reason_for_a_while() -> None:
     assert version_queue.never_since is None
 
 
-def test_two_failed_starts_in_a_row_are_the_functions() -> None:
-    """One may be its node's, while another container is on its way."""
+def test_two_failed_starts_in_a_row_are_due_to_the_function() -> None:
+    """One may be due to its node, while another container is starting."""
     version_queue, error = queue(), RemoteError("ImportError", "no", "")
     for seq, container in ((1, "c1"), (2, "c2")):
         version_queue.pool.update(credit(container, seq, state=ContainerState.LOADING), 0.0)
@@ -65,8 +64,8 @@ def test_two_failed_starts_in_a_row_are_the_functions() -> None:
     assert credit_at == [False, True]
 
 
-def test_a_version_that_nobody_uses_is_forgotten() -> None:
-    """Not sooner than what was learnt of it is worth."""
+def test_an_unused_version_is_forgotten() -> None:
+    """It is kept for KEEP_IDLE_S with what was learnt."""
     version_queue = queue(10.0)
     assert not version_queue.is_forgettable(10.0 + KEEP_IDLE_S)
     assert version_queue.is_forgettable(10.1 + KEEP_IDLE_S)
@@ -80,12 +79,12 @@ def book() -> GrantBook:
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
         entry = version_queue.calls.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(OutstandingGrant(version_queue, entry, grant(call_id=name, container=container), 0.0))
+        made.enter(entry, grant(call_id=name, container=container), 0.0)
     return made
 
 
-def test_what_nobody_tells_the_end_of_is_struck_out_in_time(book: GrantBook) -> None:
-    """In the order in which the slots became free, each once."""
+def test_grants_without_an_end_expire(book: GrantBook) -> None:
+    """They expire in the order of their releases, each once."""
     book.release(["b"], 1.0)
     book.release(["a", "b", "unknown"], 2.0)
 
@@ -96,16 +95,16 @@ def test_what_nobody_tells_the_end_of_is_struck_out_in_time(book: GrantBook) -> 
     book.check_integrity()
 
 
-def test_only_what_is_in_the_container_that_spoke_becomes_loose(book: GrantBook) -> None:
+def test_a_release_by_one_container_keeps_grants_to_others(book: GrantBook) -> None:
     """A call that has meanwhile been granted elsewhere holds its new slot."""
     book.release(["a", "c"], 1.0, "c1")
     assert (book.is_released("a"), book.is_released("c")) == (True, False)
 
 
-def test_what_is_told_in_time_is_loose_no_more(book: GrantBook) -> None:
+def test_a_grant_that_ends_in_time_does_not_expire(book: GrantBook) -> None:
     """Its end is counted once."""
     book.release(["a"], 1.0)
-    book.take(book.by_call["a"])
+    book.remove(book.by_call["a"])
     assert not book.is_released("a")
     assert not list(book.take_expired(9.0 + DONE_WITHIN_S))
     assert len(book) == 2

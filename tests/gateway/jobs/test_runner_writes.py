@@ -15,6 +15,7 @@ from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.gateway.jobs.test_job_runner import ME, OTHER, Bench
 from tests.gateway.world import World
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -134,9 +135,7 @@ async def test_a_start_that_is_written_when_its_runner_has_gone_is_taken_back(be
     run.cancel()
     await asyncio.wait([run])  # it has waited for as long as its last word may take
     slow.go_on.set()
-    async with asyncio.timeout(30):
-        while len(slow.writes) < 3:  # noqa: ASYNC110 - a task of nobody's
-            await asyncio.sleep(0.01)
+    await until(lambda: len(slow.writes) >= 3)
     after = await bench.now()
     assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
     assert not bench.calls.sent

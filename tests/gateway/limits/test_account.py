@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
 from pilotlight_core.model.messages.limiting import LimitAskKind
-from pilotlight_gateway.limits.account import EpochRange, LimitAccount
+from pilotlight_gateway.limits.account import UNKNOWN_S, EpochRange, LimitAccount, Permits
 from pilotlight_gateway.limits.gcra import PS
 from pilotlight_gateway.limits.limit_policy import LimitScope, policy_of
 
@@ -149,3 +149,42 @@ def test_restored_buckets_are_gone_on_with() -> None:
     heir.follow(scope, 0)
 
     assert heir.standing(scope, 0) == giver.standing(scope, 0) == '"requests";r=1;t=1'
+
+
+def test_a_permit_comes_back_once() -> None:
+    """A second end of the same call, or of one that is not known, frees nothing."""
+    permits = Permits()
+    permits.enter(("g1", 1), 0.0)
+    permits.enter(("g2", 1), 0.0)
+
+    permits.leave(("g1", 1), 1.0)
+    permits.leave(("g1", 1), 1.0)
+    permits.drop(("g3", 1))
+
+    assert permits.keys() == {("g2", 1)}
+
+
+def test_the_wait_is_until_the_oldest_ends() -> None:
+    """By how long calls ran so far; what is overdue may end any moment, and one of many sooner than one alone."""
+    permits = Permits()
+    permits.enter(("g1", 1), 0.0)
+    assert permits.wait(0.0) == UNKNOWN_S
+    permits.leave(("g1", 1), 4.0)
+
+    permits.enter(("g1", 2), 10.0)
+    permits.enter(("g1", 3), 11.0)
+    assert permits.wait(11.0) == 3.0
+    assert permits.wait(100.0) == pytest.approx(4.0 / 3)
+
+
+def test_the_mean_follows_slowly_and_the_dropped_do_not_count() -> None:
+    """One long call does not move what the others are told; a lost one says nothing."""
+    permits = Permits()
+    for number, seconds in enumerate((2.0, 2.0, 12.0)):
+        permits.enter(("g1", number), 0.0)
+        permits.leave(("g1", number), seconds)
+    permits.enter(("g1", 9), 0.0)
+    permits.drop(("g1", 9))
+    permits.enter(("g1", 10), 0.0)
+
+    assert permits.wait(0.0) == pytest.approx(3.0)

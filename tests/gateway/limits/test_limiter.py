@@ -18,7 +18,7 @@ from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, Sha
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.limits.limit_driver import RETRY_S
 from pilotlight_gateway.limits.limit_policy import policy_of
-from pilotlight_gateway.limits.limiter import HomeLimiter
+from pilotlight_gateway.limits.limiter import HomeLimiter, LeaseWatch
 from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
@@ -317,3 +317,38 @@ async def test_whoever_is_not_the_home_says_so(server_url: str) -> None:
         answer = (await task).answer
         assert answer is not None
         assert (answer.verdict, answer.epoch) == (LimitVerdict.GRANTED, 5)
+
+
+async def test_renewals_are_heard_by_process(bus: Bus, other: Bus) -> None:
+    """The lease says which process holds it; a lease that is gone tells nothing any more."""
+    at = 10.0
+    renewals, name = LeaseWatch(bus, lambda: at), f"g{token(8)}"
+    lease = other.lease(f"gateway.{name}", name, data=b"g-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda key, _: changed.set() if key == f"gateway.{name}" else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        assert renewals.of("g-process") == at
+
+        await lease.release()
+        await changed.wait()
+        assert renewals.of("g-process") is None
+
+
+async def test_what_cannot_be_read_renews_nothing(bus: Bus, other: Bus) -> None:
+    """And what stood there before is over."""
+    renewals, key = LeaseWatch(bus, lambda: 10.0), f"gateway.g{token(8)}"
+    lease = other.lease(key, "g", data=b"a-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda told, _: changed.set() if told == key else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        kv = other.kv("LEASES")
+        await kv.put(key, b"\xff")
+        await changed.wait()
+        assert renewals.of("a-process") is None
+        await kv.delete(key)

@@ -1,4 +1,4 @@
-"""What people type: arguments, refs and times, and what is said of those that cannot be read."""
+"""Words of a command line: arguments, refs and times, and errors for those that cannot be read."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pilotlight_core.model.errors import BadInput
     ],
 )
 def test_arguments_that_cannot_be_read_are_named(words: list[str], whole: str | None, message: str) -> None:
-    """With what is expected."""
+    """The error names the word and the expected form."""
     with pytest.raises(typer.BadParameter) as caught:
         read_arguments(words, whole)
     assert message in str(caught.value)
 
 
-def test_single_arguments_stand_over_the_whole(tmp_path: Path) -> None:
-    """A file gives what the words do not."""
+def test_single_arguments_override_the_whole(tmp_path: Path) -> None:
+    """A file gives the arguments that are not single words."""
     (tmp_path / "in.json").write_text('{"a": 1, "b": 2}')
     assert read_arguments(["b=3"], f"@{tmp_path / 'in.json'}") == {"a": 1, "b": 3}
     assert read_arguments([], None) == {}
@@ -52,25 +52,25 @@ def test_single_arguments_stand_over_the_whole(tmp_path: Path) -> None:
     ],
 )
 def test_a_value_is_json_if_it_can_be(text: str, value: Any) -> None:
-    """Anything else is text."""
+    """Any other value is text."""
     assert read_value(text) == value
 
 
 @pytest.mark.parametrize("text", ["soon", "12", "h", "-1h", "1.5h", "1h30m", "1234567s", ""])
-def test_a_time_that_is_none_is_refused(text: str) -> None:
-    """The option is named."""
+def test_a_malformed_time_is_refused(text: str) -> None:
+    """The error names the option."""
     with pytest.raises(typer.BadParameter, match=r"--expires .*: expected a time such as 12h or 30d\."):
         read_span(text, "--expires")
 
 
 def test_a_time_is_seconds() -> None:
-    """Of each unit."""
+    """Each unit is converted."""
     assert [read_span(text, "--wait") for text in ("90s", "15m", "12h", "30d")] == [90.0, 900.0, 43_200.0, 2_592_000.0]
 
 
 @pytest.mark.parametrize("text", ["", "a", "a..b", "a.b@", "a.b.c.d", "a b.c"])
-def test_a_ref_that_is_none_is_refused(text: str) -> None:
-    """As the platform would."""
+def test_a_malformed_ref_is_refused(text: str) -> None:
+    """The error is that of the platform."""
     with pytest.raises(BadInput):
         read_ref(text, None)
 
@@ -85,6 +85,6 @@ def test_a_ref_that_is_none_is_refused(text: str) -> None:
     ],
 )
 def test_a_method_may_stand_in_the_ref(text: str, method: str | None, ref: str, found: str | None) -> None:
-    """Behind the class, before the version."""
+    """A method follows the class, before the version."""
     read, name = read_ref(text, method)
     assert (str(read), name) == (ref, found)

@@ -50,13 +50,13 @@ def specs() -> list[FunctionSpec]:
 
 @pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.name)
 def test_example_arguments_are_accepted(spec: FunctionSpec) -> None:
-    """By the very schema that the gateway checks with."""
+    """They pass the schema by the gateway's own validator."""
     for found in spec.methods:
         jsonschema_rs.validator_for(found.input_schema).validate(example_arguments(found.input_schema))
 
 
 def test_printed_lines_quote_what_a_shell_would_take_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And strings that would be read as JSON."""
+    """Values are quoted, and a missing key is read by a command."""
     ask: Any = specs()[2].methods[0]
     assert call_line("a.Model", ask) == "pilotlight call a.Model.ask question='why?'"
     monkeypatch.delenv("PILOTLIGHT_API_KEY", raising=False)
@@ -93,12 +93,12 @@ def _echo_of(default: str) -> Any:
     ],
 )
 def test_a_schema_without_an_easy_example_has_none(schema: Any, value: Any) -> None:
-    """Definitions that refer to themselves or to nothing end there."""
+    """A definition that refers to itself or to nothing has no example."""
     assert example_of(schema, {"Endless": {"$ref": "#/$defs/Endless"}}) == value
 
 
-def test_a_stream_is_asked_for_as_events() -> None:
-    """curl prints a generator's chunks as they come; the environment's key is named by its variable."""
+def test_a_generator_is_called_as_a_stream_of_events() -> None:
+    """curl prints the chunks as they come, and the key is that of the environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PILOTLIGHT_API_KEY", "k")
         line = curl_line("http://x/calls?a=1&b=2", count.spec.methods[0])

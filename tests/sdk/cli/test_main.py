@@ -18,8 +18,8 @@ WITH_EXAMPLES = ("up", "deploy", "run", "call", "logs", "usage")
 
 
 @pytest.mark.parametrize("words", PAGES)
-def test_every_command_explains_itself(words: list[str]) -> None:
-    """In plain text, with an example where it takes arguments."""
+def test_every_command_has_help(words: list[str]) -> None:
+    """Help is plain text, with an example where the command takes arguments."""
     done = CliRunner().invoke(app, [*words, "--help"])
     assert done.exit_code == 0
     assert done.stdout.startswith("Usage: ")
@@ -28,12 +28,12 @@ def test_every_command_explains_itself(words: list[str]) -> None:
 
 
 def test_the_version_is_an_option_too() -> None:
-    """As people try it first."""
+    """The option prints the same version as the command."""
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("pilotlight 0.")
 
 
 def test_all_commands_are_listed() -> None:
-    """In the order in which one needs them."""
+    """They are listed in the order of COMMANDS."""
     shown = CliRunner().invoke(app, ["--help"]).stdout
     lines = [line.split()[0] for line in shown.partition("Commands:")[2].splitlines() if line.startswith("  ")]
     assert lines == list(COMMANDS)
@@ -41,7 +41,7 @@ def test_all_commands_are_listed() -> None:
 
 @pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS)])
 def test_no_summary_of_a_command_is_cut(words: list[str]) -> None:
-    """In a terminal of 80 columns, and so in any wider one."""
+    """Summaries fit a terminal of 80 columns."""
     shown = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).stdout
     assert "..." not in shown.partition("Commands:")[2]
 
@@ -58,7 +58,7 @@ def test_no_summary_of_a_command_is_cut(words: list[str]) -> None:
     ],
 )
 def test_wrong_usage_exits_with_2(words: list[str]) -> None:
-    """And says what is expected."""
+    """The error has the usage and the expected form."""
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
     assert "Usage: pilotlight" in done.stderr
@@ -66,13 +66,13 @@ def test_wrong_usage_exits_with_2(words: list[str]) -> None:
 
 
 def test_a_misspelt_command_is_answered_with_the_one_that_was_meant() -> None:
-    """At the top and below."""
+    """This holds for commands and for subcommands."""
     assert "There is no command 'deplooy'. Did you mean deploy?" in CliRunner().invoke(app, ["deplooy"]).stderr
     assert "Did you mean 'show'" in CliRunner().invoke(app, ["quota", "shwo"]).stderr
 
 
-def test_nothing_configured_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With what to do about it."""
+def test_a_missing_configuration_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The advice names `pilotlight up`."""
     monkeypatch.delenv("PILOTLIGHT_URL", raising=False)
     monkeypatch.delenv("PILOTLIGHT_API_KEY", raising=False)
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
@@ -82,7 +82,7 @@ def test_nothing_configured_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_a_command_loads_what_it_needs() -> None:
-    """`version` needs neither an HTTP client nor rich."""
+    """The command `version` loads neither an HTTP client nor rich."""
     code = (
         "import sys; from pilotlight.cli.main import app; app(['version'], standalone_mode=False); print(*sys.modules)"
     )
@@ -93,7 +93,7 @@ def test_a_command_loads_what_it_needs() -> None:
 
 @pytest.mark.parametrize("noun", ["tenant", "key", "quota", "app"])
 def test_every_command_has_an_example_in_its_help(noun: str) -> None:
-    """Which names the command as it is typed."""
+    """The example has the command as it is typed."""
     group = typer.main.get_command(import_module(f"pilotlight.cli.commands.{noun}").app)
     for name in group.commands:  # type: ignore[attr-defined]
         shown = CliRunner().invoke(app, [noun, name, "--help"]).stdout

@@ -12,7 +12,7 @@ from tests.sdk.scripted import ScriptedPlatform, event, result, stream
 
 
 def test_a_call_shows_its_stages_on_one_line(platform: ScriptedPlatform) -> None:
-    """Which is gone when the answer comes."""
+    """The line is removed when the answer comes."""
     stage = event("stage", {"name": "loading", "ms": 1200.0, "detail": {"import": 900.0}})
     platform.will("POST", "/v1/functions/hello.greet/calls", stream(stage, result("hi")))
     shown = on_terminal("call", "hello.greet")
@@ -21,8 +21,8 @@ def test_a_call_shows_its_stages_on_one_line(platform: ScriptedPlatform) -> None
     assert '"hi"' in shown
 
 
-def test_a_cold_start_is_told_as_it_happens(platform: ScriptedPlatform) -> None:
-    """A line for each stage where no terminal is; what every call passes is not told."""
+def test_a_cold_start_is_shown_stage_by_stage(platform: ScriptedPlatform) -> None:
+    """Without a terminal each stage is a line, except those of every call."""
     stages = [
         {"name": "queued", "ms": 1, "detail": {}},
         {"name": "binding", "ms": 20, "detail": {"blank": 0.3}},
@@ -41,7 +41,7 @@ def test_a_cold_start_is_told_as_it_happens(platform: ScriptedPlatform) -> None:
 
 
 def test_a_stage_is_shown_once_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """What every call passes is not shown where no terminal is."""
+    """Stages of every call are not shown without a terminal."""
     with Timeline("hello.greet") as timeline:
         for name, detail in (
             ("queued", {}),
@@ -64,6 +64,6 @@ def test_a_stage_is_shown_once_with_its_reason(capsys: pytest.CaptureFixture[str
         ({"cold_start": {"bind": 20.0, "import": 900}}, 0.0, "  0.0 ms  cold start bind 20 ms, import 900 ms"),
     ],
 )
-def test_a_summary_has_what_the_answer_has(response: dict[str, Any], waited_s: float, line: str) -> None:
+def test_a_summary_has_the_parts_of_the_answer(response: dict[str, Any], waited_s: float, line: str) -> None:
     """An older platform may leave out any part."""
     assert summary(response, waited_s) == line

@@ -19,8 +19,8 @@ def greet(name: str) -> str:
     return name
 
 
-def test_another_client_goes_elsewhere(platform: ScriptedPlatform) -> None:
-    """`options(client=)` overrides what is configured."""
+def test_another_client_replaces_the_configured_one(platform: ScriptedPlatform) -> None:
+    """`options(client=)` sends with its key."""
     platform.will("POST", GREET, stream(result("there")))
 
     with Client(url=platform.url, api_key="another") as client:
@@ -28,8 +28,8 @@ def test_another_client_goes_elsewhere(platform: ScriptedPlatform) -> None:
     assert platform.requests[0].headers["authorization"] == "Bearer another"
 
 
-def test_an_id_of_ones_own_travels_and_cancels(platform: ScriptedPlatform) -> None:
-    """`options(id=)` is what `cancel` takes."""
+def test_a_callers_id_is_sent_and_cancels(platform: ScriptedPlatform) -> None:
+    """`cancel` takes the id of `options(id=)`."""
     platform.will("POST", GREET, stream(event("error", problem_document("cancelled"))))
     own = pilotlight.call_id()
     platform.will("DELETE", f"/v1/calls/{own}", answer({"id": own, "cancelled": True}, 202))
@@ -40,8 +40,8 @@ def test_an_id_of_ones_own_travels_and_cancels(platform: ScriptedPlatform) -> No
     assert platform.asked(GREET)[0].call["id"] == own
 
 
-def test_an_address_that_is_none_is_refused() -> None:
-    """Before anything is sent."""
+def test_a_malformed_address_is_refused() -> None:
+    """Nothing is sent."""
     for url in ("localhost:8470", "ftp://x"):
         with pytest.raises(Misuse, match="expected http"):
             Client(url=url, api_key=KEY)
@@ -50,7 +50,7 @@ def test_an_address_that_is_none_is_refused() -> None:
 def test_without_a_configuration_there_is_no_default_client(
     platform: ScriptedPlatform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names what is missing; a client that is closed may be made again."""
+    """The error names the missing variable, and an earlier client is kept."""
     before = default_client()
     monkeypatch.delenv("PILOTLIGHT_API_KEY")
     with pytest.raises(NotConfigured, match="PILOTLIGHT_API_KEY not set"):
@@ -73,20 +73,20 @@ def test_the_default_client_follows_the_configuration(
 
 
 def test_a_client_shows_its_address_and_no_key() -> None:
-    """It may be printed into a log."""
+    """A client may be printed into a log."""
     with Client(url="http://127.0.0.1:9/", api_key="pl_live_secret") as client:
         assert repr(client) == "Client(url='http://127.0.0.1:9')"
 
 
-def test_ids_of_ones_own_are_fresh_and_taken() -> None:
-    """Each is one that `options(id=)` accepts."""
+def test_ids_for_calls_are_fresh_and_valid() -> None:
+    """`options(id=)` accepts each."""
     first, second = pilotlight.call_id(), pilotlight.call_id()
     assert first != second
     assert CLIENT_CALL_ID.fullmatch(first)
 
 
-async def test_cancelling_a_call_that_is_not_known_is_an_error(platform: ScriptedPlatform) -> None:
-    """Blocking or in an event loop; one that has ended already is none."""
+async def test_cancelling_an_unknown_call_is_an_error(platform: ScriptedPlatform) -> None:
+    """Cancelling a call that has ended returns False."""
     platform.will("DELETE", "/v1/calls/cid_gone0000", problem("unknown_call"))
     platform.will("DELETE", "/v1/calls/cid_done0000", answer({"id": "cid_done0000", "cancelled": False}))
     with pytest.raises(UnknownCall):

@@ -1,4 +1,4 @@
-"""Running functions here, as their containers would."""
+"""Local calls, as containers make them."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ class Model:
     def helper(self) -> None: ...
 
 
-def test_a_plain_call_runs_here() -> None:
-    """`f(x)` is `f.local(x)`; a coroutine and a generator are what they are."""
+def test_a_plain_call_runs_in_this_process() -> None:
+    """`f(x)` is `f.local(x)`, which also returns a coroutine or a generator."""
     assert (double(2), double.local(x=3)) == (4, 6)
     assert asyncio.run(later(5)) == 5
     assert list(count(3)) == [0, 1, 2]
 
 
 def test_a_batched_function_takes_one_item() -> None:
-    """As from outside: it sees a batch of one, and an exception in an item's place is that item's."""
+    """The function gets a batch of one, and an exception in place of the answer is raised."""
     assert lengths.local("abc") == 3
     with pytest.raises(ValueError, match="empty"):
         lengths("")
@@ -88,7 +88,7 @@ def test_a_batched_function_takes_one_item() -> None:
 
 
 async def test_aio_runs_anything_in_a_loop() -> None:
-    """Plain, async, generators of both kinds."""
+    """Plain and async functions are awaited, and generators of both kinds iterated over."""
     assert await double.local.aio(2) == 4
     assert await later.local.aio(2) == 2
     assert [number async for number in count.local.aio(2)] == [0, 1]
@@ -97,12 +97,12 @@ async def test_aio_runs_anything_in_a_loop() -> None:
 
 
 async def test_an_async_hook_cannot_run_below_a_running_loop() -> None:
-    """The way to do it is named."""
+    """The error names `.local.aio`."""
     with pytest.raises(RuntimeError, match=r"await \.local\.aio"):
         Model().predict.local("x")
 
 
 def test_hooks_run_once_per_instance() -> None:
-    """However many methods are called."""
+    """All methods of an instance share its object."""
     model = Model()
     assert [model.predict.local("a"), model.predict("b"), model.embed("abc")] == ["a 1 True", "b 1 True", 3]

@@ -16,8 +16,8 @@ def decorate_with(**options: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OPTION_HINTS))
-def test_another_dialect_is_answered_with_the_right_word(name: str) -> None:
-    """By name, whatever its value."""
+def test_an_option_of_another_platform_is_refused_with_ours(name: str) -> None:
+    """The value does not matter."""
     with pytest.raises(OptionError) as caught:
         decorate_with(**{name: 1})
     assert f"{name}=" in str(caught.value)
@@ -25,16 +25,16 @@ def test_another_dialect_is_answered_with_the_right_word(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_what_is_not_there_yet_is_refused_by_name(name: str) -> None:
-    """With what it waits for."""
+def test_an_option_that_is_not_supported_yet_is_refused_by_name(name: str) -> None:
+    """The error has the reason."""
     with pytest.raises(OptionError) as caught:
         decorate_with(**{name: ["x"]})
     assert f"{name}= is not supported yet" in str(caught.value)
     assert NOT_YET[name] in str(caught.value)
 
 
-def test_no_dialect_word_is_an_option_of_ours() -> None:
-    """Else it would be refused and taken both."""
+def test_no_hint_is_an_option() -> None:
+    """Such an option would be both refused and taken."""
     assert not KNOWN & OPTION_HINTS.keys()
     assert KNOWN & NOT_YET.keys() == {"secrets"}
 
@@ -49,6 +49,6 @@ def test_no_dialect_word_is_an_option_of_ours() -> None:
         ("zzz", "zzz= is not an option; the options are cost, max_batch_size."),
     ],
 )
-def test_an_unknown_option_is_explained_by_what_it_may_stand_for(name: str, expected: str) -> None:
-    """A misspelt option, a misspelt one of another platform, and one like no other have a sentence each."""
+def test_an_unknown_option_is_explained(name: str, expected: str) -> None:
+    """A misspelt option, one of another platform and one like no other differ."""
     assert explain_unknown(name, frozenset({"max_batch_size", "cost"}), BATCHED_HINTS) == expected

@@ -57,8 +57,8 @@ def in_closure(x: int) -> Any:
         (in_closure, "inner.spawn"),
     ],
 )
-def test_a_find_remote_call_a_function_is_refused(function: Any, path: str) -> None:
-    """At decoration, naming the call."""
+def test_a_function_that_calls_another_is_refused(function: Any, path: str) -> None:
+    """The decorator's error names the call."""
     assert find_remote_call(function) == path
     with pytest.raises(OptionError, match="cannot call another through the platform yet"):
         app.gpu_function(function)
@@ -68,7 +68,7 @@ def plain_call(x: Any) -> Any:
     return inner(x).map(str), inner.local(x), x.remote(), len.__doc__
 
 
-def test_plain_calls_are_fine() -> None:
-    """What they return may have a `.map` of its own, and other objects may have a `.remote`."""
+def test_plain_calls_are_accepted() -> None:
+    """Values may have a `.map`, and other objects a `.remote`."""
     assert find_remote_call(plain_call) is None
     assert find_remote_call(len) is None

@@ -52,7 +52,7 @@ def spec_with(**options: Any) -> FunctionSpec:
     ],
 )
 def test_every_option_reaches_the_spec(options: dict[str, Any], field: str, expected: object) -> None:
-    """In the units of the spec."""
+    """The spec has its own units."""
     assert getattr(spec_with(**options), field) == expected
 
 
@@ -76,7 +76,7 @@ def test_every_option_reaches_the_spec(options: dict[str, Any], field: str, expe
     ],
 )
 def test_where_it_should_run_is_part_of_the_spec(option: str, value: object, field: str, expected: object) -> None:
-    """Under the name by which placement knows it."""
+    """Placement's names of the fields are used."""
     assert getattr(spec_with(**{"gpu": "any", option: value}).placing, field) == expected
 
 
@@ -147,7 +147,7 @@ def test_defaults_are_those_of_the_spec() -> None:
         ({"app": 3}, r"app=3: expected a name or an App"),
     ],
 )
-def test_a_bad_value_says_what_is_expected(options: dict[str, Any], message: str) -> None:
-    """And which function, and where it stands."""
+def test_a_bad_value_is_refused_with_the_expected_ones(options: dict[str, Any], message: str) -> None:
+    """The error names the option."""
     with pytest.raises(OptionError, match=message):
         spec_with(**options)

@@ -97,8 +97,8 @@ HINTED: list[tuple[Any, st.SearchStrategy[Any]]] = [
 
 
 @given(st.data())
-def test_what_a_hint_means_is_accepted(data: st.DataObject) -> None:
-    """Every value of a type passes the type's schema, as the gateway shows it to the validator."""
+def test_values_of_a_hint_are_accepted(data: st.DataObject) -> None:
+    """Every value of a type passes its schema, in the form that the validator gets."""
     hint, strategy = data.draw(st.sampled_from(HINTED))
     value = data.draw(strategy)
     assert accepts(hint, value), (hint, value, schema_of(hint, {}))
@@ -113,28 +113,28 @@ def test_what_a_hint_means_is_accepted(data: st.DataObject) -> None:
         (list[int] | numpy.ndarray, "x"),
     ],
 )  # fmt: skip
-def test_what_a_hint_excludes_is_refused(hint: Any, wrong: Any) -> None:
-    """At the gateway, before a container is touched."""
+def test_other_values_are_refused(hint: Any, wrong: Any) -> None:
+    """The gateway refuses them before a container runs."""
     assert not accepts(hint, wrong)
 
 
 @pytest.mark.parametrize(
     "hint", [numpy.ndarray, numpy.typing.NDArray[numpy.float32], numpy.ndarray | None, "torch.Tensor"]
 )
-def test_an_array_may_come_as_itself_or_as_lists(hint: Any) -> None:
-    """Of any shape, from typed and from JSON callers."""
+def test_an_array_is_accepted_typed_or_as_lists(hint: Any) -> None:
+    """Its shape does not matter."""
     for value in (numpy.zeros((2, 3)), numpy.float32(3), [[1, 2], [3, 4]], 1.5, []):
         assert accepts(hint, value)
     assert schema_of(numpy.ndarray, {}) == ARRAY
 
 
-def test_bounds_that_a_placeholder_could_not_keep_are_left_out() -> None:
-    """The validator sees bytes as an empty string."""
+def test_bounds_of_bytes_are_left_out() -> None:
+    """The validator gets bytes as an empty string."""
     assert accepts(Annotated[bytes, msgspec.Meta(min_length=4)], b"abcd")
 
 
 def test_numpy_scalars_are_numbers() -> None:
-    """Also where numpy's own classes are the hints."""
+    """This holds where numpy's own classes are the hints."""
     assert schema_of(numpy.int64, {}) == {"type": "integer"}
     assert schema_of(numpy.float16, {}) == {"type": "number"}
     assert schema_of(numpy.bool_, {}) == {"type": "boolean"}
@@ -142,21 +142,21 @@ def test_numpy_scalars_are_numbers() -> None:
 
 
 def test_named_types_are_described_once() -> None:
-    """Recursive ones too, by reference."""
+    """Types, recursive ones too, are referred to."""
     definitions: dict[str, Any] = {}
     assert schema_of(Tree, definitions) == {"$ref": "#/$defs/Tree"}
     assert definitions["Tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
 
 
-def test_a_name_that_cannot_be_evaluated_says_what_it_can() -> None:
-    """An array by its name, anything else accepts anything."""
+def test_a_hint_that_cannot_be_evaluated_is_known_by_its_name() -> None:
+    """An array is one by its name, and any other hint accepts anything."""
     assert schema_of("np.ndarray", {}) == ARRAY
     assert schema_of("NDArray[np.float32]", {}) == ARRAY
     assert schema_of("SomeClass", {}) == {}
 
 
-def test_items_and_chunks() -> None:
-    """What a batch is made of, and what a generator yields."""
+def test_items_and_chunks_have_the_types_of_their_lists() -> None:
+    """A batch is made of items, and a generator yields chunks."""
     assert item_of(list[str]) == (True, str)
     assert item_of(list) == (True, Any)
     assert item_of(Annotated[list[int], "note"]) == (True, int)

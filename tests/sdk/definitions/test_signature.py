@@ -29,7 +29,7 @@ def spec_of(function: Callable[..., Any]) -> MethodSpec:
 
 
 def test_parameters_become_properties() -> None:
-    """Required without a default; nothing else is taken; the order is kept."""
+    """Those without a default are required, others are refused, and the order is kept."""
 
     def search(
         query: str, limit: int = 10, *, exact: bool = False, within: list[str] | None = None
@@ -48,7 +48,7 @@ def test_parameters_become_properties() -> None:
 
 
 def test_keywords_of_any_name_open_the_schema() -> None:
-    """With the type that they have."""
+    """Their values have the hint's type."""
 
     def free(a: int, **rest: int) -> None: ...
 
@@ -59,8 +59,8 @@ def test_keywords_of_any_name_open_the_schema() -> None:
     assert callee_of(free).bind_arguments((1,), {"b": 2}) == {"a": 1, "b": 2}
 
 
-def test_what_has_no_hint_takes_anything() -> None:
-    """And so does what cannot be evaluated here; an array is known by its name."""
+def test_a_parameter_without_a_hint_accepts_anything() -> None:
+    """So does a hint that cannot be evaluated, except that of an array."""
 
     def loose(a, b: Missing, c: Tensor) -> Unknown: ...  # type: ignore[no-untyped-def, name-defined]  # noqa: F821
 
@@ -71,7 +71,7 @@ def test_what_has_no_hint_takes_anything() -> None:
 
 
 def test_defaults_that_are_no_json_are_left_out() -> None:
-    """The parameter is optional all the same."""
+    """The parameter stays optional."""
 
     def odd(a: Any = object(), b: str = "x" * 999) -> None: ...  # noqa: B008
 
@@ -80,7 +80,7 @@ def test_defaults_that_are_no_json_are_left_out() -> None:
 
 
 def test_a_generator_is_described_by_its_chunks() -> None:
-    """Its hint is what it yields."""
+    """The hint's argument is the type of a chunk."""
 
     def words() -> Iterator[str]:
         yield ""
@@ -89,7 +89,7 @@ def test_a_generator_is_described_by_its_chunks() -> None:
 
 
 def test_a_batched_function_is_described_by_its_items() -> None:
-    """A caller sends one; lists are the platform's business."""
+    """A caller sends one item; the platform makes the lists."""
 
     @batched(max_batch_size=8, wait_ms=5, cost=len, max_batch_cost=100)
     def embed(texts: list[str]) -> list[list[float]]:
@@ -112,7 +112,7 @@ def test_a_batched_function_is_described_by_its_items() -> None:
     ],
 )
 def test_cost_is_a_length_or_a_value(cost: str | None, expected: str | None) -> None:
-    """A number counts as itself, anything else as its length, unless it is said."""
+    """By default a number counts by its value, and anything else by its length."""
 
     @batched(max_batch_size=8, cost=cost)
     def embed(texts: list[str], tokens: list[int]) -> list[int]:
@@ -123,8 +123,8 @@ def test_cost_is_a_length_or_a_value(cost: str | None, expected: str | None) -> 
     assert batching.cost_of == expected
 
 
-def test_what_cannot_travel_is_refused() -> None:
-    """With what to write instead."""
+def test_parameters_that_cannot_be_sent_are_refused() -> None:
+    """The error has the alternative."""
 
     def positional(a: int, /) -> None: ...
     def many(*a: int) -> None: ...
@@ -134,8 +134,8 @@ def test_what_cannot_travel_is_refused() -> None:
             spec_of(function)
 
 
-def test_what_cannot_be_batched_is_refused() -> None:
-    """Items need names, values and a way back."""
+def test_a_function_that_cannot_be_batched_is_refused() -> None:
+    """Its parameters need names and lists, and it has to return."""
     make = batched(max_batch_size=8)
 
     def not_a_list(text: str) -> list[int]: ...  # type: ignore[empty-body]
@@ -166,8 +166,8 @@ def test_what_cannot_be_batched_is_refused() -> None:
             spec_of(batched(max_batch_size=8, cost=cost)(two))
 
 
-def test_arguments_are_named_as_python_would() -> None:
-    """Positions, keywords and their errors."""
+def test_arguments_are_bound_as_in_python() -> None:
+    """Positions, keywords and errors are those of a call."""
 
     def f(a: int, b: int = 2) -> None: ...
 

@@ -20,7 +20,7 @@ def embed(text: str) -> list[float]:
 
 
 def test_an_option_error_is_a_type_error_with_a_place() -> None:
-    """As Python's own for a wrong keyword; also BadInput, as everything that is refused."""
+    """It names the file and line of the function, and is BadInput, too."""
     assert issubclass(OptionError, TypeError)
     assert issubclass(OptionError, BadInput)
     with pytest.raises(OptionError, match=rf"embed \({Path(__file__).name}:\d+\): embed: retries=11 is out of range"):
@@ -28,7 +28,7 @@ def test_an_option_error_is_a_type_error_with_a_place() -> None:
 
 
 def test_each_kind_of_function_is_recognised() -> None:
-    """By how it is written."""
+    """Async functions and generators have their modes."""
     app = App("tests")
 
     @app.gpu_function
@@ -53,7 +53,7 @@ def test_each_kind_of_function_is_recognised() -> None:
 
 
 def test_a_class_becomes_its_methods_and_hooks() -> None:
-    """Base classes first; what is not marked cannot be called."""
+    """Those of base classes come first, and unmarked methods are left out."""
     app = App("tests")
 
     class Base:
@@ -94,8 +94,8 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
     assert spec.slots == 8
 
 
-def test_what_cannot_be_decorated_is_refused() -> None:
-    """With what to do instead."""
+def test_a_target_that_cannot_be_decorated_is_refused() -> None:
+    """The error has the alternative."""
     app = App("tests")
     with pytest.raises(OptionError, match="decorates a function or a class"):
         app.gpu_function(3)  # type: ignore[call-overload]
@@ -120,7 +120,7 @@ def test_what_cannot_be_decorated_is_refused() -> None:
 
 
 def test_a_class_that_cannot_run_is_refused() -> None:
-    """Nothing to call, parameters that nobody gives, hooks that cannot be hooks."""
+    """It lacks methods, needs parameters, or has hooks that cannot be hooks."""
     app = App("tests")
 
     class Empty:

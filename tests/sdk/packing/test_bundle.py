@@ -32,7 +32,7 @@ def paths(packed: Bundle) -> list[str]:
 
 
 def test_files_are_packed_by_content_in_a_fixed_order(tmp_path: Path) -> None:
-    """Digest and size are those of the bytes."""
+    """Each entry has the digest and size of the file."""
     packed = bundle(write(tmp_path, "b.py", "a/z.txt", "a/b/c.json", "A.md"))
     assert paths(packed) == ["A.md", "a/b/c.json", "a/z.txt", "b.py"]
     assert packed.files[0].sha256 == hashlib.sha256(b"A.md").hexdigest()
@@ -41,13 +41,13 @@ def test_files_are_packed_by_content_in_a_fixed_order(tmp_path: Path) -> None:
 
 
 def test_a_package_is_packed_below_its_root(tmp_path: Path) -> None:
-    """So that it can be imported by its name; its neighbours stay."""
+    """Paths begin with the package, whose neighbours are left out."""
     write(tmp_path, "pkg/__init__.py", "pkg/app.py", "other/x.py")
     assert paths(bundle(tmp_path / "pkg", tmp_path)) == ["pkg/__init__.py", "pkg/app.py"]
 
 
-def test_too_large_names_the_largest(tmp_path: Path) -> None:
-    """Before anything is read: these files are holes."""
+def test_a_bundle_that_is_too_large_names_its_largest_files(tmp_path: Path) -> None:
+    """No file is read; these are holes."""
     write(tmp_path, "app.py")
     with (tmp_path / "weights.bin").open("wb") as file:
         file.truncate(MAX_BUNDLE_BYTES)
@@ -57,8 +57,8 @@ def test_too_large_names_the_largest(tmp_path: Path) -> None:
         bundle(tmp_path)
 
 
-def test_too_many_names_the_fullest_folder(tmp_path: Path) -> None:
-    """Counting stops there."""
+def test_a_bundle_of_too_many_files_names_its_fullest_folder(tmp_path: Path) -> None:
+    """Counting stops at the bound."""
     (tmp_path / "many").mkdir()
     for number in range(MAX_BUNDLE_FILES + 1):
         os.mknod(tmp_path / "many" / str(number))
@@ -71,7 +71,7 @@ NAMES = st.text("abc.", min_size=1, max_size=4).filter(lambda name: name.strip("
 
 @given(files=st.dictionaries(st.lists(NAMES, min_size=1, max_size=3).map("/".join), st.binary(max_size=9), max_size=6))
 def test_the_same_files_give_the_same_bundle(files: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> None:
-    """In whatever order they were written."""
+    """The order in which they were written does not matter."""
     packed = []
     for order in (list(files), list(reversed(files))):
         folder = tmp_path_factory.mktemp("tree")

@@ -38,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_missing_is_uploaded_once(platform: ScriptedPlatform, folder: Path) -> None:
-    """By content, with progress, then the deploy is asked for again."""
+def test_missing_blobs_are_uploaded_once(platform: ScriptedPlatform, folder: Path) -> None:
+    """The upload reports progress, and the deploy is sent again."""
     stored: dict[str, bytes] = {}
 
     def store(request: Request) -> Answer:
@@ -73,8 +73,8 @@ def test_what_is_missing_is_uploaded_once(platform: ScriptedPlatform, folder: Pa
     assert request["functions"][0]["spec"]["name"] == "greet"
 
 
-def test_an_upload_is_tried_again_and_its_refusal_is_the_error(platform: ScriptedPlatform, folder: Path) -> None:
-    """Not a group of errors."""
+def test_an_upload_is_repeated_and_its_refusal_is_raised(platform: ScriptedPlatform, folder: Path) -> None:
+    """The error is no group of errors."""
     digest = hashlib.sha256(APP.encode()).hexdigest()
     platform.will("POST", DEPLOYS, answer({"app": "hello", "revision": 0, "missing": [digest]}))
     path = f"/v1/blobs/{digest}"
@@ -85,8 +85,8 @@ def test_an_upload_is_tried_again_and_its_refusal_is_the_error(platform: Scripte
     assert [request.body for request in platform.asked(path)] == [APP.encode()] * 2
 
 
-def test_files_that_stay_missing_end_it(platform: ScriptedPlatform, folder: Path) -> None:
-    """It does not upload for ever."""
+def test_blobs_that_stay_missing_are_an_error(platform: ScriptedPlatform, folder: Path) -> None:
+    """The number of rounds is bounded."""
     digest = hashlib.sha256(APP.encode()).hexdigest()
     platform.will("POST", DEPLOYS, answer({"app": "hello", "revision": 0, "missing": [digest]}))
     platform.will("PUT", f"/v1/blobs/{digest}", answer({}))
@@ -95,8 +95,8 @@ def test_files_that_stay_missing_end_it(platform: ScriptedPlatform, folder: Path
 
 
 @pytest.mark.parametrize("after", [APP + "# more", APP[:-1], "", APP.upper()])
-def test_a_file_that_changes_meanwhile_is_named(platform: ScriptedPlatform, folder: Path, after: str) -> None:
-    """It grew, shrank or was rewritten between packing and uploading: a log that the folder holds, say."""
+def test_a_file_that_changes_after_packing_is_named(platform: ScriptedPlatform, folder: Path, after: str) -> None:
+    """It may grow, shrink or be rewritten."""
     digest = hashlib.sha256(APP.encode()).hexdigest()
 
     def take(_: Request) -> Answer:

@@ -23,8 +23,8 @@ def found(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in files_below(folder))
 
 
-def test_what_must_not_travel_is_refused_by_name(tmp_path: Path) -> None:
-    """Unless it is ignored."""
+def test_links_pickles_and_special_files_are_refused_by_name(tmp_path: Path) -> None:
+    """An ignored file is not refused."""
     (write(tmp_path / "link", "app.py") / "weights").symlink_to("/etc")
     (write(tmp_path / "pickle", "app.py") / "model.PKL").touch()
     os.mkfifo(write(tmp_path / "pipe", "app.py") / "queue")
@@ -42,15 +42,15 @@ def test_what_must_not_travel_is_refused_by_name(tmp_path: Path) -> None:
     assert found(tmp_path / "link") == ["app.py"]
 
 
-def test_an_unreadable_rule_is_said(tmp_path: Path) -> None:
-    """Not skipped."""
+def test_unreadable_rules_are_refused(tmp_path: Path) -> None:
+    """They are not skipped."""
     (write(tmp_path, "app.py") / ".pilotlightignore").write_bytes(b"\xff\xfe")
     with pytest.raises(PackError, match="cannot be read"):
         found(tmp_path)
 
 
-def test_what_nobody_wants_stays(tmp_path: Path) -> None:
-    """Caches, environments, version control, secrets."""
+def test_caches_environments_and_secrets_are_left_out(tmp_path: Path) -> None:
+    """No ignore file is needed."""
     write(
         tmp_path, "app.py", ".git/config", "__pycache__/app.cpython-311.pyc", "x.pyc", ".venv/bin/python", ".env",
         ".env.local", "node_modules/a/b.js", "pkg/__pycache__/y.pyc", ".pilotlight/state", ".gitignore",
@@ -58,14 +58,14 @@ def test_what_nobody_wants_stays(tmp_path: Path) -> None:
     assert found(tmp_path) == [".gitignore", "app.py"]
 
 
-def test_the_state_of_a_platform_is_nobodys_code(tmp_path: Path) -> None:
-    """Whatever its folder is called: it has the keys that deploys are signed with."""
+def test_the_state_of_a_platform_is_left_out(tmp_path: Path) -> None:
+    """It has the keys that sign deploys, whatever the name of its folder."""
     write(tmp_path, "app.py", "state/up.lock", "state/keys/manifest_ed25519", "state/nats/x", "stately/up.py")
     assert found(tmp_path) == ["app.py", "stately/up.py"]
 
 
-def test_the_ignore_file_speaks_gitignore(tmp_path: Path) -> None:
-    """With anchors, folders, wildcards and exceptions; it has the last word, and is not packed itself."""
+def test_the_ignore_file_has_the_syntax_of_gitignore(tmp_path: Path) -> None:
+    """Its rules come last, and it is not packed itself."""
     write(tmp_path, "app.py", "data/a.bin", "data/keep.bin", "notes.md", "deep/notes.md", "build/x", ".env.example")
     (tmp_path / ".pilotlightignore").write_text("data/*\n!data/keep.bin\n/notes.md\nbuild/\n!.env.example\n# comment\n")
     assert found(tmp_path) == [".env.example", "app.py", "data/keep.bin", "deep/notes.md"]
@@ -88,7 +88,7 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """With the reason, and with how to leave it out."""
+    """The error has the reason and the remedy."""
     with pytest.raises(PackError, match=r"gone cannot be read \(No such file or directory\): name it in .pilot"):
         list(files_below(tmp_path / "gone"))
 

@@ -165,10 +165,11 @@ class CallReader:
         return request, call
 
     def _read(self, version: VersionRecord, body: bytes, kind: BodyFormat) -> tuple[CallRequest, MethodSpec, bytes]:
-        asked = read_call(body, kind)
-        method = version.spec.method(asked.request.method)
-        self._validators.check_input(version.id, method, asked.arguments, asked.given)
-        return asked.request, method, pack_arguments(asked.arguments)
+        request = read_call(body, kind)
+        method = version.spec.method(request.method)
+        given = dict.fromkeys(request.parameters, "parameters")
+        self._validators.check_input(version.id, method, request.input, given)
+        return request, method, pack_arguments(request.input)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

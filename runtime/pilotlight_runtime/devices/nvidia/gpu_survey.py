@@ -1,4 +1,4 @@
-"""Which GPUs there are: read once, when the agent starts. Everything here blocks for as long as the driver likes."""
+"""The GPUs of a node, read once when the agent starts. Everything blocks for as long as the driver does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ UNSUPPORTED = frozenset(
         pynvml.NVML_ERROR_NO_PERMISSION,  # an agent that is not root
     }
 )
-"""The errors that say nothing about a GPU's health."""
+"""The errors that mean nothing for a GPU's health."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverGpu:
-    """A GPU as the driver describes it. None is what this GPU, or this driver, does not have."""
+    """The driver's description of a GPU. None is what this GPU, or this driver, does not have."""
 
     handle: Any = field(repr=False)
     uuid: str
@@ -35,7 +35,7 @@ class DriverGpu:
     pci: str
     """Its address as the kernel writes it: "0000:1e:00.0"."""
     memory: int
-    """Bytes that programs may allocate; 0 if the driver does not say."""
+    """Bytes that programs may allocate; 0 if unknown."""
     mig: bool | None
     ecc: bool | None
     persistence: bool | None
@@ -43,7 +43,7 @@ class DriverGpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What was found. `unreadable` says of GPUs that are there, and could not be read, why."""
+    """The GPUs found; `unreadable` maps those that could not be read to the reason."""
 
     driver: str
     gpus: tuple[DriverGpu, ...]
@@ -83,7 +83,7 @@ def is_mig(nvml: Nvml, handle: Any) -> bool | None:
 
 
 def optional(function: Callable[..., T], *arguments: Any) -> T | None:
-    """What `function` answers; None if it is not supported here."""
+    """The result of `function`; None if it is not supported here."""
     try:
         return function(*arguments)
     except pynvml.NVMLError as error:

@@ -214,7 +214,6 @@ def _size(file: Path) -> int:
 
 
 def _watch(batch: dict[str, Any]) -> dict[str, Any]:
-    """Poll a batch until its end."""
     with bar(batch["id"], batch["total"]) as advance:
         while batch["state"] not in OVER:
             time.sleep(POLL_S)

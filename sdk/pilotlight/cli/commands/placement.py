@@ -51,11 +51,11 @@ def explain(
         found, named = read_ref(subject, None)
         subject, method = str(found), named or ""
     with advising(not_found=LISTS):
-        told = ask(client().platform.explain_placement(subject, why_not, method))
+        explanation = ask(client().platform.explain_placement(subject, why_not, method))
     if as_json:
-        print_json(told)
+        print_json(explanation)
         return
-    for line in told["lines"]:
+    for line in explanation["lines"]:
         print(line)
 
 
@@ -78,12 +78,12 @@ def plan(
     pilotlight placement plan embeddings.MiniLM.embed   (of its class)
     pilotlight placement plan chat/app.py::generate     (before it is deployed)
     """
-    told = _of_file(function) if is_file(function) else [_of_deployed(function, rps)]
+    plans = _of_file(function) if is_file(function) else [_of_deployed(function, rps)]
     if as_json:
-        print_json(told[0] if len(told) == 1 else told)
+        print_json(plans[0] if len(plans) == 1 else plans)
     else:
-        print("\n\n".join("\n".join((each["version"], *each["lines"])) for each in told))
-    if not all(each["fits"] for each in told):
+        print("\n\n".join("\n".join((each["version"], *each["lines"])) for each in plans))
+    if not all(each["fits"] for each in plans):
         raise typer.Exit(1)
 
 

@@ -85,13 +85,13 @@ def write_known(path: Path, functions: Sequence[str]) -> None:
         table.writerow(("function", "gpu", "slice", "batch", "latency_ms", "throughput"))
         for function in functions:
             try:
-                told = ask(client().platform.get_curves(function))
+                found = ask(client().platform.get_curves(function))
             except (NotFound, BadInput) as error:
                 note(f"{function}: {error.detail}")
                 continue
-            points = best_points(told.curves)
+            points = best_points(found.curves)
             if not points:
-                note(f"{function}: {_unknown(told.curves)} (pilotlight profile {function})")
+                note(f"{function}: {_unknown(found.curves)} (pilotlight profile {function})")
             for (gpu, cut, batch), point in points.items():
                 table.writerow((function, gpu, cut, batch, point.p95_ms, point.throughput))
 

@@ -62,28 +62,28 @@ def profile(
     pilotlight profile search.embed --show
     """
     found, method = read_ref(ref, method)
-    told = ask(client().platform.get_curves(str(found)))
+    profiled = ask(client().platform.get_curves(str(found)))
     if not show:
-        load = load_of(told, method)
+        load = load_of(profiled, method)
         run = ProfileRun(
-            told=told,
+            profiled=profiled,
             load=load,
             given=read_arguments(arguments or [], input_of(whole)),
-            sizes=sizes_of(batch, load, told.version),
+            sizes=sizes_of(batch, load, profiled.version),
             seconds=seconds,
             wait_s=wait,
         )
-        kinds = kinds_of(told, slices or [])
+        kinds = kinds_of(profiled, slices or [])
         try:
             for kind in kinds:
                 run.measure(kind)
         finally:
             note(run.summary())
-        told = ask(client().platform.get_curves(str(found)))
+        profiled = ask(client().platform.get_curves(str(found)))
     if as_json:
-        print_json({"version": told.version, "version_id": told.version_id, "curves": told.curves})
+        print_json({"version": profiled.version, "version_id": profiled.version_id, "curves": profiled.curves})
     else:
-        print_table(COLUMNS, rows_of(told.curves), empty=unknown(told.version), right=NUMBERS)
+        print_table(COLUMNS, rows_of(profiled.curves), empty=unknown(profiled.version), right=NUMBERS)
 
 
 def unknown(version: str) -> str:
@@ -96,7 +96,7 @@ def unknown(version: str) -> str:
 class ProfileRun:
     """One run of the command: its calls and results."""
 
-    told: FunctionCurves
+    profiled: FunctionCurves
     load: MethodLoad
     given: dict[str, object]
     sizes: Sequence[int]
@@ -108,13 +108,13 @@ class ProfileRun:
 
     def summary(self) -> str:
         """Return the number of calls, their cost, and whether results were kept."""
-        kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
+        kept = f"kept with {self.profiled.version}" if self.kept else "nothing was measured that could be kept"
         return f"{self.calls} calls, {self.cost:f} USD in all; {kept}"
 
     def measure(self, kind: SliceKindInfo) -> None:
         """Measure all batch sizes on one kind of slice; store each at once."""
         platform = client().platform
-        own = self.told.version
+        own = self.profiled.version
         software = " (a GPU in software: its figures are those of the host's processors)" if kind.software else ""
         note(f"{own} on {kind.what}{software}")
         trial = ask(platform.start_trial(own, kind.gpu, kind.slice))
@@ -146,7 +146,6 @@ class ProfileRun:
 
 
 def line_of(point: CurvePoint) -> str:
-    """Return a point in one line."""
     return (
         f"batch {point.batch}: {rate(point.throughput)} per second, p50 {milliseconds(point.p50_ms)}, "
         f"p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
@@ -160,17 +159,17 @@ def input_of(whole: str | None) -> str | None:
     return f"@{whole}"
 
 
-def load_of(told: FunctionCurves, method: str | None) -> MethodLoad:
+def load_of(profiled: FunctionCurves, method: str | None) -> MethodLoad:
     """Return how many calls of a method a container runs at once.
 
     Raises:
         Misuse: if the method is not named, or unknown.
     """
-    for load in told.methods:
-        if load.method == (method or "") or (not method and len(told.methods) == 1):
+    for load in profiled.methods:
+        if load.method == (method or "") or (not method and len(profiled.methods) == 1):
             return load
-    names = ", ".join(load.method for load in told.methods)
-    raise Misuse(f"{told.version}: name one of its methods: {names}.", field="method")
+    names = ", ".join(load.method for load in profiled.methods)
+    raise Misuse(f"{profiled.version}: name one of its methods: {names}.", field="method")
 
 
 def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
@@ -191,19 +190,19 @@ def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
     return sizes
 
 
-def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
+def kinds_of(profiled: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
     """Return the kinds of slices of `--slice`; without it all.
 
     Raises:
         Misuse: if none of that name could hold the function.
     """
-    known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in told.slices) or "none"
-    if not told.slices:
-        raise Misuse(f"The fleet has nothing that {told.version} could run on.", field="slice")
+    known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in profiled.slices) or "none"
+    if not profiled.slices:
+        raise Misuse(f"The fleet has nothing that {profiled.version} could run on.", field="slice")
     for name in named:
-        if not any(is_named(kind, name) for kind in told.slices):
-            raise Misuse(f"--slice {name}: {told.version} could run on {known}.", field="slice")
-    return tuple(kind for kind in told.slices if not named or any(is_named(kind, name) for name in named))
+        if not any(is_named(kind, name) for kind in profiled.slices):
+            raise Misuse(f"--slice {name}: {profiled.version} could run on {known}.", field="slice")
+    return tuple(kind for kind in profiled.slices if not named or any(is_named(kind, name) for name in named))
 
 
 def is_named(kind: SliceKindInfo, name: str) -> bool:
@@ -213,7 +212,6 @@ def is_named(kind: SliceKindInfo, name: str) -> bool:
 
 
 def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
-    """Return a row for each point."""
     return [
         (
             curve.gpu,

@@ -57,7 +57,7 @@ def run(
 
 @contextmanager
 def _following(ref: str) -> Iterator[None]:
-    """Print what the function prints during the block."""
+    """Print the function's log during the block."""
     name, _, function = ref.partition(".")
     task = shared_portal().start(_follow(name, function))
     try:

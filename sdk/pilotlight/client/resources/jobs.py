@@ -42,7 +42,7 @@ class JobsClient:
     async def submit(
         self, call: OutgoingCall, *, key: str | None = None, run_at: float | None = None, deadline: float | None = None
     ) -> str:
-        """Store a call; return its id. It is sent under one key until the platform has stored it.
+        """Store a call under one key, however often it is sent; return its id.
 
         `run_at`: unix seconds before which it does not begin. `deadline`: seconds that it may wait for a container.
         """

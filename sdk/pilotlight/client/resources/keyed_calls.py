@@ -24,9 +24,7 @@ def make_key() -> str:
 async def call_keyed(
     connection: PlatformConnection, call: OutgoingCall, key: str, *, deadline: float | None, grace_s: float
 ) -> Any:
-    """Make a call, and return the function's answer.
-
-    After a broken connection the call is sent again; the platform knows it by its key and answers as it would have.
+    """Make a call, and return the function's answer. After a broken connection it is sent again under its key.
 
     Raises:
         DeadlineExceeded: after `deadline` and `grace_s` seconds.

@@ -88,7 +88,7 @@ class PlatformClient:
         return await self.request("POST", "/v1/placement/plan", body=body, answer_type=Json)
 
     async def get_curves(self, ref: str) -> FunctionCurves:
-        """Return a version's curves by slice, and where it could be measured."""
+        """Return a version's curves by slice, and the slices that could measure it."""
         return await self.request("GET", f"/v1/functions/{ref}/curves", answer_type=FunctionCurves)
 
     async def put_curve(self, ref: str, given: CurveRequest) -> FunctionCurves:

@@ -62,7 +62,7 @@ class TenancyClient:
         await self._platform.send("DELETE", _path("tenants", tenant, "limits", function))
 
     async def list_tiers(self) -> list[Json]:
-        """Return the tiers, the first to be shed first."""
+        """Return the tiers, the first shed first."""
         return list((await self._get("/v1/tiers"))["tiers"])
 
     async def set_tier(self, name: str, tier: Json) -> Json:

@@ -1,4 +1,4 @@
-"""HTTP connections to one platform. httpx sends by aiohttp: its own pool costs five times as much at 64 requests."""
+"""HTTP connections to one platform, by httpx over aiohttp: its own pool costs five times as much at 64 requests."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PlatformConnection:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # Who drops a client or ends the process without closing it is not told that a session was left open.
+        # No warning of an open session when a client is dropped, or the process ends, without a close.
         weakref.finalize(self, session.detach)
         return session
 
@@ -136,14 +136,14 @@ class PlatformConnection:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Garbage collection does not close it: in a forked child that would change the parent's selector."""
+    """Never closed by garbage collection, which in a forked child would change the parent's selector."""
 
     def __del__(self, *_: Any) -> None:
         pass
 
 
 class _Body:
-    """A request's body. It keeps an error of its source, which aiohttp would report as one of the connection."""
+    """A request's body, and the error of its source, which aiohttp would report as one of the connection."""
 
     def __init__(self, content: Content | None) -> None:
         self.error: Exception | None = None

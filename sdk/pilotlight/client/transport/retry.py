@@ -124,7 +124,7 @@ class RequestRetries:
         return delay
 
     def attempts(self) -> AsyncIterator[stamina.Attempt]:
-        """Iterate over attempts: context managers around each sending."""
+        """Iterate over attempts: context managers around a sending."""
         return attempts(self.delay_after)
 
     async def run(self, send: Callable[[], Awaitable[T]]) -> T:
@@ -157,7 +157,7 @@ def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIte
 
 @cache
 def _keep_quiet() -> None:
-    """Hide these retries from the process's hooks, of which the default prints a line for each."""
+    """Hide these retries from the process's hooks; the default hook prints a line for each."""
     set_on_retry_hooks([_of_others(hook) for hook in get_on_retry_hooks()])
 
 

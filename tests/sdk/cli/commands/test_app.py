@@ -14,18 +14,16 @@ from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
 
 
 @pytest.mark.parametrize("words", [("app", "stop", "x"), ("app", "history", "x"), ("logs", "x")], ids=" ".join)
-def test_an_app_that_there_is_not_is_answered_with_where_the_names_are(
-    platform: ScriptedPlatform, words: tuple[str, ...]
-) -> None:
-    """Rather than with the word that a name is wrong."""
+def test_an_unknown_app_is_an_error_with_advice(platform: ScriptedPlatform, words: tuple[str, ...]) -> None:
+    """The advice names the command that lists the apps."""
     refused = problem("not_found", "There is no app x.")
     for method, path in (("POST", "stop"), ("GET", "history"), ("GET", "logs")):
         platform.will(method, f"/v1/apps/x/{path}", refused)
     assert "'pilotlight app list' shows what is deployed." in invoke(*words).stderr
 
 
-def test_an_app_is_shared_and_that_is_ended(platform: ScriptedPlatform) -> None:
-    """With one tenant or with everybody."""
+def test_an_app_is_shared_and_unshared(platform: ScriptedPlatform) -> None:
+    """An app is shared with one tenant or with everybody."""
     platform.will("PUT", "/v1/apps/llm/shares/acme", answer({"tenant": "acme", "functions": []}))
     platform.will("PUT", "/v1/apps/llm/shares/*", answer({"tenant": "*", "functions": ["chat"]}))
     platform.will("DELETE", "/v1/apps/llm/shares/acme", Answer(status=204))
@@ -38,7 +36,7 @@ def test_an_app_is_shared_and_that_is_ended(platform: ScriptedPlatform) -> None:
 
 
 def test_an_app_is_stopped(platform: ScriptedPlatform) -> None:
-    """By its name."""
+    """The command names the app, or prints the platform's answer as JSON."""
     platform.will("POST", "/v1/apps/search/stop", answer({"app": "search", "stopped": True}))
     assert run("app", "stop", "search") == "Stopped search.\n"
     assert msgspec.json.decode(run("app", "stop", "search", "--json"))["stopped"] is True
@@ -80,7 +78,7 @@ SHARED = [{"ref": "zoo:llm.chat", "owner": "zoo", "app": "llm", "function": "cha
 def test_lists_are_tables_or_json(
     platform: ScriptedPlatform, words: str, path: str, name: str, items: list[Any], rows: list[list[str]]
 ) -> None:
-    """A table for people, the platform's answer for scripts, and a sentence where there is nothing."""
+    """A list is a table, with --json the platform's answer, and a sentence if it is empty."""
     platform.will("GET", path, answer({name: items}), answer({name: items}), answer({name: []}))
     assert cells(run("app", *words.split())) == rows
     assert msgspec.json.decode(run("app", *words.split(), "--json")) == items

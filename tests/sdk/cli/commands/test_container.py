@@ -23,7 +23,7 @@ from tests.sdk.scripted import ScriptedPlatform, answer
     ],
 )
 def test_breakers_are_part_of_the_state(container: dict[str, str], shown: str) -> None:
-    """A container that gets no calls does not look like one that nobody calls."""
+    """The state shows the open breakers, which explain a container without calls."""
     assert _state(container) == shown
 
 
@@ -35,7 +35,7 @@ ROW = ["ctr_1", "search.embed", "ready", "5", "1/4", "1m", "0s", "2.5 MB", "n1",
 
 
 def test_containers_are_listed(platform: ScriptedPlatform) -> None:
-    """Where none runs stdout is empty and stderr says so."""
+    """Without containers stdout is empty and stderr has a sentence."""
     platform.will("GET", "/v1/containers", *[answer({"containers": [CONTAINER]})] * 2, answer({"containers": []}))
     assert cells(run("container", "list"))[1] == ROW
     assert msgspec.json.decode(run("container", "list", "--json")) == [CONTAINER]
@@ -45,7 +45,7 @@ def test_containers_are_listed(platform: ScriptedPlatform) -> None:
 
 
 def test_a_cell_is_never_broken(platform: ScriptedPlatform) -> None:
-    """However narrow a terminal is: names are there to be copied."""
+    """Names stay whole on a narrow terminal, so that they can be copied."""
     platform.will("GET", "/v1/containers", answer({"containers": [CONTAINER]}))
     shown = ESCAPE.sub("", on_terminal("container", "list", columns=40))
     assert cells(shown)[1] == ROW

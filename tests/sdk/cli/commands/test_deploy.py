@@ -15,7 +15,7 @@ from tests.sdk.scripted import ScriptedPlatform, answer
 
 
 def test_a_deploy_prints_lines_that_work(platform: ScriptedPlatform, folder: Path) -> None:
-    """For curl, with the key's variable, and for the command line."""
+    """The printed curl command reaches the function, with the key from its variable."""
     done = invoke("deploy", "app.py", "-m", "why")
     assert done.exit_code == 0, done.stderr
     assert "hello.greet@v3\n" in done.stdout
@@ -35,8 +35,8 @@ def test_a_deploy_prints_lines_that_work(platform: ScriptedPlatform, folder: Pat
     assert request.json == {"input": {"name": "world"}}
 
 
-def test_what_the_platform_warns_of_is_said(platform: ScriptedPlatform, folder: Path) -> None:
-    """Apart from what was deployed."""
+def test_warnings_of_the_platform_go_to_stderr(platform: ScriptedPlatform, folder: Path) -> None:
+    """A warning does not change the exit code, and stdout has only the deploy."""
     warned = {"app": "hello", "revision": 3, "functions": [], "warnings": ["greet: of min_containers=9 only 4."]}
     platform.will("POST", "/v1/apps/hello/deploys", answer(warned))
 
@@ -48,13 +48,13 @@ def test_what_the_platform_warns_of_is_said(platform: ScriptedPlatform, folder: 
 
 
 def test_a_deploy_as_json(folder: Path) -> None:
-    """One object per app."""
+    """The output has one object per app."""
     done = invoke("deploy", "app.py", "--json")
     assert [deployed["app"] for deployed in msgspec.json.decode(done.stdout)] == ["hello", "second"]
 
 
-def test_what_cannot_be_deployed_is_said(platform: ScriptedPlatform, folder: Path) -> None:
-    """On this side of the wire without advice for the other."""
+def test_what_cannot_be_packed_is_refused(platform: ScriptedPlatform, folder: Path) -> None:
+    """The error is one line without advice, and nothing is sent."""
     (folder / "model.pkl").touch()
     done = invoke("deploy", "app.py")
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
@@ -63,7 +63,7 @@ def test_what_cannot_be_deployed_is_said(platform: ScriptedPlatform, folder: Pat
 
 
 def test_a_deploy_shows_its_upload(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """As a bar."""
+    """A terminal shows a progress bar with the size."""
     (tmp_path / "app.py").write_text("from pilotlight import App\n@App('a').gpu_function\ndef f(): ...\n")
     (tmp_path / "large.bin").write_bytes(b"x" * 3_000_000)
     done = {"app": "a", "revision": 1, "functions": []}

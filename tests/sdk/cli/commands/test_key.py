@@ -11,8 +11,8 @@ from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
 
-def test_the_last_key_is_kept_with_what_to_do(platform: ScriptedPlatform) -> None:
-    """In words of the command line."""
+def test_the_last_key_is_kept_with_advice(platform: ScriptedPlatform) -> None:
+    """The advice names commands and options."""
     platform.will("DELETE", "/v1/keys/k9", problem("conflict", "k9 is the last key."))
 
     done = invoke("key", "revoke", "k9")
@@ -22,7 +22,7 @@ def test_the_last_key_is_kept_with_what_to_do(platform: ScriptedPlatform) -> Non
 
 
 def test_keys_are_made_shown_and_revoked(platform: ScriptedPlatform) -> None:
-    """The secret is all of stdout, for `$(…)`; `token` is an older word for `key`."""
+    """The secret is all of stdout, for `$(…)`; `token` is an alias of `key`."""
     made = {"id": "k9", "key": "pl_live_k9_x", "scopes": ["invoke"], "expires_at": None}
     platform.will("POST", "/v1/keys", answer(made, 201))
     ended = {"id": "k9", "revoked": True, "already": False}
@@ -38,7 +38,7 @@ def test_keys_are_made_shown_and_revoked(platform: ScriptedPlatform) -> None:
 
 
 def test_an_operator_handles_the_keys_of_a_tenant(platform: ScriptedPlatform) -> None:
-    """By naming it."""
+    """The option --tenant names the tenant."""
     made = {"id": "k9", "key": "pl_live_k9_x", "scopes": ["admin"], "expires_at": None}
     platform.will("POST", "/v1/tenants/acme/keys", answer(made, 201))
     platform.will("DELETE", "/v1/tenants/acme/keys/k9", answer({"id": "k9", "revoked": True, "already": False}))
@@ -48,7 +48,7 @@ def test_an_operator_handles_the_keys_of_a_tenant(platform: ScriptedPlatform) ->
 
 
 def test_a_key_is_rotated(platform: ScriptedPlatform) -> None:
-    """The new secret is all of stdout; the old one's end is told beside it."""
+    """The new secret is all of stdout, and stderr has the end of the old key."""
     made = {"id": "k2", "key": "pl_live_k2_x", "scopes": [], "replaces": "k1", "replaced_until": 0.0}
     platform.will("POST", "/v1/keys/k1/rotate", answer(made, 201))
 
@@ -70,7 +70,7 @@ KEYS = [
 
 
 def test_keys_are_listed(platform: ScriptedPlatform) -> None:
-    """One's own or a tenant's, with when each ends and without secrets."""
+    """The keys of the caller or of a tenant are listed with their ends and without secrets."""
     platform.will("GET", "/v1/keys", answer({"keys": KEYS}))
     platform.will("GET", "/v1/tenants/acme/keys", answer({"keys": []}))
     assert cells(run("key", "list")) == [
@@ -87,8 +87,8 @@ def test_keys_are_listed(platform: ScriptedPlatform) -> None:
 @pytest.mark.parametrize(
     "words", [("create", "--expires", "soon"), ("rotate", "k1", "--overlap", "-1h"), ("rotate", "k1", "--expires", "1")]
 )
-def test_a_time_that_is_none_is_refused(platform: ScriptedPlatform, words: tuple[str, ...]) -> None:
-    """By its option, before anything is sent."""
+def test_a_malformed_time_is_refused(platform: ScriptedPlatform, words: tuple[str, ...]) -> None:
+    """The error names the option, and nothing is sent."""
     done = invoke("key", *words)
     assert done.exit_code == 2
     assert "expected a time such as 12h or 30d." in done.stderr

@@ -9,7 +9,7 @@ from tests.sdk.scripted import Answer, ScriptedPlatform
 
 
 def test_logs_are_lines(platform: ScriptedPlatform) -> None:
-    """The last hundred unless a time is given; as JSON on request."""
+    """The last hundred lines are printed unless a time is given, as text or as JSON."""
     lines = [{"at": 1_000.0, "stream": "stderr", "text": f"line {number}", "function": "embed"} for number in range(2)]
     body = [
         b"\n".join(msgspec.json.encode(line) for line in lines)[:30],
@@ -25,7 +25,7 @@ def test_logs_are_lines(platform: ScriptedPlatform) -> None:
 
 
 def test_an_empty_log_is_a_sentence(platform: ScriptedPlatform) -> None:
-    """On stderr, with the time that was asked for."""
+    """The sentence goes to stderr and mentions a given time."""
     platform.will("GET", "/v1/apps/search/logs", Answer(pieces=[b"\n"]))
     done = invoke("logs", "search")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "Nothing is in the logs of search.\n")
@@ -34,7 +34,7 @@ def test_an_empty_log_is_a_sentence(platform: ScriptedPlatform) -> None:
 
 
 def test_a_log_that_breaks_off_is_an_error(platform: ScriptedPlatform) -> None:
-    """What came before is shown."""
+    """The lines before the break are printed."""
     platform.will("GET", "/v1/apps/search/logs", Answer(pieces=[b'{"text": "one"}\n'], cut=True))
     done = invoke("logs", "search", "--follow")
     assert done.exit_code == 1
@@ -43,7 +43,7 @@ def test_a_log_that_breaks_off_is_an_error(platform: ScriptedPlatform) -> None:
 
 
 def test_lines_of_stderr_have_a_colour_on_a_terminal(platform: ScriptedPlatform) -> None:
-    """Those that are the platform's own are dim."""
+    """Lines of stderr are yellow, and those of the platform are dim."""
     lines = [{"at": 1.0, "stream": name, "text": name} for name in ("stdout", "stderr", "platform")]
     platform.will("GET", "/v1/apps/search/logs", Answer(pieces=[msgspec.json.encode(line) + b"\n" for line in lines]))
     stdout, stderr, own = on_terminal("logs", "search").splitlines()

@@ -14,16 +14,16 @@ LIMITS = {
 }  # fmt: skip
 
 
-def test_a_quota_of_nothing_is_refused() -> None:
-    """It would remove what is set: `clear` is for that."""
+def test_a_quota_without_limits_is_refused() -> None:
+    """It would remove the tenant's limits, which `clear` does."""
     done = invoke("quota", "set", "acme")
 
     assert done.exit_code == 2
     assert "quota clear" in done.stderr
 
 
-def test_a_quota_of_a_function_that_is_not_there_is_refused_with_what_to_do(platform: ScriptedPlatform) -> None:
-    """Unless it is said that the function comes later."""
+def test_a_quota_of_an_unknown_function_is_an_error_with_advice(platform: ScriptedPlatform) -> None:
+    """The option --ahead accepts a function that is deployed later."""
     path = "/v1/tenants/acme/limits/zoo:llm.chat"
     platform.will(
         "PUT", path, problem("unknown_function", "There is no function zoo:llm.chat."), answer({"function": "f"})
@@ -35,8 +35,8 @@ def test_a_quota_of_a_function_that_is_not_there_is_refused_with_what_to_do(plat
     assert [request.query for request in platform.requests] == ["", "ahead=true"]
 
 
-def test_a_quota_is_shown_with_where_it_comes_from(platform: ScriptedPlatform) -> None:
-    """The tier's, the tenant's own, and those for single functions."""
+def test_a_quota_is_shown_with_its_origin(platform: ScriptedPlatform) -> None:
+    """A limit comes from the tier, from the tenant, or from a single function."""
     platform.will("GET", "/v1/tenants/acme/limits", answer(LIMITS))
 
     assert cells(run("quota", "show", "acme")) == [
@@ -49,7 +49,7 @@ def test_a_quota_is_shown_with_where_it_comes_from(platform: ScriptedPlatform) -
 
 
 def test_a_quota_is_set_and_cleared(platform: ScriptedPlatform) -> None:
-    """For all calls, or for those to one function."""
+    """Limits are for all calls, or for those to one function."""
     one = {"tenant": "acme", "function": "zoo:llm.chat", "limits": {"requests_per_s": 2.5}, "effective": {}}
     platform.will("PUT", "/v1/tenants/acme/limits", answer(LIMITS))
     platform.will("PUT", "/v1/tenants/acme/limits/zoo:llm.chat", answer(one))
@@ -66,7 +66,7 @@ def test_a_quota_is_set_and_cleared(platform: ScriptedPlatform) -> None:
 
 
 def test_a_tier_is_set_and_dropped(platform: ScriptedPlatform) -> None:
-    """Its fields and, with a prefix, its limits."""
+    """A tier has fields and, with a prefix, limits."""
     tier = {"name": "gold", "rank": 5, "weight": 2.0, "priority_ceiling": "batch", "reserved_share": 0.1,
             "limits": {"concurrency": 4}, "source": "registry"}  # fmt: skip
     platform.will("PUT", "/v1/tiers/gold", answer(tier))
@@ -89,7 +89,7 @@ TIERS = [
 
 
 def test_tiers_are_listed(platform: ScriptedPlatform) -> None:
-    """With what each may do and where it is set."""
+    """Each tier is listed with its limits and its source."""
     platform.will("GET", "/v1/tiers", answer({"tiers": TIERS}))
     assert cells(run("quota", "tiers")) == [
         ["tier", "rank", "weight", "ceiling", "reserved", "limits", "from"],
@@ -99,8 +99,8 @@ def test_tiers_are_listed(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("quota", "tiers", "--json")) == TIERS
 
 
-def test_a_wrong_limit_is_answered_with_how_limits_are_given(platform: ScriptedPlatform) -> None:
-    """The platform knows the names; the command line knows how they are typed."""
+def test_a_wrong_limit_is_an_error_with_advice(platform: ScriptedPlatform) -> None:
+    """The platform names the limit, and the command line the syntax."""
     platform.will("PUT", "/v1/tenants/acme/limits", problem("bad_input", "There is no limit 'speed'."))
     done = invoke("quota", "set", "acme", "speed=3")
     assert done.exit_code == 1

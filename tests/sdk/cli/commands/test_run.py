@@ -12,7 +12,7 @@ from tests.sdk.scripted import Answer, ScriptedPlatform, event, problem, problem
 
 
 def test_run_deploys_and_calls_once_with_the_log(platform: ScriptedPlatform, folder: Path) -> None:
-    """What the function prints stands beside the answer."""
+    """Lines that the function prints go to stderr."""
     lines = [{"at": 1.0, "text": "greeting Ada", "function": "greet", "stream": "stdout"}]
     platform.will("GET", "/v1/apps/hello/logs", Answer(pieces=[msgspec.json.encode(line) + b"\n" for line in lines]))
     platform.will("POST", "/v1/functions/hello.greet/calls", stream(event("stage", {"name": "queued"}), result("hi")))
@@ -24,7 +24,7 @@ def test_run_deploys_and_calls_once_with_the_log(platform: ScriptedPlatform, fol
 
 
 def test_run_without_a_log_still_runs(platform: ScriptedPlatform, folder: Path) -> None:
-    """A key may be allowed to call and not to read."""
+    """A key may have the scope to call and not to read."""
     platform.will("GET", "/v1/apps/second/logs", problem("forbidden", "no scope"))
     platform.will("POST", "/v1/functions/second.two/calls", stream(result(2)))
     done = invoke("run", "app.py::two", "number=2", "--json")
@@ -44,7 +44,7 @@ def test_run_without_a_log_still_runs(platform: ScriptedPlatform, folder: Path) 
 def test_what_cannot_be_run_is_not_deployed(
     platform: ScriptedPlatform, folder: Path, words: list[str], code: int, message: str
 ) -> None:
-    """The whole command line is read before anything is sent."""
+    """The whole command line is checked before any request."""
     done = invoke("run", *words)
     assert done.exit_code == code
     assert message in done.stderr

@@ -30,7 +30,7 @@ ACME = {"name": "acme", "tier": "paid", "weight": 2.0, "created_at": 0.0, "disab
 def test_a_tenant_is_made_and_changed(
     platform: ScriptedPlatform, words: tuple[str, ...], method: str, sent: dict[str, Any]
 ) -> None:
-    """The answer is shown as the list shows it, or as JSON."""
+    """The answer is printed as a row of the list, or as JSON."""
     platform.will("POST", "/v1/tenants", answer(ACME, 201))
     platform.will("PATCH", "/v1/tenants/acme", answer(ACME))
 
@@ -40,7 +40,7 @@ def test_a_tenant_is_made_and_changed(
 
 
 def test_a_tenant_is_shown(platform: ScriptedPlatform) -> None:
-    """One line."""
+    """A tenant is one row."""
     platform.will("GET", "/v1/tenants/acme", answer(ACME))
     assert cells(run("tenant", "show", "acme"))[1][:2] == ["acme", "paid"]
 
@@ -52,7 +52,7 @@ TENANTS = [
 
 
 def test_tenants_are_listed(platform: ScriptedPlatform) -> None:
-    """With the tier, the weight and the state of each."""
+    """Each tenant is listed with its tier, weight and state."""
     platform.will("GET", "/v1/tenants", answer({"tenants": TENANTS}))
     assert cells(run("tenant", "list")) == [
         ["tenant", "tier", "weight", "created", "state"],
@@ -62,8 +62,8 @@ def test_tenants_are_listed(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("tenant", "list", "--json")) == TENANTS
 
 
-def test_a_tenant_that_there_is_not_or_that_is_there_is_an_error(platform: ScriptedPlatform) -> None:
-    """In the platform's words, with exit code 1."""
+def test_an_unknown_or_existing_tenant_is_an_error(platform: ScriptedPlatform) -> None:
+    """The text is the platform's, and the exit code 1."""
     platform.will("GET", "/v1/tenants/nobody", problem("not_found", "There is no tenant nobody."))
     platform.will("POST", "/v1/tenants", problem("conflict", "There is a tenant acme."))
     assert invoke("tenant", "show", "nobody").stderr == "error: There is no tenant nobody.\nCheck the name.\n"

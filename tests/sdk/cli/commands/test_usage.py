@@ -23,7 +23,7 @@ def test_a_day_that_the_platform_refuses_is_an_error(platform: ScriptedPlatform)
 
 
 def test_usage_is_a_table_with_its_total(platform: ScriptedPlatform) -> None:
-    """A month without usage is a sentence."""
+    """A period without usage is a sentence."""
     report = {"lines": [LINE], "total": TOTAL}
     platform.will("GET", "/v1/usage", answer(report), answer(report), answer({"lines": [], "total": {}}))
     assert cells(run("usage")) == [
@@ -37,7 +37,7 @@ def test_usage_is_a_table_with_its_total(platform: ScriptedPlatform) -> None:
 
 
 def test_usage_as_csv_and_of_a_period(platform: ScriptedPlatform) -> None:
-    """With every column."""
+    """CSV has every column."""
     platform.will("GET", "/v1/usage", answer({"lines": [LINE], "total": TOTAL}))
     lines = run("usage", "--from", "2026-11-01", "--to", "2026-12-01", "--csv").splitlines()
     assert lines[0].startswith("day,app,function,version,state,price,ppm,calls,ns,")
@@ -46,7 +46,7 @@ def test_usage_as_csv_and_of_a_period(platform: ScriptedPlatform) -> None:
 
 
 def test_usage_of_parts_of_several_sizes_is_one_line(platform: ScriptedPlatform) -> None:
-    """What a person could not tell apart is added up, exactly; as JSON each part stands for itself."""
+    """The table adds up lines that look alike, exactly; JSON has each of them."""
     lines = [LINE, LINE | {"ppm": 250_000, "calls": 3, "cost": "0.000000000001"}, LINE | {"state": "idle", "calls": 0}]
     platform.will("GET", "/v1/usage", answer({"lines": lines, "total": TOTAL}))
     rows = [row.split() for row in run("usage").splitlines()[1:3]]

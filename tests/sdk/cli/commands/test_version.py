@@ -7,7 +7,7 @@ import msgspec
 from tests.sdk.cli.shell import run
 
 
-def test_version() -> None:
-    """Of the SDK and of Python."""
+def test_the_versions_are_printed() -> None:
+    """The output has the version of the SDK and that of Python."""
     assert run("version").startswith("pilotlight 0.")
     assert msgspec.json.decode(run("version", "--json")).keys() == {"pilotlight", "python"}

@@ -31,14 +31,14 @@ async def test_wrong_lines_come_back_with_the_error(platform: ScriptedPlatform, 
 
 
 async def test_an_answer_that_cannot_be_read_is_an_error(platform: ScriptedPlatform, batches: BatchesClient) -> None:
-    """Of the platform, and not one of msgspec."""
+    """The error is BadOutput, and not one of msgspec."""
     platform.will("POST", "/v1/batches", Answer(pieces=[b"<html>"]))
     with pytest.raises(BadOutput, match="cannot be read"):
         await batches.submit({}, "key-1", lambda: b"{}\n")
 
 
 async def test_each_attempt_reads_the_lines_anew(platform: ScriptedPlatform, batches: BatchesClient) -> None:
-    """A connection that breaks and a busy platform: the same lines under the same key."""
+    """After a broken connection or a refusal the same lines are sent under the same key."""
     platform.will(
         "POST", "/v1/batches", Answer(cut=True), problem("no_capacity", headers={"retry-after": "0"}), answer(BATCH)
     )
@@ -56,8 +56,8 @@ async def test_each_attempt_reads_the_lines_anew(platform: ScriptedPlatform, bat
     assert parse_qs(platform.requests[0].query) == {"function": ["hello.greet"]}
 
 
-async def test_a_batch_is_asked_about_and_steered(platform: ScriptedPlatform, batches: BatchesClient) -> None:
-    """Each under its own route."""
+async def test_each_request_has_its_route(platform: ScriptedPlatform, batches: BatchesClient) -> None:
+    """A batch is read, cancelled and resumed under its own path."""
     platform.will("GET", "/v1/batches", answer({"batches": [BATCH]}))
     platform.will("GET", "/v1/batches/batch_1", answer(BATCH))
     platform.will("POST", "/v1/batches/batch_1/cancel", answer(BATCH | {"state": "cancelling"}))
@@ -68,9 +68,7 @@ async def test_a_batch_is_asked_about_and_steered(platform: ScriptedPlatform, ba
     assert await batches.resume("batch_1") == BATCH
 
 
-async def test_results_come_in_pieces_of_the_states_that_are_asked_for(
-    platform: ScriptedPlatform, batches: BatchesClient
-) -> None:
+async def test_results_come_in_pieces_of_the_given_states(platform: ScriptedPlatform, batches: BatchesClient) -> None:
     """No state means all of them."""
     platform.will("GET", "/v1/batches/batch_1/results", Answer(pieces=[b'{"index":0}\n', b'{"index":1}\n']))
     for states in ("failed,expired", ""):
@@ -79,8 +77,10 @@ async def test_results_come_in_pieces_of_the_states_that_are_asked_for(
     assert [parse_qs(request.query) for request in platform.requests] == [{"state": ["failed,expired"]}, {}]
 
 
-async def test_an_id_is_no_way_to_something_else(platform: ScriptedPlatform, batches: BatchesClient) -> None:
-    """An id with slashes stays one part of the path."""
+async def test_an_id_with_slashes_stays_one_part_of_the_path(
+    platform: ScriptedPlatform, batches: BatchesClient
+) -> None:
+    """No other resource is reached."""
     platform.will("POST", "/v1/webhooks/wh_1/cancel", answer({}))
     with pytest.raises(NotFound):
         await batches.cancel("../webhooks/wh_1")

@@ -1,4 +1,4 @@
-"""Calls as they travel: arguments there, answers, chunks, stages and errors back."""
+"""Live calls: arguments in requests; answers, chunks, stages and errors in event streams."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Model:
 
 
 def test_a_call_sends_its_arguments_by_name_and_gets_the_answer(platform: ScriptedPlatform) -> None:
-    """Positional arguments are named by the signature; the key and the accepted type are headers."""
+    """The signature names positional arguments; the key and the accepted type are headers."""
     platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 0.1}), result("hi Ada")))
 
     assert greet.remote("Ada", times=2) == "hi Ada"
@@ -59,15 +59,15 @@ def test_a_call_sends_its_arguments_by_name_and_gets_the_answer(platform: Script
 
 
 def test_a_method_is_named_beside_its_class(platform: ScriptedPlatform) -> None:
-    """The class is the function; the method is a field of the call."""
+    """The class is the function, and the method a field of the call."""
     platform.will("POST", "/v1/functions/hello.Model/calls", stream(result("ok")))
 
     assert Model().predict.remote("x") == "ok"
     assert platform.requests[0].call == {"input": {"text": "x"}, "method": "predict"}
 
 
-def test_arrays_and_bytes_come_back_as_what_they_were(platform: ScriptedPlatform) -> None:
-    """Nothing is lost to JSON on the way."""
+def test_arrays_and_bytes_keep_their_type(platform: ScriptedPlatform) -> None:
+    """Neither requests nor answers pass through JSON."""
     platform.does(
         "POST", "/v1/functions/hello.later/calls", lambda request: stream(result(request.call["input"]["values"]))
     )
@@ -79,8 +79,8 @@ def test_arrays_and_bytes_come_back_as_what_they_were(platform: ScriptedPlatform
     assert later.remote(b"\x00\xff") == b"\x00\xff"
 
 
-def test_arguments_that_do_not_fit_fail_here(platform: ScriptedPlatform) -> None:
-    """As a local call would; nothing is sent."""
+def test_arguments_that_do_not_fit_are_refused(platform: ScriptedPlatform) -> None:
+    """The error is that of a local call, and nothing is sent."""
     with pytest.raises(TypeError, match="missing a required argument: 'name'"):
         greet.remote()  # type: ignore[call-arg]
     with pytest.raises(pilotlight.BadInput, match="a object cannot travel"):
@@ -88,8 +88,8 @@ def test_arguments_that_do_not_fit_fail_here(platform: ScriptedPlatform) -> None
     assert platform.requests == []
 
 
-def test_an_exception_of_the_function_is_raised_here_as_itself(platform: ScriptedPlatform) -> None:
-    """`except ValueError` works; the remote traceback is attached."""
+def test_an_exception_of_the_function_keeps_its_type(platform: ScriptedPlatform) -> None:
+    """`except ValueError` catches it, and the remote traceback is attached."""
     trace = 'Traceback (most recent call last):\n  File "app.py", line 3, in greet\nValueError: too\nlong\n'
     platform.will(
         "POST",
@@ -107,7 +107,7 @@ def test_an_exception_of_the_function_is_raised_here_as_itself(platform: Scripte
 
 
 def test_a_platform_error_is_of_the_tree(platform: ScriptedPlatform) -> None:
-    """With its field, its advice and what it carries."""
+    """It has the field of the problem document."""
     platform.will("POST", GREET, problem("bad_input", "input.name: expected a string", field="input.name"))
 
     with pytest.raises(pilotlight.BadInput, match=r"input\.name") as caught:
@@ -116,7 +116,7 @@ def test_a_platform_error_is_of_the_tree(platform: ScriptedPlatform) -> None:
 
 
 def test_a_refusal_is_waited_out(platform: ScriptedPlatform) -> None:
-    """Retry-After is honoured, before the stream has begun and in it."""
+    """Retry-After holds before the stream begins and in it."""
     platform.will(
         "POST",
         GREET,
@@ -130,7 +130,7 @@ def test_a_refusal_is_waited_out(platform: ScriptedPlatform) -> None:
 
 
 def test_what_should_not_be_retried_is_not(platform: ScriptedPlatform) -> None:
-    """x-should-retry: false ends it, whatever the status."""
+    """The header `x-should-retry: false` ends the attempts, whatever the status."""
     platform.will("POST", GREET, problem("rate_limited", headers={"x-should-retry": "false", "retry-after": "0"}))
 
     with pytest.raises(pilotlight.TooMuch):
@@ -139,7 +139,7 @@ def test_what_should_not_be_retried_is_not(platform: ScriptedPlatform) -> None:
 
 
 def test_a_deadline_travels_and_bounds_the_retries(platform: ScriptedPlatform) -> None:
-    """A wait that would outlast it is not begun."""
+    """A wait that would outlast the deadline does not begin."""
     platform.will("POST", GREET, problem("queue_full", headers={"retry-after": "30"}))
 
     with pytest.raises(pilotlight.TooMuch):
@@ -147,8 +147,8 @@ def test_a_deadline_travels_and_bounds_the_retries(platform: ScriptedPlatform) -
     assert 4_000 < platform.requests[0].call["deadline_ms"] <= 5_000
 
 
-def test_a_lost_answer_is_not_asked_for_again(platform: ScriptedPlatform) -> None:
-    """The call may have run; only an idempotent function is called once more."""
+def test_only_an_idempotent_call_is_repeated_after_a_lost_answer(platform: ScriptedPlatform) -> None:
+    """The first call may have run."""
     for name in ("greet", "again"):
         platform.will("POST", f"/v1/functions/hello.{name}/calls", stream(cut=True), stream(result("second")))
 
@@ -165,8 +165,8 @@ def test_an_answer_without_an_end_is_lost(platform: ScriptedPlatform) -> None:
         greet.remote("Ada")
 
 
-def test_stages_are_told(platform: ScriptedPlatform) -> None:
-    """As they happen, with their details."""
+def test_stages_are_reported(platform: ScriptedPlatform) -> None:
+    """Each is reported when it comes, with its details."""
     stages = [{"name": "queued", "ms": 0.2, "detail": {}}, {"name": "starting", "ms": 80.0, "detail": {"bind": 20.0}}]
     platform.will("POST", GREET, stream(*(event("stage", stage) for stage in stages), b": keepalive\n\n", result("x")))
     seen: list[Any] = []
@@ -176,7 +176,7 @@ def test_stages_are_told(platform: ScriptedPlatform) -> None:
 
 
 def test_a_generator_gives_its_chunks(platform: ScriptedPlatform) -> None:
-    """In order, as they come, and an error between them is raised there."""
+    """Chunks come in order, and an error between them is raised after the last one."""
     path = "/v1/functions/hello.count/calls"
     platform.will("POST", path, stream(chunk(1, 0), chunk(2, None), result(None)))
     assert list(count.remote_gen(2)) == [0, None]
@@ -190,7 +190,7 @@ def test_a_generator_gives_its_chunks(platform: ScriptedPlatform) -> None:
 
 
 def test_a_function_by_name_takes_positions_from_its_schema(platform: ScriptedPlatform) -> None:
-    """The order of parameters stands in the deployed schema, and is asked for once."""
+    """The deployed schema has the order of the parameters, and is fetched once."""
     schema = {"properties": {"a": {}, "b": {}}, "x-pilotlight-order": ["a", "b"], "x-pilotlight-method": ""}
     platform.will("GET", "/v1/functions/hello.add/openapi.json", answer({"components": [{"input": schema}]}))
     platform.will("POST", "/v1/functions/hello.add/calls", stream(result(3)))
@@ -205,8 +205,8 @@ def test_a_function_by_name_takes_positions_from_its_schema(platform: ScriptedPl
         add.remote(1, 2, 3)
 
 
-async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadline(platform: ScriptedPlatform) -> None:
-    """It should say so itself; if it does not, the caller is not left hanging."""
+async def test_a_silent_platform_is_left_at_the_deadline(platform: ScriptedPlatform) -> None:
+    """The caller waits no longer than its deadline and the grace."""
     held = stream(event("stage", {"name": "queued"}), hold=True)
     platform.will("POST", GREET, held)
     connection = PlatformConnection(ClientConfig(url=platform.url, api_key=KEY))
@@ -218,14 +218,14 @@ async def test_a_platform_that_stays_silent_is_not_waited_for_beyond_the_deadlin
 
 
 def test_a_function_by_name_without_a_known_order_takes_names(platform: ScriptedPlatform) -> None:
-    """What is deployed otherwise has none."""
+    """A function that another tool deployed has no order of parameters."""
     platform.will("GET", "/v1/functions/hello.raw/openapi.json", answer({"paths": {}}))
     with pytest.raises(TypeError, match="pass arguments by name"):
         Function.from_name("hello", "raw").remote(1)
 
 
-def test_nobody_there_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was sent, and what to do is named."""
+def test_an_unreachable_platform_is_an_error_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice names `pilotlight up`."""
     monkeypatch.setenv("PILOTLIGHT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PILOTLIGHT_API_KEY", KEY)
 
@@ -234,7 +234,7 @@ def test_nobody_there_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_blocking_call_from_a_callback_is_refused(platform: ScriptedPlatform) -> None:
-    """It would wait for itself."""
+    """It would wait for its own event loop."""
     platform.will("POST", GREET, stream(event("stage", {"name": "queued"}), result("x")))
 
     with pytest.raises(RuntimeError, match="callback"):

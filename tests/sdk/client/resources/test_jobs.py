@@ -26,7 +26,7 @@ def count(upto: int) -> Iterator[int]:
 
 
 def test_a_spawned_call_is_stored_once_however_often_it_is_sent(platform: ScriptedPlatform) -> None:
-    """A broken connection and a busy platform: the same key each time, and another for the next call."""
+    """All attempts of a call have one key, and the next call has another."""
     platform.will("POST", GREET, job_taken(cut=True), problem("no_capacity", headers={"retry-after": "0"}), job_taken())
     assert greet.spawn("Ada").id == JOB
     greet.spawn("Ada")
@@ -40,8 +40,8 @@ def test_a_spawned_call_is_stored_once_however_often_it_is_sent(platform: Script
     assert asked[0].call == {"input": {"name": "Ada"}}
 
 
-def test_its_options_travel(platform: ScriptedPlatform) -> None:
-    """Its time, its patience, a key or an id of one's own."""
+def test_options_of_a_spawned_call_are_sent(platform: ScriptedPlatform) -> None:
+    """A time, a deadline, a key and an id have their fields and headers."""
     platform.will("POST", GREET, job_taken())
     greet.options(run_at=2e9, deadline=60.0, idempotency_key="order-7").spawn("Ada")
     greet.options(id="cid_12345678").spawn("Ada")
@@ -53,8 +53,8 @@ def test_its_options_travel(platform: ScriptedPlatform) -> None:
     assert "idempotency-key" not in second.headers
 
 
-def test_its_answer_is_waited_for(platform: ScriptedPlatform) -> None:
-    """With its type; over questions that break off; by anybody who has the id."""
+def test_the_answer_of_a_job_is_awaited(platform: ScriptedPlatform) -> None:
+    """The answer keeps its type, and a broken connection is followed by another request."""
     sent = numpy.arange(3)
     path = f"/v1/calls/{JOB}"
     platform.will(
@@ -80,15 +80,15 @@ RAISED = {"code": "function_raised", "detail": "ValueError: no"}
         (problem("unknown_call"), PilotlightError),
     ],
 )
-def test_how_it_failed_is_raised(platform: ScriptedPlatform, answer: Answer, error: type[Exception]) -> None:
-    """As `.remote()` would have."""
+def test_the_failure_of_a_job_is_raised(platform: ScriptedPlatform, answer: Answer, error: type[Exception]) -> None:
+    """The exception is that of `.remote()`."""
     platform.will("GET", f"/v1/calls/{JOB}", answer)
     with pytest.raises(error):
         FunctionCall.from_id(JOB).get()
 
 
-def test_an_id_is_no_way_to_something_else(platform: ScriptedPlatform) -> None:
-    """One that came from elsewhere, and names a path: nobody is asked for that."""
+def test_an_id_with_slashes_stays_one_part_of_the_path(platform: ScriptedPlatform) -> None:
+    """No other resource is reached by an id of a foreign source."""
     asked = FunctionCall.from_id("../webhooks/wh_1")
     platform.will("DELETE", "/v1/webhooks/wh_1", answer({"cancelled": True}))
     platform.will("GET", "/v1/webhooks/wh_1", job_status("succeeded"))

@@ -32,7 +32,7 @@ def given(output: Any, *, cut: bool = False) -> Answer:
 
 
 def test_an_attempt_whose_connection_breaks_is_sent_again_with_the_same_key(platform: ScriptedPlatform) -> None:
-    """And so is one that was not taken, or whose first one runs still; the answer is the function's value."""
+    """So is an attempt that was refused, or whose first one still runs."""
     sent = numpy.arange(3)
     platform.will(
         "POST",
@@ -53,7 +53,7 @@ def test_an_attempt_whose_connection_breaks_is_sent_again_with_the_same_key(plat
 
 
 def test_a_key_of_ones_own_travels_and_auto_makes_a_fresh_one_each(platform: ScriptedPlatform) -> None:
-    """One key for what the caller repeats, another for each call of a map."""
+    """A given key is sent as it is, and each call of a map has another."""
     platform.will("POST", GREET, given("x"))
     greet.options(idempotency_key="order-7").remote("Ada")
     list(greet.options(idempotency_key="auto").map(["a", "b"], durable=False))
@@ -64,8 +64,8 @@ def test_a_key_of_ones_own_travels_and_auto_makes_a_fresh_one_each(platform: Scr
 
 
 @pytest.mark.parametrize("code", ["idempotency_key_reused", "answer_not_kept", "function_raised", "container_died"])
-def test_a_last_word_is_not_asked_for_again(platform: ScriptedPlatform, code: str) -> None:
-    """The same key brings the same answer."""
+def test_a_final_answer_is_not_requested_again(platform: ScriptedPlatform, code: str) -> None:
+    """The same key would bring the same answer."""
     platform.will("POST", GREET, problem(code))
 
     with pytest.raises(pilotlight.PilotlightError) as caught:
@@ -74,8 +74,8 @@ def test_a_last_word_is_not_asked_for_again(platform: ScriptedPlatform, code: st
     assert (caught.value.wire_code, len(platform.asked(GREET))) == (code, 1)
 
 
-def test_a_deadline_bounds_it(platform: ScriptedPlatform) -> None:
-    """Waiting for a first call that runs too."""
+def test_a_deadline_bounds_a_keyed_call(platform: ScriptedPlatform) -> None:
+    """The wait for a first attempt that still runs counts, too."""
     platform.will("POST", GREET, problem("idempotency_key_in_use", headers={"retry-after": "30"}))
 
     with pytest.raises(pilotlight.PilotlightError, match="wrong"):
@@ -83,16 +83,16 @@ def test_a_deadline_bounds_it(platform: ScriptedPlatform) -> None:
     assert platform.requests[0].call["deadline_ms"] <= 5_000
 
 
-def test_an_answer_that_cannot_be_read_is_told(platform: ScriptedPlatform) -> None:
-    """A proxy's page, say."""
+def test_an_answer_that_cannot_be_read_is_an_error(platform: ScriptedPlatform) -> None:
+    """A proxy's page is an example."""
     platform.will("POST", GREET, Answer(pieces=[b"<html>"]))
 
     with pytest.raises(pilotlight.BadOutput):
         greet.options(idempotency_key="k").remote("Ada")
 
 
-def test_what_a_key_cannot_do_is_refused_here(platform: ScriptedPlatform) -> None:
-    """Streams, stages, and keys that are none; nothing is sent."""
+def test_streams_stages_and_malformed_keys_are_refused(platform: ScriptedPlatform) -> None:
+    """Nothing is sent."""
     for key in ("two words", "", "x" * 256):
         with pytest.raises(pilotlight.Misuse, match="idempotency_key"):
             greet.options(idempotency_key=key)

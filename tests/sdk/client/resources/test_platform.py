@@ -24,14 +24,14 @@ def client(connection: PlatformConnection) -> PlatformClient:
 async def test_an_answer_of_another_shape_names_the_request(
     platform: ScriptedPlatform, client: PlatformClient, body: bytes
 ) -> None:
-    """Something else may answer at the platform's address."""
+    """Another server may answer at the platform's address."""
     platform.will("GET", "/v1/apps", Answer(pieces=[body]))
     with pytest.raises(BadOutput, match=r"The platform's answer to GET /v1/apps cannot be read"):
         await client.list_apps()
 
 
 async def test_a_read_is_sent_again_and_a_change_is_not(platform: ScriptedPlatform, client: PlatformClient) -> None:
-    """A connection that breaks says nothing of what was done."""
+    """After a broken connection a change may have been made."""
     platform.will("GET", "/v1/fleet", Answer(cut=True), answer({"devices": []}))
     platform.will("POST", "/v1/apps/a/stop", Answer(cut=True), answer({}))
     assert await client.get_fleet() == {"devices": []}
@@ -41,13 +41,13 @@ async def test_a_read_is_sent_again_and_a_change_is_not(platform: ScriptedPlatfo
 
 
 async def test_a_change_that_was_refused_is_sent_again(platform: ScriptedPlatform, client: PlatformClient) -> None:
-    """It was not taken."""
+    """A refused change was not made."""
     platform.will("POST", "/v1/apps/a/stop", problem("draining", headers={"retry-after": "0"}), answer({"app": "a"}))
     assert await client.stop_app("a") == {"app": "a"}
 
 
 async def test_an_upload_reads_its_content_anew(platform: ScriptedPlatform, client: PlatformClient) -> None:
-    """An attempt that broke has used up what it read; the size is known before."""
+    """A failed attempt has used up its content; the size is known before."""
     platform.will("PUT", "/v1/blobs/abc", Answer(cut=True), answer({}))
     reads: list[bytes] = []
 
@@ -72,7 +72,7 @@ async def test_a_log_line_may_come_in_parts(platform: ScriptedPlatform, client: 
 
 
 async def test_a_log_line_without_an_end_is_an_error(platform: ScriptedPlatform, client: PlatformClient) -> None:
-    """It would fill the memory."""
+    """The line would fill the memory."""
     platform.will("GET", "/v1/apps/a/logs", Answer(pieces=[b"x" * (MAX_LINE_BYTES + 1)], hold=True))
     with pytest.raises(BadOutput, match=f"longer than {MAX_LINE_BYTES} bytes"):
         [line async for line in client.read_logs("a")]
@@ -90,7 +90,7 @@ async def test_a_log_line_without_an_end_is_an_error(platform: ScriptedPlatform,
 async def test_a_placement_is_explained_of_a_container_or_a_function(
     platform: ScriptedPlatform, client: PlatformClient, asked: tuple[str, str, str], query: dict[str, list[str]]
 ) -> None:
-    """A dot or a colon makes it a function."""
+    """A subject with a dot or a colon is a function."""
     platform.will("GET", "/v1/placement/explain", answer({"lines": []}))
     assert await client.explain_placement(*asked) == {"lines": []}
     assert parse_qs(platform.requests[0].query) == query
@@ -129,8 +129,10 @@ async def test_usage_is_of_a_period_or_of_all(platform: ScriptedPlatform, client
     assert [request.query for request in platform.requests] == ["from=2026-11-01", ""]
 
 
-async def test_nobody_there_is_not_waited_for_long(client: PlatformClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command gives up before a program does."""
+async def test_commands_give_up_soon_on_an_unreachable_platform(
+    client: PlatformClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command tries for less time than a program."""
     client._connection.config = msgspec.structs.replace(client._connection.config, url="http://127.0.0.1:9")
     monkeypatch.setattr("pilotlight.client.resources.platform.QUICK_CONNECT_S", 0.05)
     with pytest.raises(Unreachable, match="Nothing answers"):

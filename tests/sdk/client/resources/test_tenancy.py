@@ -19,7 +19,7 @@ def tenancy(connection: PlatformConnection) -> TenancyClient:
 
 
 async def test_the_last_key_that_manages_keys_is_kept(platform: ScriptedPlatform, tenancy: TenancyClient) -> None:
-    """Unless the caller forces it."""
+    """Only `force` revokes it."""
     platform.will("DELETE", "/v1/keys/k9", problem("conflict", "k9 is the last key."), answer({"revoked": True}))
     with pytest.raises(Conflict, match="the last key"):
         await tenancy.revoke_key("k9", None)
@@ -27,8 +27,10 @@ async def test_the_last_key_that_manages_keys_is_kept(platform: ScriptedPlatform
     assert [request.query for request in platform.requests] == ["", "force=true"]
 
 
-async def test_a_name_is_no_way_to_something_else(platform: ScriptedPlatform, tenancy: TenancyClient) -> None:
-    """A name with slashes stays one part of the path."""
+async def test_a_name_with_slashes_stays_one_part_of_the_path(
+    platform: ScriptedPlatform, tenancy: TenancyClient
+) -> None:
+    """No other resource is reached."""
     platform.will("GET", "/v1/tiers", answer({"name": "acme"}))
     with pytest.raises(NotFound):
         await tenancy.get_tenant("../tiers")
@@ -39,7 +41,7 @@ async def test_a_name_is_no_way_to_something_else(platform: ScriptedPlatform, te
 async def test_keys_are_the_callers_or_a_tenants(
     platform: ScriptedPlatform, tenancy: TenancyClient, tenant: str | None, prefix: str
 ) -> None:
-    """Each request goes to the one or the other."""
+    """The path of each request has the tenant, if one is given."""
     platform.will("GET", prefix, answer({"keys": [{"id": "k1"}]}))
     platform.will("POST", prefix, answer({"id": "k2", "key": "secret"}, 201))
     platform.will("POST", f"{prefix}/k2/rotate", answer({"id": "k3", "key": "other"}, 201))

@@ -22,15 +22,17 @@ def webhooks(connection: PlatformConnection) -> WebhooksClient:
 async def test_an_address_that_the_platform_refuses_is_an_error(
     platform: ScriptedPlatform, webhooks: WebhooksClient
 ) -> None:
-    """With the field that is wrong."""
+    """The error has the field."""
     platform.will("POST", "/v1/webhooks", problem("bad_input", "url: not https", field="url"))
     with pytest.raises(BadInput, match="not https") as caught:
         await webhooks.create(WebhookRequest(url="http://example.com/", events=("job.failed",)))
     assert caught.value.more["field"] == "url"
 
 
-async def test_an_id_is_no_way_to_something_else(platform: ScriptedPlatform, webhooks: WebhooksClient) -> None:
-    """Neither a webhook's nor a delivery's."""
+async def test_an_id_with_slashes_stays_one_part_of_the_path(
+    platform: ScriptedPlatform, webhooks: WebhooksClient
+) -> None:
+    """This holds for webhooks and deliveries."""
     platform.will("DELETE", "/v1/keys/k1", Answer(status=204))
     platform.will("POST", "/v1/webhooks/wh_1/ping/resend", answer({}))
     with pytest.raises(NotFound):
@@ -51,7 +53,7 @@ async def test_an_id_is_no_way_to_something_else(platform: ScriptedPlatform, web
 async def test_only_what_is_given_is_changed(
     platform: ScriptedPlatform, webhooks: WebhooksClient, change: WebhookChange, sent: dict[str, object]
 ) -> None:
-    """A field that is None stays."""
+    """A field that is None is not sent."""
     platform.will("PATCH", "/v1/webhooks/wh_1", answer(HOOK))
     assert await webhooks.update("wh_1", change) == HOOK
     assert platform.requests[0].json == sent

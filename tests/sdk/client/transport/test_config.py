@@ -1,4 +1,4 @@
-"""Which platform is talked to."""
+"""The configuration of a client: the environment, the file, and addresses that are refused."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def write(home: Path, text: str) -> dict[str, str]:
     return {"PILOTLIGHT_HOME": str(home)}
 
 
-def test_the_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
-    """Each for itself."""
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    """The address and the key are overridden one by one."""
     env = write(tmp_path, '{"url": "http://127.0.0.1:8470/", "api_key": "k"}')
     assert load_config(env) == ClientConfig(url="http://127.0.0.1:8470", api_key="k")
     env |= {"PILOTLIGHT_URL": "https://gpu.example", "PILOTLIGHT_API_KEY": "other"}
     assert load_config(env) == ClientConfig(url="https://gpu.example", api_key="other")
 
 
-def test_what_is_missing_is_named(tmp_path: Path) -> None:
-    """With what to do about it."""
+def test_a_missing_variable_is_named(tmp_path: Path) -> None:
+    """The advice names `pilotlight up`."""
     with pytest.raises(NotConfigured, match=r"PILOTLIGHT_API_KEY not set, and not in .*client\.json.*pilotlight up"):
         load_config({"PILOTLIGHT_HOME": str(tmp_path), "PILOTLIGHT_URL": "http://x"})
 
 
-def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """A broken file, and an address that is none."""
+def test_a_broken_file_or_address_is_refused(tmp_path: Path) -> None:
+    """An address without a scheme or host is broken."""
     with pytest.raises(BadInput, match="cannot be read"):
         load_config(write(tmp_path / "broken", "{"))
     for url in ("localhost:8470", "ftp://x", "http://"):
@@ -45,7 +45,7 @@ def test_inside_a_container_there_is_no_platform(tmp_path: Path) -> None:
         load_config({"PL_APP": "/app", "PILOTLIGHT_URL": "http://x", "PILOTLIGHT_API_KEY": "k"})
 
 
-def test_a_proxy_stands_before_other_machines_only() -> None:
-    """Loopback is reached directly."""
+def test_loopback_has_no_proxy() -> None:
+    """Addresses of this machine are reached directly."""
     assert ClientConfig(url="http://127.0.0.1:1", api_key="k").is_loopback
     assert not ClientConfig(url="https://gpu.example", api_key="k").is_loopback

@@ -41,12 +41,12 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
 
 @given(st.lists(st.integers(0, len(TEXT.encode()))))
 def test_events_do_not_depend_on_how_bytes_arrive(cuts: list[int]) -> None:
-    """All three line ends, comments, a mark at the start, several data lines; the rest is not dispatched."""
+    """Line ends, comments, a byte order mark and several data lines are parsed in any chunks."""
     assert events_in(cut(TEXT.encode(), cuts)) == EVENTS
 
 
 def test_an_event_has_a_bound() -> None:
-    """In one line or in many, and whatever ends the lines."""
+    """The bound holds for one line or many, with any line ends."""
     with pytest.raises(BadOutput, match="more than 100 bytes"):
         events_in([b"data: " + b"x" * 200], limit=100)
     for end in LINE_ENDS:

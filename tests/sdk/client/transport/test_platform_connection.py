@@ -69,8 +69,8 @@ def fetched(url: str, method: str = "POST", path: str = "/x", **how: Any) -> byt
     return shared_portal().run(fetch())
 
 
-def test_a_port_that_refuses_was_never_sent_to() -> None:
-    """So that the request may go again whatever it does."""
+def test_a_refused_connection_is_unreachable() -> None:
+    """The request was never sent and may be repeated."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(Unreachable, match=f"Nothing answers at http://127.0.0.1:{port}"):
@@ -79,7 +79,7 @@ def test_a_port_that_refuses_was_never_sent_to() -> None:
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-len", b"no HTTP at all\r\n\r\n"])
 def test_a_request_that_arrived_may_have_been_carried_out(said: bytes) -> None:
-    """However its connection ends then: it is not sent again by itself."""
+    """However its connection ends, it is not sent again."""
     arrived: list[bytes] = []
 
     def serve(made: socket.socket) -> None:
@@ -91,8 +91,8 @@ def test_a_request_that_arrived_may_have_been_carried_out(said: bytes) -> None:
     assert len(arrived) == 1
 
 
-def test_a_silent_platform_counts_as_dead() -> None:
-    """After as long as the request says."""
+def test_a_silent_platform_is_given_up() -> None:
+    """The request has a time without bytes."""
     left = threading.Event()
 
     def serve(made: socket.socket) -> None:
@@ -108,8 +108,8 @@ def test_a_silent_platform_counts_as_dead() -> None:
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="a socket option of Linux")
-def test_a_platform_that_reads_nothing_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest of a body is not kept for it for ever."""
+def test_a_platform_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unacknowledged bytes have a time limit."""
     monkeypatch.setattr(platform_connection, "WRITE_S", 0.2)
     tried = threading.Event()
 
@@ -123,7 +123,7 @@ def test_a_platform_that_reads_nothing_counts_as_dead(monkeypatch: pytest.Monkey
 
 
 def test_a_large_body_arrives_whole(platform: ScriptedPlatform) -> None:
-    """In pieces on this side only."""
+    """It is sent in pieces, with its length."""
     platform.will("POST", "/x", answer({}))
     body = os.urandom(3 * PIECE_BYTES + 1)
     fetched(platform.url, content=body)
@@ -133,8 +133,8 @@ def test_a_large_body_arrives_whole(platform: ScriptedPlatform) -> None:
     assert "transfer-encoding" not in request.headers
 
 
-def test_an_error_of_the_bodys_source_is_the_error(platform: ScriptedPlatform) -> None:
-    """Not one of the connection, which would be tried again."""
+def test_an_error_of_the_bodys_source_is_raised(platform: ScriptedPlatform) -> None:
+    """It is not reported as one of the connection, which would be retried."""
     platform.will("POST", "/x", answer({}))
 
     async def source() -> AsyncIterator[bytes]:
@@ -145,23 +145,23 @@ def test_an_error_of_the_bodys_source_is_the_error(platform: ScriptedPlatform) -
         fetched(platform.url, content=source())
 
 
-def test_a_refusal_says_when_to_come_back(platform: ScriptedPlatform) -> None:
-    """Its headers are part of it."""
+def test_a_refusal_has_its_retry_headers(platform: ScriptedPlatform) -> None:
+    """The error has the values of the headers."""
     platform.will("POST", "/x", problem("queue_full", headers={"retry-after": "7", "x-should-retry": "false"}))
     with pytest.raises(PilotlightError) as caught:
         fetched(platform.url)
     assert (caught.value.retry_after, caught.value.more["should_retry"]) == (7.0, False)
 
 
-def test_an_answer_that_cannot_be_unpacked_is_no_answer(platform: ScriptedPlatform) -> None:
-    """And nothing that another attempt would mend."""
+def test_an_answer_with_a_broken_encoding_is_an_error(platform: ScriptedPlatform) -> None:
+    """It is not sent again."""
     platform.will("POST", "/x", Answer(headers={"content-encoding": "gzip"}, pieces=[b"no gzip"]))
     with pytest.raises(BadInput, match="failed"):
         fetched(platform.url)
 
 
-def test_requests_share_connections_and_each_has_one(platform: ScriptedPlatform) -> None:
-    """Hundreds at a time; one after the other they use the same."""
+def test_requests_reuse_connections(platform: ScriptedPlatform) -> None:
+    """Hundreds at a time have one each, and requests in turn share one."""
     ports: list[int] = []
     busy = threading.Barrier(100)
 
@@ -185,7 +185,7 @@ def test_requests_share_connections_and_each_has_one(platform: ScriptedPlatform)
 
 @pytest.mark.filterwarnings("ignore:(BasicAuth|The 'proxy_auth' parameter) is deprecated")  # by httpx-aiohttp
 def test_a_proxy_stands_before_other_machines_only(monkeypatch: pytest.MonkeyPatch, platform: ScriptedPlatform) -> None:
-    """As the environment names it; never before this machine."""
+    """The environment names the proxy, which is not used for this machine."""
     heads: list[bytes] = []
 
     def serve(made: socket.socket) -> None:
@@ -222,7 +222,7 @@ apps()
 
 
 def test_a_forked_child_leaves_the_parents_connections_alone(platform: ScriptedPlatform) -> None:
-    """Though it ends in order, and collects what it has inherited; nobody is told of sessions left open."""
+    """A child that ends in order warns of no open session."""
     platform.will("GET", "/v1/apps", answer({"apps": []}))
     command = [sys.executable, "-c", FORK]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -20,8 +20,8 @@ EXCEPTIONS = [
 
 
 @pytest.mark.parametrize("code", sorted(set(CODES) - {"function_raised"}))
-def test_each_code_is_its_class(code: str) -> None:
-    """With its words, its wait and what else it carries."""
+def test_each_code_has_its_class(code: str) -> None:
+    """The error has the text, the wait and other fields of the document."""
     error = error_from(problem_document(code, "so it is", retry_after=2, field="x", traceback="Trace"))
 
     assert type(error) is CLASSES.get(code, errors.PilotlightError)
@@ -31,8 +31,8 @@ def test_each_code_is_its_class(code: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EXCEPTIONS)
-def test_every_builtin_exception_is_raised_as_itself_where_it_can_be(kind: type[Exception]) -> None:
-    """And is FunctionRaised in every case."""
+def test_every_builtin_exception_keeps_its_type_where_possible(kind: type[Exception]) -> None:
+    """Each is a FunctionRaised, too."""
     error: Any = error_from(problem_document("function_raised", f"{kind.__name__}: so it is", traceback="Trace"))
 
     assert isinstance(error, errors.FunctionRaised)
@@ -44,7 +44,7 @@ def test_every_builtin_exception_is_raised_as_itself_where_it_can_be(kind: type[
 
 
 def test_an_exception_of_the_tenants_own_keeps_its_name() -> None:
-    """Its class is not imported here."""
+    """Its class is not imported."""
     error = error_from(problem_document("function_raised", "app.MyError: no"))
     assert type(error).__mro__[1] is errors.FunctionRaised
     assert str(error) == "app.MyError: no"
@@ -61,15 +61,15 @@ def test_an_exception_of_the_tenants_own_keeps_its_name() -> None:
         ("it raised!", "", errors.FunctionRaised, "Exception: it raised!"),
     ],
 )
-def test_the_type_is_read_from_what_there_is(detail: str, traceback: str, kind: type, text: str) -> None:
-    """The detail, or the end of the traceback."""
+def test_the_type_is_read_from_the_detail_or_the_traceback(detail: str, traceback: str, kind: type, text: str) -> None:
+    """The last line of the traceback serves if the detail has no type."""
     error = error_from(problem_document("function_raised", detail, traceback=traceback))
     assert isinstance(error, kind)
     assert str(error) == text
 
 
-def test_an_answer_that_is_no_problem_document_is_told_by_its_status() -> None:
-    """Such as a proxy's page."""
+def test_an_answer_without_a_problem_document_has_the_code_of_its_status() -> None:
+    """A proxy's page is an example."""
     error = error_of(503, b"<html>busy</html>", retry_after="3", should_retry="false")
     assert isinstance(error, errors.Unavailable)
     assert (error.retry_after, error.more["should_retry"]) == (3.0, False)

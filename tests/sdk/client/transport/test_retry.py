@@ -22,29 +22,29 @@ def delay(
 
 
 @pytest.mark.parametrize("code", sorted(CODES))
-def test_only_what_was_not_taken_is_sent_again(code: str) -> None:
-    """429 and 503 say so, and that an earlier attempt is still worked on; a call that was taken might run twice."""
+def test_only_refused_requests_are_repeated(code: str) -> None:
+    """429 and 503 were refused; a call that was taken might run twice."""
     again = CODES[code].status in (429, 503) or code == "idempotency_key_in_use"
 
     assert (delay(error_from_code(code, "")) is not None) == again
 
 
-def test_the_servers_word_counts() -> None:
-    """How long to wait, and whether at all."""
+def test_the_servers_headers_decide() -> None:
+    """They have the wait, and whether to retry at all."""
     assert delay(error_from_code("queue_full", "", retry_after=7.5)) == 7.5
     assert delay(error_from_code("queue_full", "", should_retry=False)) is None
     assert delay(error_from_code("queue_full", "")) == 0.1
 
 
 def test_backoff_doubles_up_to_a_bound() -> None:
-    """And attempts are counted."""
+    """Attempts are counted."""
     error = TooMuch()
     assert [delay(error, attempt=number) for number in (1, 2, 3, 9)] == [0.1, 0.2, 0.4, 5.0]
     assert delay(error, attempt=MAX_ATTEMPTS) is None
 
 
-def test_patience_ends() -> None:
-    """With the caller's deadline, after a minute without one, sooner when nobody opens the door."""
+def test_attempts_end() -> None:
+    """They end at the deadline, after a minute without one, and sooner if nothing answers."""
     assert delay(error_from_code("queue_full", "", retry_after=5), left=4) is None
     assert delay(error_from_code("queue_full", "", retry_after=5), left=6) == 5
     assert delay(TooMuch(), spent=59.9) is not None
@@ -54,21 +54,21 @@ def test_patience_ends() -> None:
 
 
 def test_a_lost_request_is_repeated_where_that_is_safe() -> None:
-    """It may have been carried out."""
+    """A lost request may have been carried out."""
     assert delay(error_from_code("call_lost", ""), repeatable=True) is not None
     assert delay(error_from_code("call_lost", ""), repeatable=False) is None
 
 
-def test_what_is_worked_on_is_waited_for() -> None:
-    """However long it takes, up to the deadline."""
+def test_an_attempt_that_runs_is_awaited() -> None:
+    """The wait ends only at the deadline."""
     error = error_from_code("idempotency_key_in_use", "", retry_after=3.0)
 
     assert delay(error, attempt=MAX_ATTEMPTS, spent=3600.0, left=3.1) == 3.0
     assert delay(error, left=3.0) is None
 
 
-def test_patience_counts_from_the_first_trouble() -> None:
-    """A call that ran for long, or is known to run, and is lost then, is asked for again."""
+def test_time_counts_from_the_first_failure() -> None:
+    """A long call that is lost at its end is still repeated."""
     patience = RequestRetries(repeatable=True, connect_within=0.0, from_first_trouble=True)
     assert patience.delay_after(error_from_code("call_lost", "", retry_after=0.0)) == 0.0
     assert patience.delay_after(error_from_code("idempotency_key_in_use", "", retry_after=0.0)) == 0.0
@@ -76,15 +76,15 @@ def test_patience_counts_from_the_first_trouble() -> None:
     assert patience.delay_after(error_from_code("call_lost", "", retry_after=0.001)) is None
 
 
-def test_callers_do_not_come_back_all_at_once() -> None:
-    """Each waits a little longer than it was told to, and not less."""
+def test_delays_are_spread() -> None:
+    """Each delay is a little longer than the server's, and not shorter."""
     delays = [RequestRetries().delay_after(TooMuch("slow down", retry_after=2.0)) or 0.0 for _ in range(50)]
     assert len(set(delays)) > 1
     assert 2.0 <= min(delays) <= max(delays) <= 2.2
 
 
-def test_who_waits_can_say_so() -> None:
-    """Each error that is waited out is told, with how long that takes."""
+def test_each_wait_is_reported() -> None:
+    """The callback gets the error and the seconds."""
     told: list[tuple[str, float]] = []
     patience = RequestRetries(5, on_wait=lambda error, seconds: told.append((error.detail, seconds)))
     patience.delay_after(TooMuch("slow down", retry_after=0.0))
@@ -94,7 +94,7 @@ def test_who_waits_can_say_so() -> None:
 
 
 async def test_an_answer_that_was_passed_on_ends_the_attempts() -> None:
-    """Though the error would be waited out otherwise."""
+    """A later error is raised even if its code allows a retry."""
     patience, tries = RequestRetries(), 0
 
     async def attempt() -> None:
@@ -110,8 +110,8 @@ async def test_an_answer_that_was_passed_on_ends_the_attempts() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError(), GeneratorExit()])
-async def test_what_is_no_error_of_the_platform_is_raised_at_once(error: BaseException) -> None:
-    """A cancelled task, and a mistake of our own."""
+async def test_other_errors_are_raised_at_once(error: BaseException) -> None:
+    """Cancellation and a bug of the SDK are not retried."""
     tries = 0
 
     async def attempt() -> None:
@@ -124,8 +124,8 @@ async def test_what_is_no_error_of_the_platform_is_raised_at_once(error: BaseExc
     assert tries == 1
 
 
-async def test_retries_of_calls_are_kept_from_the_hooks_of_the_process() -> None:
-    """Which by themselves write a line for each; retries of others still reach them."""
+async def test_retries_are_hidden_from_hooks_of_the_process() -> None:
+    """The hooks still get the retries of other code."""
     seen: list[Exception] = []
     before = get_on_retry_hooks()
     set_on_retry_hooks([lambda details: seen.append(details.caused_by)])
@@ -146,8 +146,8 @@ async def test_retries_of_calls_are_kept_from_the_hooks_of_the_process() -> None
     assert seen == [other]
 
 
-async def test_patience_counts_attempts_and_raises_the_last_error() -> None:
-    """Nothing is wrapped."""
+async def test_the_last_error_is_raised() -> None:
+    """It is not wrapped."""
     tries = 0
 
     async def attempt() -> int:

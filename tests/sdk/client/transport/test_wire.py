@@ -23,8 +23,8 @@ from tests.sdk.scripted import typed
     ],
     ids=["no base64", "no msgpack", "an unknown extension"],
 )
-def test_an_answer_that_cannot_be_read_is_said_to_be(event: dict[str, Any]) -> None:
-    """And does not look like the caller's mistake."""
+def test_an_answer_that_cannot_be_read_is_bad_output(event: dict[str, Any]) -> None:
+    """It does not look like an error of the caller."""
     with pytest.raises(BadOutput, match="cannot be read"):
         value_in(event, "output")
     with pytest.raises(BadOutput, match="cannot be read"):
@@ -32,7 +32,7 @@ def test_an_answer_that_cannot_be_read_is_said_to_be(event: dict[str, Any]) -> N
 
 
 def test_an_array_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is named."""
+    """The error names the library."""
     import numpy
 
     event = {"output_b64": typed(numpy.zeros(3))}
@@ -42,21 +42,21 @@ def test_an_array_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), 2**70, {1, object()}])
-def test_what_cannot_be_sent_is_refused_here(value: Any) -> None:
-    """Naming the type."""
+def test_a_value_that_cannot_be_sent_is_refused(value: Any) -> None:
+    """The error names the type."""
     with pytest.raises(BadInput, match="cannot be sent"):
         OutgoingCall(path="/", input={"a": value}).body(None)
 
 
-def test_a_body_says_only_what_is_said() -> None:
-    """Absent is not null."""
+def test_a_body_has_only_given_fields() -> None:
+    """A field that is None is left out."""
     assert values.decode(OutgoingCall(path="/", input={"a": 1}).body(None)) == {"input": {"a": 1}}
     body = values.decode(OutgoingCall(path="/", input={}, method="m", id="cid_1").body(1.5))
     assert body == {"input": {}, "method": "m", "id": "cid_1", "deadline_ms": 1500.0}
 
 
 def test_a_call_without_time_is_not_sent() -> None:
-    """Its deadline has passed; a platform would say that the deadline is wrong."""
+    """Its deadline has passed; the platform would call the deadline wrong."""
     outgoing = OutgoingCall(path="/", input={}, method=None, id=None, typed=False)
     assert b"deadline_ms" in outgoing.body(0.001)
     with pytest.raises(DeadlineExceeded, match="before the call was sent"):
