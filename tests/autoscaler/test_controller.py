@@ -24,7 +24,7 @@ from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
@@ -279,7 +279,7 @@ async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str,
 
     told = await bus.request(subjects.explain(region), ExplainPlacement(container=bind.container), 30.0)
 
-    assert isinstance(told, PlacementTold)
+    assert isinstance(told, PlacementReply)
     assert told.lines[0].startswith(f"{bind.container} starts on a CPU slot on n1: {version.ref}, placed ")
     (decision,) = msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
     assert abs(datetime.fromisoformat(decision.decided_at).timestamp() - time.time()) < 60.0

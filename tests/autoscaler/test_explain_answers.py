@@ -10,7 +10,7 @@ from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container
@@ -37,11 +37,11 @@ def world_that_placed() -> World:
     return world
 
 
-def ask(world: World, *, at: float = 1.5, **asked: str) -> PlacementTold:
+def ask(world: World, *, at: float = 1.5, **asked: str) -> PlacementReply:
     return answer(world, ExplainPlacement(**asked), at, EPOCH + at)
 
 
-def data(told: PlacementTold) -> tuple[DecisionInfo, ...]:
+def data(told: PlacementReply) -> tuple[DecisionInfo, ...]:
     return msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
 
 

@@ -35,11 +35,11 @@ def reasons(outcome: Placement | NoFit) -> list[str]:
     record = outcome.record
     if isinstance(outcome, NoFit):
         return [ruled_out(record)]
-    told = [*_speed(outcome), ruled_out(record)]
+    lines = [*_speed(outcome), ruled_out(record)]
     if not record.rivals:
         others = _left(record) > len(outcome.slice.ids)
-        return [*told, "Nothing else that would do is better." if others else "It was the only place that would do."]
-    return told + [_lost(outcome, rival) for rival in record.rivals]
+        return [*lines, "Nothing else that would do is better." if others else "It was the only place that would do."]
+    return lines + [_lost(outcome, rival) for rival in record.rivals]
 
 
 def _speed(outcome: Placement) -> list[str]:
