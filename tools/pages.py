@@ -1,22 +1,25 @@
 """Hold the pages to the tree: `python -m tools.pages`.
 
-A file that a page names in backticks, whole or by the end of its path, exists. Each package of the product has a page
-`docs/structure/PACKAGE.md` that names every room of it, shows where to start reading in each, and fits a screen.
+A file that a page names in backticks, whole or by the end of its path, exists. In `docs/structure` so does each class
+and each method of one, `Home` and `Home.enqueue`. Each package of the product has a page `docs/structure/PACKAGE.md`
+that names every room of it, shows where to start reading in each, and fits a screen.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from tools.house import SOURCE, Module, modules
 
 PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/structure/*.md")
 NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
+CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?(?:\(\))?`")
 OTHERS = frozenset({"app.py", "module.py", "main.py"})
 """Files of tenants, which a page may name as examples."""
 MAX_LINES = 50
@@ -27,6 +30,33 @@ def missing_files(text: str, files: Collection[str]) -> list[str]:
     """The files that a page names and that are not among `files`, paths from the root of the tree."""
     ends = {"/".join(path.split("/")[-count:]) for path in files for count in range(1, path.count("/") + 2)}
     return sorted({name for name in NAMED.findall(text) if name not in ends | OTHERS})
+
+
+def missing_classes(text: str, defined: Mapping[str, Collection[str]]) -> list[str]:
+    """The classes, and the methods of them, that a page names and that are not `defined`: class -> its members."""
+    return sorted(
+        {
+            f"{name}.{member}" if member else name
+            for name, member in CLASS.findall(text)
+            if name not in defined or (member and member not in defined[name])
+        }
+    )
+
+
+def classes(known: Iterable[Module]) -> dict[str, set[str]]:
+    """The product's classes and aliases of types, with the functions and fields of each."""
+    found: dict[str, set[str]] = {}
+    for module in known:
+        for node in ast.parse(module.path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                members = {n.name for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+                members |= {
+                    n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+                }
+                found.setdefault(node.name, set()).update(members)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                found.setdefault(node.targets[0].id, set())
+    return found
 
 
 def page_faults(package: str, text: str | None, rooms: Iterable[str]) -> list[str]:
@@ -62,6 +92,13 @@ def main() -> int:
         for name in missing_files(page.read_text(), files)
     ]
     known = modules(root).values()
+    defined = classes(known)
+    wrong += [
+        f"{page.relative_to(root)}: `{name}` does not exist"
+        for page in pages
+        if page.parent.name == "structure"
+        for name in missing_classes(page.read_text(), defined)
+    ]
     for package in SOURCE:
         page = root / "docs/structure" / f"{package}.md"
         below = rooms_of(str(root / package), known)

@@ -140,9 +140,9 @@ class Controller:
     def _on_question(self, _: str, message: object, reply: str) -> None:
         # Only the leader knows its decisions, and the gateway waits for one answer.
         if isinstance(message, ExplainPlacement) and reply and self.leads:
-            told = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
+            explained = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
             with contextlib.suppress(BusDown):
-                self._bus.publish_nowait(reply, told)
+                self._bus.publish_nowait(reply, explained)
 
     def _ref_of(self, version: str) -> str:
         record = self._registry.version(version)

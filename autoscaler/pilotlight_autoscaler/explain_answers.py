@@ -10,7 +10,7 @@ import msgspec
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import duration_text
 from pilotlight_placement.explain.api_views import decision_info
@@ -34,7 +34,7 @@ STARTS = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING
 
 def answer(
     world: World, asked: ExplainPlacement, at: float, now: float, ref_of: Callable[[str], str] = str
-) -> PlacementTold:
+) -> PlacementReply:
     """The decisions about the subject of the question, in sentences and as data.
 
     `at` is an instant of the world's clock, `now` the same in unix seconds; `ref_of` returns the ref of a version's id.
@@ -48,9 +48,9 @@ def answer(
     else:
         lines = [line for each in decisions for line in _decision_lines(world, each, at)]
     if not lines:
-        return PlacementTold(found=False, lines=(_nothing_known(world, asked),))
+        return PlacementReply(found=False, lines=(_nothing_known(world, asked),))
     data = [_data(world, each, at, now) for each in decisions]
-    return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
+    return PlacementReply(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
 
 
 def decision_status(world: World, decided: PlacementDecision, at: float) -> DecisionStatus:
@@ -94,8 +94,8 @@ def _now(
     world: World, function: str, decisions: list[PlacementDecision], at: float, ref_of: Callable[[str], str]
 ) -> Iterator[str]:
     there = [each for each in decisions if decision_status(world, each, at) in NOW]
-    told = {each.container for each in there}
-    others = [(node, each) for node, each in _containers(world, function, at) if each.id not in told]
+    described = {each.container for each in there}
+    others = [(node, each) for node, each in _containers(world, function, at) if each.id not in described]
     level = world.levels.get(function)
     if not (decisions or others or level):
         return

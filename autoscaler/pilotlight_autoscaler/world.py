@@ -6,15 +6,16 @@ ms), so a new leader has it within a second, and what is not repeated is dropped
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.call_rate import CallRate
 from pilotlight_autoscaler.curve_learning import CurveLearner
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.plan_execution import PlanExecutions
 from pilotlight_autoscaler.version_reservation import VersionReservation
 from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
     ContainerReport,
@@ -46,6 +47,10 @@ MOST_FAILURES = 16
 """More failures in a row do not lengthen the delay of the next start."""
 MAX_WEIGHTS = 256
 """Weights remembered for a node; older ones have left its file cache."""
+SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
+"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
+RATE_SMOOTHING_S = 2.0
+"""A rate follows a step by 63 % in this time."""
 LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
 
 
@@ -64,6 +69,21 @@ class FailedStarts:
     count: int = 0
     retry_at: float = 0.0
     """No further start before this instant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRate:
+    """Calls per second, as of an instant."""
+
+    value: float = 0.0
+    at: float = -math.inf
+
+    def after(self, arrivals: int, at: float) -> CallRate:
+        """The rate after so many more calls until `at`."""
+        elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
+        part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
+        value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
+        return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""The controller on a real bus, with a node that answers as a test says."""
+"""The controller on a real bus, with a scripted node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
@@ -204,7 +204,7 @@ async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version
 
 
 async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
-    """Without a free slice, the calls' home hears why."""
+    """Without a free slice, the home of the calls gets the reason."""
     heard: asyncio.Queue[Shortage] = asyncio.Queue()
     await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
     await bus.flush()
@@ -220,7 +220,7 @@ async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region:
 async def test_a_refused_bind_is_decided_again(
     bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
 ) -> None:
-    """The agent's word counts: the next tick chooses anew, with another id."""
+    """The next tick chooses again, with another container id."""
     node.reply = CommandReply(ok=False, reason="slice_taken")
     node.report(report())
     async with calls_wait(bus, region, version.id):
@@ -258,7 +258,7 @@ async def test_a_version_that_cannot_be_decided_on_stops_nobody_else(bus: Bus, v
 async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
     bus: Bus, region: str, version: VersionRecord
 ) -> None:
-    """Otherwise leaders that die one after the other would make callers give up on a fleet that is there."""
+    """Otherwise a series of short-lived leaders would make callers give up although the fleet is there."""
     heard: asyncio.Queue[Shortage] = asyncio.Queue()
     await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
     began = time.monotonic()
@@ -271,7 +271,7 @@ async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
 
 
 async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
-    """A question over the bus, answered from the decision that sent the bind."""
+    """The answer comes from the decision that sent the bind."""
     node.report(report())
     async with calls_wait(bus, region, version.id):
         bind = await node.command(1)
@@ -279,7 +279,7 @@ async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str,
 
     told = await bus.request(subjects.explain(region), ExplainPlacement(container=bind.container), 30.0)
 
-    assert isinstance(told, PlacementTold)
+    assert isinstance(told, PlacementReply)
     assert told.lines[0].startswith(f"{bind.container} starts on a CPU slot on n1: {version.ref}, placed ")
     (decision,) = msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
     assert abs(datetime.fromisoformat(decision.decided_at).timestamp() - time.time()) < 60.0

@@ -30,7 +30,7 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
 from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
-from tests.simulation.promises import Broken
+from tests.simulation.promises import Broken, answer_of
 from tests.simulation.world import REGION, Mail, Process, World
 
 FUNCTIONS = {"ver_1": "acme:app.fn", "ver_2": "acme:app.gn"}
@@ -264,7 +264,8 @@ class SimAgent(Process):
             bill = next(_bills)
             promises.billed(run.call_id, bill)
             chunks = promises.fates[run.call_id].chunks
-            self._over(run, Outcome.OK, spent=Spent(ns=bill, ppm=1, price="cpu"), last_seq=chunks)
+            output, spent = answer_of(run.call_id), Spent(ns=bill, ppm=1, price="cpu")
+            self._over(run, Outcome.OK, output=output, spent=spent, last_seq=chunks)
         self._leave_if_drained(run.container)
 
     def _over(self, run: Run, outcome: Outcome, *, started: bool = True, **more: Any) -> None:

@@ -13,7 +13,9 @@ from tests.simulation.promises import Broken
 
 
 def _break(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-    if event.get("exc_info"):
+    if isinstance(error := event.get("exc_info"), Broken):
+        raise error
+    if error:
         raise Broken("P6", f"{event['event']}: {event}")
     raise structlog.DropEvent
 

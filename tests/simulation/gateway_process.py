@@ -5,9 +5,11 @@ What is not under test stands in for it here: callers, the lease, and the writin
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from pilotlight_core.bus import BusDown, Handler
@@ -38,12 +40,16 @@ from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import ShardParticipant
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.jobs.job_service import JobOptions
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.simulation.agent import FUNCTIONS
 from tests.simulation.board import Board, SimLease
+from tests.simulation.job_side import JobSide
 from tests.simulation.promises import Fate
+from tests.simulation.sim_bus import StreamServer
 from tests.simulation.world import REGION, Mail, Process, World
 
 AT_MOST_LATE = 0.9
@@ -51,6 +57,7 @@ AT_MOST_LATE = 0.9
 CALM_S = 2.0
 """How long the gateways must have been the same before a shard moves to its heir."""
 LOOK_S = 0.25
+RESTART_S = 0.3
 
 
 class SimPort:
@@ -130,11 +137,15 @@ class SimCall(InFlightCall):
 class GatewayProcess(Process):
     """One gateway; killed, it begins anew with nothing."""
 
-    def __init__(self, world: World, name: str, board: Board, policy: LimitPolicy | None) -> None:
-        """`policy` is every tenant's; None: nothing is limited."""
+    def __init__(
+        self, world: World, name: str, board: Board, policy: LimitPolicy | None, server: StreamServer | None
+    ) -> None:
+        """`policy` is every tenant's; None: nothing is limited. `server` keeps jobs; None: there are none."""
         super().__init__(world, name)
         self._board = board
         self._policy = policy
+        self._server = server
+        self._numbers = itertools.count(1)
         # Agents fence calls by their home's epoch; limits hold as long as nobody acts without a lease.
         self._overstays = world.rng.choice((0.0, 0.0, 0.0, 2.0, 6.0)) if policy is None else 0.0
         self._notices = world.rng.random() < 0.5
@@ -166,8 +177,22 @@ class GatewayProcess(Process):
             )
             self._participants["limits"] = self.limits
             self._drive(port, self.limits)
+        self.jobs: JobSide | None = None
+        if self._server is not None:
+            self.jobs = JobSide(self, self._server, _registry(), self._policy)
+            self._participants["jobs"] = self.jobs.jobs.dispatcher
         self.every(0.9, self._renew)
         self.every(LOOK_S, self._look)
+
+    def _do(self, do: Callable[[], None]) -> None:
+        if self.jobs is None or not self.alive or self.paused:
+            super()._do(do)
+        else:
+            self.jobs.loop.turn(do)
+
+    def next_number(self) -> int:
+        """A number that no life of it has had."""
+        return next(self._numbers)
 
     def died(self) -> None:
         self.world.promises.gateway_died(self.name)
@@ -176,6 +201,8 @@ class GatewayProcess(Process):
         """Nothing reaches it, and nothing that it sends arrives."""
         self.world.cut_off.add(self.name)
         self.is_aware = self._notices
+        if self.is_aware and self.alive and self.jobs is not None:
+            self._do(self.jobs.bus.disconnect)
 
     def mend(self) -> None:
         """It is reached again."""
@@ -183,6 +210,18 @@ class GatewayProcess(Process):
         if self.is_aware and self.alive:
             self.is_aware = False
             self.later(0.0, self.drivers.reconnected)
+            if self.jobs is not None:
+                self.later(0.0, self.jobs.bus.reconnect)
+
+    def leave(self) -> None:
+        """A restart by SIGTERM, as far as that concerns jobs."""
+        if self.alive and self.jobs is not None:
+            self._do(self.jobs.leave)
+
+    def begin_anew(self) -> None:
+        """It has ended, and is started again."""
+        self.kill()
+        self.world.at(self.world.now + RESTART_S, self.start)
 
     # -- callers -------------------------------------------------------------------------------------------------
 
@@ -211,11 +250,15 @@ class GatewayProcess(Process):
             self.world.promises.holds(asked.tenant, (self.instance, answer.number))
 
     def _ended(self, asked: LimitAsk, answer: LimitAnswer) -> None:
-        promises, key = self.world.promises, (self.instance, answer.number)
-        promises.gave_back(asked.tenant, key)
         if self.limits is not None:
             self.limits.ended(asked.tenant, asked.function, answer, 0.0)
-            self.later(AT_MOST_LATE, lambda: self._check_permit(asked.tenant, key))
+        self.gave_back(asked, answer)
+
+    def gave_back(self, asked: LimitAsk, answer: LimitAnswer) -> None:
+        """What was let in has ended."""
+        key = self.instance, answer.number
+        self.world.promises.gave_back(asked.tenant, key)
+        self.later(AT_MOST_LATE, lambda: self._check_permit(asked.tenant, key))
 
     def _check_permit(self, tenant: str, key: tuple[str, int]) -> None:
         """Where nothing goes wrong, its home has heard of the end by now."""
@@ -238,6 +281,16 @@ class GatewayProcess(Process):
         )
         self.drivers.origins.begin(live)
 
+    def submit_job(self, job: str, tenant: str, version: str, fate: Fate, options: JobOptions) -> None:
+        """A client wants a job."""
+        if (jobs := self.jobs) is not None:
+            self._do(lambda: jobs.submit(_version(version, fate), tenant, job, options))
+
+    def cancel_job(self, tenant: str, job: str) -> None:
+        """A client does not want its job any more."""
+        if (jobs := self.jobs) is not None:
+            self._do(lambda: jobs.cancel(tenant, job))
+
     def cancel(self, call: str) -> None:
         """The caller wants no answer any more."""
         tab = self.tabs.get(call)
@@ -250,11 +303,15 @@ class GatewayProcess(Process):
     def _drive(self, port: SimPort, driver: Driver) -> None:
         port.turn = driver.take_turn
         for subject, handler in driver.handlers().items():
-            if "*" in subject:
-                self._prefixes[subject.partition("*")[0]] = handler
-            else:
-                self._handlers[subject] = handler
+            self.listen(subject, handler)
         port.wake_at(SOON)
+
+    def listen(self, subject: str, handler: Handler) -> None:
+        """Its messages on a subject go to a handler."""
+        if subject[-1] in "*>" or "*" in subject:
+            self._prefixes[re.split("[*>]", subject)[0]] = handler
+        else:
+            self._handlers[subject] = handler
 
     def _handler_of(self, subject: str) -> Handler | None:
         if (found := self._handlers.get(subject)) is not None:
@@ -342,16 +399,27 @@ class GatewayProcess(Process):
 def _prepared(
     call: str, tenant: str, version: str, fate: Fate, at: float, deadline: float, tab: CallUsage
 ) -> PreparedCall:
+    record = _version(version, fate)
+    return PreparedCall(
+        call_id=call, client_id=None, tenant=tenant, version=record, method=record.spec.methods[0], input=b"", tab=tab,
+        priority=Priority.STANDARD, deadline_at=deadline, arrived_at=at, stream=False,
+    )  # fmt: skip
+
+
+def _version(version: str, fate: Fate) -> VersionRecord:
     method = MethodSpec(name="", attribute="f", mode=Mode.GENERATOR if fate.chunks else Mode.UNARY)
     app, _, function = FUNCTIONS[version].partition(":")[2].partition(".")
     spec = FunctionSpec(
         name=function, module="m", qualname="f", methods=(method,), idempotent=fate.idempotent, retries=fate.retries
     )
-    record = VersionRecord(
+    return VersionRecord(
         id=version, tenant="acme", app=app, function=function, number=1, manifest_sha256="", spec=spec, bundle_bytes=1,
         created_at=0.0,
     )  # fmt: skip
-    return PreparedCall(
-        call_id=call, client_id=None, tenant=tenant, version=record, method=method, input=b"", tab=tab,
-        priority=Priority.STANDARD, deadline_at=deadline, arrived_at=at, stream=False,
-    )  # fmt: skip
+
+
+@cache
+def _registry() -> MemoryRegistry:
+    """What was deployed. Of retries a job's record knows."""
+    fate = Fate(gateway="", deadline=0.0, seconds=0.0)
+    return MemoryRegistry(versions={version: _version(version, fate) for version in FUNCTIONS})

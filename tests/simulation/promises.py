@@ -14,17 +14,26 @@ P8  Every answered call is billed once.
 P9  What an agent was told to cancel before it started never starts there.
 P10 Of a tenant's limits no more is let in than its rate allows, whoever is their home; where nothing goes wrong no
     more calls run than it may have, and what has ended is free at once.
+P11 A job that is not idempotent starts at most once more than its code raised; an idempotent one twice more.
+P12 A job's start stands in its record before the job is sent to an agent.
+P13 A stored job ends once: with the one answer of the run that its record names, or cancelled, expired or failed.
+P14 No job that was accepted is lost, whichever gateways are killed: when all is quiet, each has ended. What is
+    submitted twice under one key is one job.
+P15 Where nothing goes wrong, and after the storm, a job ends as its code does.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Refusal, Refused, Run, Started
+from pilotlight_core.model.records.jobs import MAX_RERUNS, JobFailureReason, JobRecord, JobState
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 
@@ -59,6 +68,97 @@ class Fate:
     must_succeed: bool = False
 
 
+class JobPromises:
+    """The facts of one history's jobs. The input of a job is its name, by which its client knows it."""
+
+    def __init__(self, promises: Promises) -> None:
+        self._promises = promises
+        self.fates: dict[str, Fate] = {}
+        """By name."""
+        self.records: dict[str, JobRecord] = {}
+        """As they stand, by id."""
+        self.open: set[str] = set()
+        """Ids of those that have not ended."""
+        self.accepted: dict[str, str] = {}
+        """Name -> id."""
+        self.states: Counter[str] = Counter()
+        """Of those that have ended."""
+        self._names: dict[str, str] = {}
+        """Run -> the name of its job."""
+        self._runs: defaultdict[str, list[str]] = defaultdict(list)
+        self._noted: set[tuple[str, int]] = set()
+
+    def submitted(self, name: str, fate: Fate) -> None:
+        """A client wants a job."""
+        self.fates[name] = fate
+
+    def was_accepted(self, name: str, job: str) -> None:
+        """A client was told that its job is stored."""
+        _keep("P14", job in self.records, f"{name} was accepted as {job}, and is not stored")
+        _keep("P14", self.accepted.setdefault(name, job) == job, f"{name} is two jobs: {job} and {self.accepted[name]}")
+
+    def called(self, run: str, data: bytes) -> None:
+        """A job has become a call."""
+        name = self._names[run] = msgspec.msgpack.decode(data, type=str)
+        fate, raised = self.fates[name], self._raised(name)
+        self._promises.fates[run] = replace(fate, raises=int(raised < fate.raises), retries=0, idempotent=False)
+        self._runs[name].append(run)
+
+    def sent(self, run: Run) -> None:
+        """A call is on its way to an agent."""
+        if run.call_id in self._names:
+            noted = (run.call_id, run.grant_number) in self._noted
+            _keep("P12", noted, f"{self._names[run.call_id]} was sent as {run.call_id}, and that was not noted")
+
+    def started(self, run: str) -> None:
+        """A call has started, which may be a job's."""
+        if (name := self._names.get(run)) is not None:
+            most = 1 + self._raised(name) + MAX_RERUNS * self.fates[name].idempotent
+            starts = sum(self._promises.starts[one] for one in self._runs[name])
+            _keep("P11", starts <= most, f"{name} started {starts} times, {most} allowed")
+
+    def written(self, before: JobRecord | None, job: JobRecord) -> None:
+        """A record was written."""
+        self.records[job.id] = job
+        if before is not None:
+            _keep("P13", not before.state.terminal, f"{job.id} was written as {job.state} after its end")
+        if job.state is JobState.RUNNING:
+            self._noted.add((job.run, job.grant_number))
+        if not job.state.terminal:
+            self.open.add(job.id)
+            return
+        self.open.discard(job.id)
+        self.states[job.state] += 1
+        if job.state is JobState.SUCCEEDED:
+            _keep("P13", before is not None and before.run == job.run, f"{job.id} has the answer of another run")
+            _keep("P13", job.output == answer_of(job.run), f"{job.id} has another answer than {job.run} gave")
+            self._promises.is_billed(job.run, job.spent.ns if job.spent is not None else 0)
+        elif self._promises.is_calm or self._fate_of(job).must_succeed:
+            self._check_failure(job)
+
+    def check_quiet(self) -> None:
+        """Every job has ended."""
+        _keep("P14", not self.open, f"{sorted(self.open)} have not ended")
+
+    def _check_failure(self, job: JobRecord) -> None:
+        fate = self._fate_of(job)
+        raised = job.reason is JobFailureReason.RAISED and fate.raises
+        late = job.ended_at >= job.expires_at and not fate.must_succeed
+        deadly = fate.deadly or self._promises.has_deadly
+        _keep("P15", raised or late or deadly or job.cancel or job.state is JobState.CANCELLED, f"{job} has failed")
+
+    def _fate_of(self, job: JobRecord) -> Fate:
+        return self.fates[msgspec.msgpack.decode(job.input, type=str)]
+
+    def _raised(self, name: str) -> int:
+        return sum(self._promises.raised[run] for run in self._runs[name])
+
+
+def answer_of(call: str) -> bytes:
+    """What a call returns, unless it raises."""
+    return msgspec.msgpack.encode(call)
+
+
 class Promises:
     """The facts of one history."""
 
@@ -66,6 +166,9 @@ class Promises:
         self.fates: dict[str, Fate] = {}
         self.open: dict[str, Fate] = {}
         """Calls that have not ended."""
+        self.jobs = JobPromises(self)
+        self.is_calm = False
+        """Whether nothing goes wrong in this history."""
         self.outcomes: Counter[str] = Counter()
         self.most_at_once = math.inf
         """Calls of one tenant that may run, where nothing goes wrong; else those of the cut off are nobody's."""
@@ -122,6 +225,7 @@ class Promises:
         self._granted.add(call)
         self._running[run.container] += 1
         _keep("P5", self._running[run.container] <= slots, f"{run.container} runs more than {slots} calls")
+        self.jobs.started(call)
 
     def turned_away(self, call: str, reason: Refusal, is_calm: bool) -> None:
         _keep("P4", not is_calm or reason is not Refusal.NO_SLOT, f"{call} was sent to a full container")
@@ -135,6 +239,7 @@ class Promises:
                 message.grant_number > before,
                 f"grant {message.grant_number} of {message.call_id} was used after {before}",
             )
+            self.jobs.sent(message)
             self._highest[message.call_id] = message.grant_number
             self._sent.add((message.call_id, message.grant_number))
 
@@ -183,9 +288,13 @@ class Promises:
     def answered(self, call: str, result: CallResult, at: float, woke_at: float) -> None:
         fate = self._ended(call, at, woke_at)
         self.outcomes["ok"] += 1
-        bill = result.spent.ns if result.spent is not None else 0
-        _keep("P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own")
+        _keep("P8", result.output == answer_of(call), f"{call} was answered as another call")
+        self.is_billed(call, result.spent.ns if result.spent is not None else 0)
         _keep("P3", self._chunks[call] == fate.chunks, f"{call} was answered without all of its chunks")
+
+    def is_billed(self, call: str, bill: int) -> None:
+        """A call was answered with a bill."""
+        _keep("P8", self._bills.pop(bill, None) == call, f"{call} was answered with bill {bill}, which is not its own")
 
     def _ended(self, call: str, at: float, woke_at: float) -> Fate:
         fate = self.open.pop(call, None)
@@ -203,10 +312,14 @@ class Promises:
         _keep("P4", code != "container_died" or not never or call in self.excused, f"{call} never started, and died")
         _keep("P4", "in turn" not in error.detail, f"{call} found no place: {error.detail}")
         _keep("P7", not never or code in ALLOWED or call in self.excused, f"{call} never started and failed: {code}")
-        deadly = any(fate.deadly for fate in self.fates.values())  # whose containers were lost, its breaker may be open
         raised = code == "function_raised" and fate.raises > fate.retries
-        expected = not fate.must_succeed or raised or (code == "breaker_open" and deadly)
+        expected = not fate.must_succeed or raised or (code == "breaker_open" and self.has_deadly)
         _keep("P4", expected, f"{call} was sent after the storm and failed: {code}: {error.detail}")
+
+    @property
+    def has_deadly(self) -> bool:
+        """Whether calls take their containers along: then the breaker of their version may be open."""
+        return any(fate.deadly for fate in self.fates.values())
 
     def check_open(self, now: float, woke_at: dict[str, float]) -> None:
         """No call is overdue."""
@@ -219,6 +332,6 @@ ALLOWED = ("deadline_exceeded", "cancelled", "queue_full", "no_capacity", "break
 """How a call that was never started may fail: by its own time or will, or refused at once when it came."""
 
 
-def _keep(promise: str, held: bool, what: str) -> None:
+def _keep(promise: str, held: object, what: str) -> None:
     if not held:
         raise Broken(promise, what)

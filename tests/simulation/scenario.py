@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import partial
 
 from pilotlight_core.model import subjects
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.agent_messages import ContainerState, Demand
+from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics
+from pilotlight_gateway.jobs.job_service import JobOptions
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
 from tests.simulation.agent import FUNCTIONS, SimAgent
 from tests.simulation.board import Board
 from tests.simulation.gateway_process import GatewayProcess
+from tests.simulation.job_side import Sweeper
 from tests.simulation.promises import Broken, Fate, Promises
+from tests.simulation.sim_bus import UNIX, StreamServer
 from tests.simulation.world import Mail, Process, World
 
 STORM_ENDS = 8.0
@@ -24,7 +29,12 @@ SLOTS = 2
 LOOK_S = 0.3
 LIMITED = 3
 """One history in so many has limits."""
+JOBBED = 4
+"""One history in so many has jobs."""
+JOBS_UNTIL = 5.0
+"""Seconds after AFTERWARDS by which every client of a job has been there."""
 TENANTS = ("acme", "beta")
+NO_JOBS = DispatcherStatistics(flows=0, known=0, waiting=0, running=0)
 MOST_CONTAINERS = 4
 """Of one version, on all nodes."""
 
@@ -75,19 +85,20 @@ class History:
         gateways = [f"gateway{n}" for n in range(self._rng.choice((1, 2, 2, 3)))]
         agents = [f"agent{n}" for n in range(self._rng.choice((1, 2, 2)))]
         policy = self._policy() if seed % LIMITED == 0 else None
-        self.gateways = [GatewayProcess(world, name, board, policy) for name in gateways]
+        self._has_jobs = seed % JOBBED == JOBBED - 1
+        server = StreamServer(world, board) if self._has_jobs else None
+        self.gateways = [GatewayProcess(world, name, board, policy, server) for name in gateways]
         self.agents = [SimAgent(world, name) for name in agents]
         for process in (*self.gateways, *self.agents, Controller(world, self.agents)):
             process.start()
-        self._calls = 0
-        for _ in range(self._rng.randint(5, 25)):
-            self._callers(self._rng.uniform(0.2, STORM_ENDS), must_succeed=False)
-        for _ in range(4):
-            self._callers(AFTERWARDS + self._rng.random(), must_succeed=True)
-        troubles = self._rng.choice((0, 1, 2, 3, 4, 6))
-        for _ in range(troubles):
-            self._trouble(self._rng.uniform(0.5, STORM_ENDS - 0.5))
-        world.is_calm = not troubles and world.in_order and not world.duplicates
+        if server is not None:
+            random.seed(seed)  # where those wait who lost a compare-and-set
+            server.start()
+            Sweeper(world, server).start()
+        self._calls = self._jobs = 0
+        self._draw_callers()
+        troubles = self._draw_troubles()
+        world.is_calm = world.promises.is_calm = not troubles and world.in_order and not world.duplicates
         if policy is not None and world.is_calm:
             world.promises.most_at_once = policy.scopes[0].concurrency
         world.at(STORM_ENDS, self._calm)
@@ -100,9 +111,31 @@ class History:
         Raises:
             Broken: a promise was.
         """
-        self.world.run(LONGEST, self._is_quiet)
-        self._check_quiet()
+        try:
+            self.world.run(LONGEST, self._is_quiet)
+            self._check_quiet()
+        finally:
+            self._close()
         return self.world.promises
+
+    def _draw_callers(self) -> None:
+        for _ in range(self._rng.randint(5, 25)):
+            self._callers(self._rng.uniform(0.2, STORM_ENDS), must_succeed=False)
+        for _ in range(4):
+            self._callers(AFTERWARDS + self._rng.random(), must_succeed=True)
+        if self._has_jobs:
+            for _ in range(self._rng.randint(3, 8)):
+                self._client(self._rng.uniform(0.2, STORM_ENDS), must_succeed=False)
+            for _ in range(2):
+                self._client(AFTERWARDS + self._rng.random(), must_succeed=True)
+
+    def _draw_troubles(self) -> int:
+        troubles = self._rng.choice((0, 1, 2, 3, 4, 6))
+        for _ in range(troubles):
+            self._trouble(self._rng.uniform(0.5, STORM_ENDS - 0.5))
+        if self._has_jobs and troubles:
+            self._kill_after_accepting()
+        return troubles
 
     def _policy(self) -> LimitPolicy:
         """Every tenant's limits."""
@@ -146,6 +179,56 @@ class History:
         if isinstance(gateway, GatewayProcess) and gateway.alive and not gateway.paused:
             gateway.cancel(call)
 
+    # -- clients of jobs -----------------------------------------------------------------------------------------
+
+    def _client(self, when: float, *, must_succeed: bool, at: GatewayProcess | None = None) -> None:
+        rng = self._rng
+        raises, deadly = rng.choice((0, 0, 0, 1)), rng.random() < 0.03 and not must_succeed
+        fate = Fate(
+            gateway=(at or rng.choice(self.gateways)).name,
+            deadline=when + (5.0 if deadly else 25.0 if must_succeed else rng.choice((3.0, 10.0, 25.0))),
+            seconds=rng.choice((0.01, 0.3, 1.0) if must_succeed or deadly else (0.01, 0.3, 1.0, 3.0)),
+            raises=raises,
+            retries=rng.choice((0, raises)),
+            idempotent=rng.random() < 0.4,
+            deadly=deadly,
+            must_succeed=must_succeed,
+        )
+        self._jobs += 1
+        job, tenant, version = f"job{self._jobs}", rng.choice(TENANTS), rng.choice(self._versions)
+        keyed, run_in = rng.random() < 0.5, rng.choice((0.0, 0.0, 0.0, 2.0))
+        options = JobOptions(
+            key=job if keyed else "",
+            run_at=UNIX + when + run_in if run_in else None,
+            expires_in_s=fate.deadline - when,
+        )
+        self.world.promises.jobs.submitted(job, fate)
+        self.world.at(when, lambda: self._submit_job(fate.gateway, job, tenant, version, options))
+        if keyed:
+            again, other = when + rng.choice((0.0, 0.002, 3.0)), rng.choice(self.gateways).name
+            self.world.at(again, lambda: self._submit_job(other, job, tenant, version, options))
+        if rng.random() < 0.15 and not must_succeed:
+            other = rng.choice(self.gateways).name
+            self.world.at(when + rng.expovariate(1.0), lambda: self._cancel_job(other, tenant, job))
+
+    def _kill_after_accepting(self) -> None:
+        """Kill a gateway when it has stored jobs and perhaps not published them yet."""
+        gateway, when = self._rng.choice(self.gateways), self._rng.uniform(0.5, STORM_ENDS - 0.5)
+        for _ in range(2):
+            self._client(when, must_succeed=False, at=gateway)
+        self.world.at(when + self._rng.uniform(0.0, 0.03), partial(self._noted, gateway.kill))
+        self.world.at(when + 0.5, partial(self._noted, gateway.start))
+
+    def _submit_job(self, name: str, job: str, tenant: str, version: str, options: JobOptions) -> None:
+        gateway = self.world.processes[name]
+        if isinstance(gateway, GatewayProcess) and gateway.alive and not gateway.paused:
+            gateway.submit_job(job, tenant, version, self.world.promises.jobs.fates[job], options)
+
+    def _cancel_job(self, name: str, tenant: str, job: str) -> None:
+        gateway, known = self.world.processes[name], self.world.promises.jobs.accepted.get(job)
+        if isinstance(gateway, GatewayProcess) and gateway.alive and not gateway.paused and known is not None:
+            gateway.cancel_job(tenant, known)
+
     # -- the storm -----------------------------------------------------------------------------------------------
 
     def _trouble(self, when: float) -> None:
@@ -162,6 +245,8 @@ class History:
             (partial(self._container, agent, "drain"), None),
             (agent.mute, agent.unmute),
         ]
+        if self._has_jobs and isinstance(process, GatewayProcess):
+            kinds.append((process.leave, None))
         begin, end = rng.choice(kinds)
         self.world.at(when, partial(self._noted, begin))
         if end is not None:
@@ -194,7 +279,8 @@ class History:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _is_quiet(self) -> bool:
-        if self.world.now < AFTERWARDS + 1.5 or self.world.promises.open:
+        promises, until = self.world.promises, AFTERWARDS + (JOBS_UNTIL if self._has_jobs else 1.5)
+        if self.world.now < until or promises.open or promises.jobs.open:
             return False
         busy = any(agent.table.statistics().held for agent in self.agents)
         return not busy and not any(self._believes(gateway) for gateway in self.gateways)
@@ -207,6 +293,8 @@ class History:
         excused = self.world.promises.excused
         if left := [call for call, tab in gateway.tabs.items() if tab.is_open and call not in excused]:
             return f"{gateway.name} has not heard what became of {left}"
+        if gateway.jobs is not None and (work := gateway.jobs.jobs.statistics()) != NO_JOBS:
+            return f"{gateway.name} looks after jobs: {work}"
         for shard in self.world.shards:
             if (home := gateway.drivers.homes.get(shard, at)) is not None:
                 known = home.statistics(at)
@@ -215,8 +303,16 @@ class History:
                     return f"{gateway.name} counts {known} and {running}"
         return ""
 
+    def _close(self) -> None:
+        """End all that runs, without any effect."""
+        for process in self.world.processes.values():
+            process.kill()
+        for loop in self.world.loops:
+            loop.forget()
+
     def _check_quiet(self) -> None:
         promises, now = self.world.promises, self.world.now
+        promises.jobs.check_quiet()
         promises.check_open(now, {gateway.name: gateway.woke_at for gateway in self.gateways})
         try:
             for agent in self.agents:

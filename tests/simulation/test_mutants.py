@@ -11,19 +11,30 @@ import pytest
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, Reconcile, Refusal, Run
+from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitEnd
-from pilotlight_core.model.messages.scheduling import HomeItem, Settle
+from pilotlight_core.model.messages.scheduling import HomeItem, Settle, Withdraw
+from pilotlight_core.model.records import jobs
+from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.effects import Effect, SendRun
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.router import OriginItem, Outbox, ShardRouter
+from pilotlight_gateway.duties.job_sweeper import JobWatchlist
 from pilotlight_gateway.home.home import Home
-from pilotlight_gateway.limits.call_usage import OpenUsage
+from pilotlight_gateway.home.homes import Homes
+from pilotlight_gateway.jobs.job_dispatcher import JobDispatcher
+from pilotlight_gateway.jobs.job_permit import JobPermit
+from pilotlight_gateway.jobs.job_record_writer import JobRecordWriter
+from pilotlight_gateway.jobs.job_runner import JobRunner
+from pilotlight_gateway.jobs.job_start import JobStart
+from pilotlight_gateway.limits.call_usage import CallUsage, OpenUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
@@ -239,8 +250,64 @@ class Generous(LimitHome):
         super().begin(shard, epoch, at - 1_000.0, gateways)
 
 
+class Haughty(Homes):
+    """Ignores origins that settle or withdraw their calls."""
+
+    def _deliver(self, shard: int, item: HomeItem, at: float) -> None:
+        if not isinstance(item, Settle | Withdraw):
+            super()._deliver(shard, item, at)
+
+
+class Impatient(JobStart):
+    """Sends a job before its start is written."""
+
+    async def _open(self, run: Run, go: Go) -> None:
+        sent = go(allowed=True)
+        await super()._open(run, lambda *, allowed: sent and allowed)
+
+
+class Obstinate(JobRecordWriter):
+    """Goes on although somebody else has written the record."""
+
+    async def replace(self, job: JobRecord) -> bool:
+        await super().replace(job)
+        return True
+
+
+class Oblivious(JobRunner):
+    """Runs a job anew whose message it finds again, whoever runs it."""
+
+    async def _decide(self) -> float | None:
+        job = self._record.job
+        if job.state is JobState.RUNNING:
+            await self._record.write(jobs.retried(job, self._ground.wall(), 0.0))
+        return await super()._decide()
+
+
+class Complacent(JobDispatcher):
+    """Reads no queue for which no bell rings, such as those that the last home has left."""
+
+    async def _find_flows(self) -> None:
+        pass
+
+
+class Clinging(JobPermit):
+    """Keeps its place in the limits."""
+
+    def settle(self, tab: CallUsage) -> None:
+        pass
+
+
+class Trusting(JobWatchlist):
+    """Believes that every job was published."""
+
+    def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
+        return {}
+
+
 AGENT, HOMES, DRIVERS = "tests.simulation.agent", "pilotlight_gateway.home.homes", "pilotlight_gateway.call_drivers"
 LIMITS = "pilotlight_gateway.limits.limit_driver"
+JOBS, JOB_SIDE = "pilotlight_gateway.jobs", "tests.simulation.job_side"
 PROCESS, SCENARIO = "tests.simulation.gateway_process", "tests.simulation.scenario"
 
 MUTANTS: list[tuple[dict[str, type], str]] = [
@@ -270,6 +337,14 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
     ({f"{DRIVERS}.Origins": Settled}, "P4 P6 P7"),
     ({f"{DRIVERS}.Origins": Drowsy}, "P3"),
     ({"pilotlight_gateway.calls.origins.Reconciler": Incurious}, "P6 P8"),
+    ({f"{DRIVERS}.Homes": Haughty}, "P4 P6"),
+    # Jobs.
+    ({f"{JOBS}.job_runner.JobStart": Impatient}, "P12"),
+    ({f"{JOBS}.job_runner.JobRecordWriter": Obstinate}, "P11 P12"),
+    ({f"{JOBS}.job_dispatcher.JobRunner": Oblivious}, "P11"),
+    ({f"{JOBS}.gateway_jobs.JobDispatcher": Complacent}, "P14"),
+    ({f"{JOBS}.job_permit.JobPermit": Clinging}, "P10 P15"),
+    ({f"{JOB_SIDE}.JobWatchlist": Trusting}, "P14"),
 ]
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS
 from tests.simulation.promises import Promises
+from tests.simulation.sim_loop import SimLoop
 
 REGION = "local"
 OWN = f"pl.{REGION}.gw."
@@ -49,6 +50,8 @@ class World:
         self.trace: list[str] = []
         self.is_calm = True
         """Whether nothing goes wrong, and every message arrives, once and in order."""
+        self.loops: list[SimLoop] = []
+        """Of all lives of all processes: what a kill leaves behind must not end before the history does."""
         self.shards: tuple[int, ...] = ()
         """Those that matter: of the functions and tenants that there are."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
@@ -104,7 +107,7 @@ class World:
 
     def _deliver(self, sender: Process, life: int, sent: float, receiver: str, mail: Mail) -> None:
         target, message = self.processes[receiver], mail.message
-        buffered = sender.life != life and sender.killed_at - sent < LAST_BREATH and self.rng.random() < 0.5
+        buffered = sender.was_buffered(life, sent)
         nobody = not target.alive or receiver in self.cut_off or not target.listens(mail.subject)
         if buffered or nobody or sender.name in self.cut_off:
             self.note("LOST", sender.name, "->", receiver, message)
@@ -176,6 +179,11 @@ class Process:
     def publish(self, subject: str, message: Any, reply: str = "") -> None:
         """Put a message on the bus."""
         self.world.publish(self, Mail(subject, message, reply))
+
+    def was_buffered(self, life: int, sent: float) -> bool:
+        """Whether what it sent in a life was still its own when that ended."""
+        is_late = self.life != life and self.killed_at - sent < LAST_BREATH
+        return is_late and self.world.rng.random() < 0.5
 
     def start(self) -> None:
         """Run, if it does not."""

@@ -1,4 +1,4 @@
-"""Whether a platform is up: the question over HTTP, and the file that tells."""
+"""Readiness over HTTP, and the ready file."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ async def test_parts_start_in_order_of_rank_when_the_ones_before_are_ready(tmp_p
 
 
 async def test_parts_end_in_the_reverse_order(tmp_path: Path) -> None:
-    """Each says when it is told to end; the later ranks say so first."""
+    """Each prints at SIGTERM; the later ranks print first."""
     said = tmp_path / "said"
     script = f"trap 'echo $0 >> {said}; exit' TERM; touch {tmp_path}/$0; while :; do sleep 0.01; done"
     parts = [
@@ -76,7 +76,7 @@ async def test_parts_end_in_the_reverse_order(tmp_path: Path) -> None:
 
 
 async def test_what_dies_is_started_again(tmp_path: Path) -> None:
-    """`kill -9` brings a new pid; the change is told."""
+    """`kill -9` leads to a new pid, which is reported."""
     async with supervised(tmp_path, part("x")) as supervisor:
         first = supervisor.pids["x"]
         os.kill(first, signal.SIGKILL)
@@ -158,7 +158,7 @@ async def test_kill_ends_everything_now(tmp_path: Path) -> None:
 
 
 async def test_a_command_that_does_not_exist_dies_with_a_reason(tmp_path: Path) -> None:
-    """The log says what could not be run."""
+    """Its log names the missing command."""
     async with supervised(tmp_path, part("x", "/no/such/program")) as supervisor:
         await until(lambda: supervisor.statistics()["x"].deaths)
 
@@ -207,7 +207,7 @@ async def test_parts_die_with_the_supervisor(tmp_path: Path, number: signal.Sign
 
 
 async def test_a_part_has_its_variables_and_a_log_of_our_own(tmp_path: Path) -> None:
-    """On top of ours; nobody else reads what it prints."""
+    """In addition to the supervisor's; other users cannot read its log."""
     printing = ManagedProcess(
         name="a", command=("/bin/sh", "-c", "echo $MINE $PATH; exec sleep 1000"), rank=0, env={"MINE": "1"}
     )

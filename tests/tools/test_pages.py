@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.pages import MAX_LINES, missing_files, page_faults
+from tools.pages import MAX_LINES, missing_classes, missing_files, page_faults
 
 
 def test_a_file_that_a_page_names_exists_by_the_end_of_its_path() -> None:
@@ -21,3 +21,10 @@ def test_a_package_has_a_page_that_names_its_rooms_and_fits_a_screen() -> None:
     ]
     long = "line\n" * (MAX_LINES + 1)
     assert page_faults("core", long, []) == [f"docs/structure/core.md: {MAX_LINES + 1} lines, {MAX_LINES} allowed"]
+
+
+def test_a_class_that_a_page_names_exists_with_its_member() -> None:
+    """Constants and plain words are not classes."""
+    defined = {"Home": {"enqueue"}, "Effect": set[str]()}
+    assert missing_classes("`Home`, `Home.enqueue`, `Effect`, `FILTERS`, `place`, `READY`", defined) == []
+    assert missing_classes("`Home.queue` of a `House`", defined) == ["Home.queue", "House"]

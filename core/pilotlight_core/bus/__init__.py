@@ -18,13 +18,13 @@ from pilotlight_core.bus.bus_errors import (
     StoreRefused,
     WrongRevision,
 )
+from pilotlight_core.bus.client import Subscription
 from pilotlight_core.bus.conflict_retry import retry_conflicts
 from pilotlight_core.bus.kv import Kv, KvEntry, NewValue
 from pilotlight_core.bus.lease import Lease, LeaseHolder, read_holder
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits
-from pilotlight_core.bus.subscription import Subscription
 
 __all__ = [
     "DEFAULT_LIMITS",

@@ -21,7 +21,7 @@ import structlog
 
 from pilotlight_core.bus.background_tasks import BackgroundTasks
 from pilotlight_core.bus.bus_errors import BusDown, BusError
-from pilotlight_core.bus.client import NatsClient
+from pilotlight_core.bus.client import NatsClient, Subscription
 from pilotlight_core.bus.group_commit import GroupCommit
 from pilotlight_core.bus.inbox import STATUS, Inbox
 from pilotlight_core.bus.jetstream import JetStream
@@ -30,7 +30,6 @@ from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage, read_stream
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
-from pilotlight_core.bus.subscription import Subscription
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.wire import decode, encode
 

@@ -140,3 +140,15 @@ class NatsClient(Client):
         self.stats["in_bytes"] += len(data)
         parsed = await self._process_headers(headers) if headers else None
         handler(subject.decode(), reply.decode(), data, parsed)
+
+
+class Subscription:
+    """A subscription to a subject, until it is ended or the bus closes."""
+
+    def __init__(self, client: NatsClient, number: int, subject: str) -> None:
+        self._client = client
+        self._number = number
+        self.subject = subject
+
+    async def unsubscribe(self) -> None:
+        await self._client.unsubscribe_raw(self._number)

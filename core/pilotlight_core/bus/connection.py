@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from pilotlight_core.bus.client import Subscription
 from pilotlight_core.bus.jetstream import JetStream
 from pilotlight_core.bus.kv import Kv
-from pilotlight_core.bus.subscription import Subscription
 
 
 class BusConnection(Protocol):

@@ -14,12 +14,12 @@ from types import TracebackType
 
 import structlog
 
+from pilotlight_core.bus.client import Subscription
 from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.kv import KvEntry
 from pilotlight_core.bus.reader import POLL_S, StreamCursor
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
-from pilotlight_core.bus.subscription import Subscription
 
 log = structlog.get_logger(__name__)
 

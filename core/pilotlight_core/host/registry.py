@@ -138,11 +138,11 @@ class Registry:
         return self._allowances.tiers()
 
     async def change_tier(self, name: str, change: Callable[[Tier | None], Tier | None]) -> Tier | None:
-        """Change the registry's record of a tier; None removes it, so that the configured tier applies again."""
+        """Change the registry's record of a tier; None removes it, which restores the configured tier."""
         return await self._change(f"tier.{check_name(name, 'tier')}", change)
 
     async def limits_set(self, tenant: str) -> LimitsRecord | None:
-        """The operator's limits for the tenant, read from the bus."""
+        """The operator's limits for the tenant, from the bus."""
         key = f"limits.{check_name(tenant, 'tenant')}"
         await self._mirror.fetch(key)
         return self._get(key, LimitsRecord)
@@ -156,7 +156,7 @@ class Registry:
         return self._get(f"share.{owner}.{app}", FunctionShareRecord)
 
     async def share(self, owner: str, app: str) -> FunctionShareRecord | None:
-        """The app's share record, read from the bus."""
+        """The app's share record, from the bus."""
         key = f"share.{check_name(owner, 'tenant')}.{check_name(app, 'app')}"
         await self._mirror.fetch(key)
         return self._get(key, FunctionShareRecord)

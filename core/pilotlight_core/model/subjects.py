@@ -10,12 +10,12 @@ pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
-pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallTold)
+pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
-pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementTold)
+pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementReply)
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch

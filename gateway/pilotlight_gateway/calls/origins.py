@@ -31,7 +31,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
-    CallTold,
+    CallReply,
     Dropped,
     Enqueue,
     HandBack,
@@ -126,14 +126,14 @@ class Origins:
         """The caller has read a chunk of `size` bytes."""
         self._perform(live, live.origin.was_read(size), self.clock())
 
-    def answer(self, asked: AskCall) -> CallTold:
+    def answer(self, asked: AskCall) -> CallReply:
         """The status of a call; cancels it if that is asked."""
         at = self.clock()
         live, status = self._book.find(asked.tenant, asked.call_id, at)
         if not asked.cancel or live is None or live.origin.state is OriginState.DONE:
-            return CallTold(status=status)
+            return CallReply(status=status)
         self._perform(live, live.origin.cancel(), at)
-        return CallTold(status=status, cancelled=True)
+        return CallReply(status=status, cancelled=True)
 
     def running(self) -> int:
         """The number of calls with a grant."""

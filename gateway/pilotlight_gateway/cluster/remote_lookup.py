@@ -8,7 +8,7 @@ from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable, UnknownCall
 from pilotlight_core.model.ids import CLIENT_CALL_ID, parse_call_id
-from pilotlight_core.model.messages.scheduling import AskCall, CallTold
+from pilotlight_core.model.messages.scheduling import AskCall, CallReply
 from pilotlight_gateway.cluster.shard_table import ShardTable
 
 PATIENCE_S = 2.0
@@ -22,7 +22,7 @@ class RemoteLookup:
         self._shards = shards
         self._region = region
 
-    async def ask(self, tenant: str, name: str, *, cancel: bool = False) -> CallTold:
+    async def ask(self, tenant: str, name: str, *, cancel: bool = False) -> CallReply:
         """The answer of the gateway that has the call `name`: its id, or its client's id, for which all are asked.
 
         Raises:
@@ -53,9 +53,9 @@ class RemoteLookup:
             raise UnknownCall(f"There is no call {name}.")
         return answer
 
-    async def _ask(self, gateway: str, asked: AskCall) -> CallTold | None:
+    async def _ask(self, gateway: str, asked: AskCall) -> CallReply | None:
         try:
             answer = await self._bus.request(subjects.ask(self._region, gateway), asked, timeout=PATIENCE_S)
         except BusError:
             return None
-        return answer if isinstance(answer, CallTold) else None
+        return answer if isinstance(answer, CallReply) else None

@@ -46,7 +46,7 @@ class FleetView:
 
     def on_breakers(self, message: Breakers, at: float) -> None:
         """Store a gateway's report, which replaces its last one."""
-        if message.told:
+        if message.reports:
             self._breakers[message.gateway] = (message, at)
         else:
             self._breakers.pop(message.gateway, None)
@@ -109,7 +109,7 @@ class FleetView:
             (told.version, told.container, told.tenant): told
             for message, heard in self._breakers.values()
             if at - heard <= SILENT_S
-            for told in message.told
+            for told in message.reports
         }
 
 

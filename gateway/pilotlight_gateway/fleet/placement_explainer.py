@@ -8,7 +8,7 @@ from typing import Protocol
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 
 ANSWER_S = 5.0
 """Long enough to rebuild a past fleet."""
@@ -17,7 +17,7 @@ ANSWER_S = 5.0
 class Explainer(Protocol):
     """Explains placements."""
 
-    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+    async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         """The controller's explanation.
 
         Raises:
@@ -33,27 +33,27 @@ class BusExplainer:
         self._bus = bus
         self._region = region
 
-    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+    async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         try:
             told = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
         except (BusDown, BusTimeout, NoResponders):
             told = None
-        if not isinstance(told, PlacementTold):
+        if not isinstance(told, PlacementReply):
             raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)
         return told
 
 
-NOTHING = PlacementTold(found=False, lines=("Nothing was decided yet.",))
+NOTHING = PlacementReply(found=False, lines=("Nothing was decided yet.",))
 
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
     """An in-memory `Explainer`; without `told` no controller leads."""
 
-    told: PlacementTold | None = NOTHING
+    told: PlacementReply | None = NOTHING
     asked: list[ExplainPlacement] = field(default_factory=list)
 
-    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+    async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         self.asked.append(asked)
         if self.told is None:
             raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)

@@ -248,7 +248,7 @@ class Homes:
             return
         self._broken = bool(reports)
         with contextlib.suppress(BusDown, MessageTooLarge):
-            self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, told=reports))
+            self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, reports=reports))
 
 
 def packed(state: HomeState, most_bytes: int) -> bytes:

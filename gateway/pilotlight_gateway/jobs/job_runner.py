@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -146,7 +147,7 @@ class JobRunner:
                 case PilotlightError() if start.progress.held_s:
                     return ground.wall() + start.progress.held_s
                 case PilotlightError() as error:
-                    return await self._failed(redact_for_caller(error, call), start, usage)
+                    return await self._failed(redact_for_caller(error, call), call, start)
                 case result:
                     return await self._succeeded(result)
         finally:
@@ -165,29 +166,38 @@ class JobRunner:
 
     async def _outcome(self, call: PreparedCall, start: JobStart, left: float) -> CallResult | PilotlightError | None:
         """What came of the call; None: it did not start within `left` seconds. Nothing is being written then."""
+        outcome: PilotlightError | None = None
+        async with self._interruptible(call, start):
+            try:
+                async with asyncio.timeout(left) as start.time_limit:
+                    return await self._ground.calls.run(call)
+            except TimeoutError:
+                pass
+            except PilotlightError as error:
+                outcome = error
+            await start.settled()
+        return outcome
+
+    @asynccontextmanager
+    async def _interruptible(self, call: PreparedCall, start: JobStart) -> AsyncIterator[None]:
+        """If the block is cancelled, write that the run was interrupted."""
         try:
-            async with asyncio.timeout(left) as start.time_limit:
-                return await self._ground.calls.run(call)
-        except TimeoutError:
-            await start.settled()
-            return None
-        except PilotlightError as error:
-            await start.settled()
-            return error
+            yield
         except asyncio.CancelledError:
-            await self._write_interruption(start)
+            await self._write_interruption(call, start)
             raise
 
-    async def _write_interruption(self, start: JobStart) -> None:
+    async def _write_interruption(self, call: PreparedCall, start: JobStart) -> None:
         """This gateway ends, or is not the job's home any more: the next one need not find out by itself."""
         start.abandon()
         with contextlib.suppress(TimeoutError, BusError):
             async with asyncio.timeout(LAST_WRITE_S):
                 await start.settled()
-                if self._record.job.state is JobState.RUNNING:
+                job = self._record.job
+                if (job.state, job.runner, job.run) == (JobState.RUNNING, self._ground.me, call.call_id):
                     point = FailurePoint.NOT_STARTED if start.progress.unsent else FailurePoint.INTERRUPTED
                     error = jobs.JobError(code="container_died", detail="its gateway was shut down")
-                    await self._record.write(jobs.failed(self._record.job, point, error, self._ground.wall()))
+                    await self._record.write(jobs.failed(job, point, error, self._ground.wall()))
 
     # -- how it ends ---------------------------------------------------------------------------------------------
 
@@ -213,16 +223,18 @@ class JobRunner:
             await ground.results.drop(self._record.job, stored)
         return self._next_look(written=written)
 
-    async def _failed(self, error: PilotlightError, start: JobStart, usage: CallUsage) -> float | None:
-        ground, failure = self._ground, jobs.job_error(error)
+    async def _failed(self, error: PilotlightError, call: PreparedCall, start: JobStart) -> float | None:
+        ground, failure, usage = self._ground, jobs.job_error(error), call.tab
+        assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
         began = not start.progress.unsent and bool(usage.known or usage.lost or usage.is_open)
         if not began and failure.code == "cancelled":
-            match await start.find_unsent():
-                case UnsentStart.NEVER:
-                    return ground.wall() + LOOK_AGAIN_S
-                case UnsentStart.LOST:
-                    return self._next_look(written=False)
+            async with self._interruptible(call, start):
+                unsent = await start.find_unsent()
+            if unsent is UnsentStart.NEVER:
+                return ground.wall() + LOOK_AGAIN_S
+            if unsent is UnsentStart.LOST:
+                return self._next_look(written=False)
         point = jobs.failure_point_of(failure.code, began=began)
         if point is FailurePoint.NOT_STARTED:
             return await self._not_started(failure)

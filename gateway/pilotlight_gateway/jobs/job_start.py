@@ -1,7 +1,6 @@
 r"""The start of a job's run: written into the job's record between the grant of its call and its sending.
 
     WAITING --held by limits--> HELD
-       |  \--lost to another write--> WAITING (not sent)
        |--written, sent--> SENT --turned away, granted again--> (as from WAITING)
        \--written or maybe, not sent--> UNSENT --granted again, sent--> SENT
 
@@ -67,7 +66,7 @@ class StartProgress(NamedTuple):
     def when_unsent(self, run: str) -> StartProgress:
         return self._replace(held_s=0.0, unsent=run)
 
-    def when_refused(self, held_s: float = 0.0) -> StartProgress:
+    def when_held(self, held_s: float) -> StartProgress:
         return self._replace(held_s=held_s)
 
 
@@ -131,11 +130,12 @@ class JobStart:
         """Write the start, then send the run. Whatever goes wrong before it is sent, its home gets the grant back."""
         try:
             written, held_s = await self._write(run)
-            if written is not StartWrite.WRITTEN:
-                self.progress = self.progress.when_refused(held_s)
+            if written is StartWrite.HELD:
+                self.progress = self.progress.when_held(held_s)
                 go(allowed=False)
                 return
-            sent = go(allowed=True)
+            # What somebody else has written may be our start with a wish to cancel it.
+            sent = go(allowed=written is StartWrite.WRITTEN)
         except Exception as error:
             # It may be written or not. If it is, nobody else will start it, and we know that it was not sent.
             bug = None if isinstance(error, BusError) else error

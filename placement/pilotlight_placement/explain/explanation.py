@@ -10,10 +10,10 @@ from pilotlight_core.model.placing import Over
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import COST_STEP, SLOW, UNMEASURED
-from pilotlight_placement.explain.past_fleet import fleet_at
 from pilotlight_placement.explain.speeds import on_slice, point_text
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.fleet.history import Op, chain
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
 from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEPS, best_on, first_difference, refusal_at
@@ -35,11 +35,11 @@ def reasons(outcome: Placement | NoFit) -> list[str]:
     record = outcome.record
     if isinstance(outcome, NoFit):
         return [ruled_out(record)]
-    told = [*_speed(outcome), ruled_out(record)]
+    lines = [*_speed(outcome), ruled_out(record)]
     if not record.rivals:
         others = _left(record) > len(outcome.slice.ids)
-        return [*told, "Nothing else that would do is better." if others else "It was the only place that would do."]
-    return told + [_lost(outcome, rival) for rival in record.rivals]
+        return [*lines, "Nothing else that would do is better." if others else "It was the only place that would do."]
+    return lines + [_lost(outcome, rival) for rival in record.rivals]
 
 
 def _speed(outcome: Placement) -> list[str]:
@@ -58,6 +58,37 @@ def ruled_out(record: DecisionRecord) -> str:
 
 def _left(record: DecisionRecord) -> int:
     return record.considered - sum(count for _, count in record.refused)
+
+
+def fleet_at(fleet: Fleet, record: DecisionRecord) -> Fleet | None:
+    """The fleet of a past decision, rebuilt from the journal; None if that does not reach so far."""
+    ops = fleet.journal.since(record.revision, fleet.standing)
+    if ops is None:
+        return None
+    held, nodes = dict(fleet.held), {name: place.node for name, place in fleet.places.items()}
+    for op in (*chain(fleet.trail), *ops):
+        _apply(op, held, nodes, back=True)
+    for op in reversed(list(chain(record.trail))):
+        _apply(op, held, nodes, back=False)
+    then = Fleet((nodes[name] for name in sorted(nodes)), prices=fleet.prices)
+    then.retune(record.mix)
+    for each in sorted(held.values(), key=lambda each: each.container):
+        then.hold(each)
+    return then
+
+
+def _apply(op: Op, held: dict[str, PlacedContainer], nodes: dict[str, Node], *, back: bool) -> None:
+    if op.held is not None:
+        if op.taken is back:
+            held.pop(op.held.container, None)
+        else:
+            held[op.held.container] = op.held
+        return
+    old, new = (op.after, op.before) if back else (op.before, op.after)
+    if old is not None:
+        nodes.pop(old.name, None)
+    if new is not None:
+        nodes[new.name] = new
 
 
 def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:

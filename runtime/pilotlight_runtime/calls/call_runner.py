@@ -60,7 +60,7 @@ class RunnerIO(Protocol):
         """Upload the output in `call.decided` to the origin, then call `done(call, taken, at)`."""
 
     def note_waiting(self, call: AcceptedCall) -> None:
-        """Note a call as accepted and not started; `start` or `release` follows."""
+        """Note a call as not started; `start` or `release` follows."""
 
     def start(self, call: AcceptedCall, at: float) -> Refusal | None:
         """Count the call as started, right before the guest gets it; None if done, GONE if it has ended already."""
@@ -71,7 +71,7 @@ class RunnerIO(Protocol):
     def record_batch(self, size: int, ms: float) -> None: ...
 
     def release(self, call: AcceptedCall) -> None:
-        """Free the call's slot; `call.decided` is how it ended, None if it was refused."""
+        """Free the call's slot; `call.decided` is None if it was refused."""
 
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
         """Call `pump(at)` at that instant instead of any set before; None: never."""
@@ -221,7 +221,7 @@ class CallRunner:
         self.pump(at)
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
-        """Relay one chunk of a stream; a decided call's chunk is dropped, but its window holds."""
+        """Relay one chunk of a stream, unless its call is decided; its window holds all the same."""
         call = self._running.get(frame.call_id)
         if call is None or call.run.method not in self._streams:
             self._kill_untrusted("the guest streamed for a call that does not stream")

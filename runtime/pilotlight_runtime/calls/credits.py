@@ -1,7 +1,7 @@
 """Credits: an agent's reports of its containers' free slots, coalesced so that a busy container sends few.
 
 A container's change of state goes to all, and every container's state each second. A freed slot is published to the
-home that granted it, if the origin does not tell that home.
+home that granted it, if the origin is another gateway.
 """
 
 from __future__ import annotations

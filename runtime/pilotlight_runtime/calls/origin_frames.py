@@ -20,7 +20,7 @@ DELIVERED_S = 2.0
 KEEP_S = 10.0
 """How long an undelivered last frame is sent again."""
 KEEP_BYTES = 64 * 2**20
-"""Of all kept last frames; beyond it the oldest are dropped."""
+"""Of all kept last frames; the oldest are dropped beyond."""
 RETRY_S = 0.5
 VANISHED_S = 3.0
 """A gateway that has not listened for so long is gone."""

@@ -12,7 +12,7 @@ from pilotlight_core.model.messages.agent_messages import BodyRef
 AT_ONCE = 8
 """Transfers at a time, so that they do not slow each other past their deadlines."""
 MAX_BODY = 16 * 2**20
-"""Bytes of one body, whatever size the origin declares."""
+"""Whatever size the origin declares."""
 BUDGET = 512 * 2**20
 """Bytes of all transfers, including waiting ones."""
 TIMEOUT = httpx.Timeout(10.0, connect=1.0)

@@ -71,9 +71,9 @@ class AcceptedCall:
     run: Run
     accepted_at: float
     start_deadline_at: float
-    """After it, a call not yet given to the guest is refused as expired."""
+    """After it, a call not yet given to the guest is refused."""
     deadline_at: float
-    """The caller's deadline, at which the origin cancels the call."""
+    """The caller's deadline."""
     input: bytes
     phase: CallPhase = CallPhase.WAITING
     ready_at: float = 0.0
@@ -192,7 +192,7 @@ class SlotTable:
             self._containers[container].draining = True
 
     def close(self, container: str) -> tuple[AcceptedCall, ...]:
-        """Forget a container. Returns the calls it held, each of which must be answered."""
+        """Forget a container. Returns its calls, each of which must be answered."""
         gone = self._containers.pop(container, None)
         held = tuple(gone.held.values()) if gone is not None else ()
         for call in held:

@@ -62,7 +62,6 @@ class WaitingCalls:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Remove the note of a call that is about to start, or has ended."""
         start = slot * SLOT
         self._map[start : start + 1] = FREE
         self._free.append(slot)
@@ -85,7 +84,7 @@ _decoder = msgspec.msgpack.Decoder(WaitingCall)
 
 
 def notes_in(path: Path, boot: str) -> tuple[WaitingCall, ...]:
-    """The notes in the file; none if it is of another boot, or does not exist."""
+    """The notes in the file; none if it is missing or of another boot."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

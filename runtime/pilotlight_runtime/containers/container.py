@@ -174,7 +174,6 @@ class Container:
                 self.runner.cancel(call_id, f"the gateway {gateway} is gone", at)
 
     def check_limits(self, at: float) -> None:
-        """Enforce the time limits of calls. Every few 10 ms."""
         if self.runner is not None and self.state is not ContainerState.GONE:
             self.runner.check_limits(at)
 
@@ -206,7 +205,7 @@ class Container:
         self._kill(reason or "stopped")
 
     def tick(self, at: float) -> None:
-        """Cancel abandoned calls, and log how many lines were dropped. Once a second."""
+        """Cancel abandoned calls, and log the number of dropped lines. Once a second."""
         if self.runner is not None:
             self.runner.cancel_abandoned(at)
         if self._blank is not None:

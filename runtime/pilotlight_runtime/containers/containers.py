@@ -83,7 +83,7 @@ class Containers:
 
     @property
     def cpu_slots(self) -> int:
-        """All CPU slots: an idle container may be ended for another one, which then needs a blank."""
+        """All CPU slots, free or taken."""
         return self._slices.cpu_slots
 
     @property

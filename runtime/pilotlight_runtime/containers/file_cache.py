@@ -1,7 +1,7 @@
 """A node's verified files, `<folder>/<tenant>/<sha256>`: fetched once and hard-linked into many containers.
 
 Tenants do not share files, so that the speed of a start does not tell what others have deployed. The least recently
-used are deleted when the cache exceeds its limit; containers keep what is linked into them.
+used are deleted when the cache exceeds its limit.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class FileCache:
         return missing
 
     def add(self, tenant: str, file: FileEntry) -> None:
-        """Enter a verified file that lies at its path."""
         self._add((tenant, file.sha256), file.size)
 
     def shrink(self) -> list[Path]:
@@ -76,7 +75,6 @@ class FileCache:
         )
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the sum of sizes is wrong."""
         if self._bytes != sum(self._sizes.values()):
             raise AssertionError(f"the cache counts {self._bytes} bytes, its files have {sum(self._sizes.values())}")
 

@@ -25,11 +25,7 @@ class Provisioner:
         return self._pool.starter.base.name
 
     async def manifest(self, bind: Bind) -> Manifest:
-        """The verified manifest that the command names.
-
-        Raises:
-            CannotVerify, BadSignature, NoKey, BlobMissing, BlobsDown
-        """
+        """Raises: CannotVerify, BadSignature, NoKey, BlobMissing, BlobsDown"""
         return await self._stager.manifest(bind)
 
     async def blank(self, manifest: Manifest, part: SliceReport) -> Blank:
@@ -44,15 +40,10 @@ class Provisioner:
         return await self._pool.starter.start(limits, self._devices.access(part.id))
 
     async def stage(self, manifest: Manifest, blank: Blank) -> None:
-        """Link the version's files into the blank's code folder, fetching missing ones.
-
-        Raises:
-            CannotVerify, BlobMissing, BlobsDown
-        """
+        """Link the version's files into the blank's code folder; raises CannotVerify, BlobMissing, BlobsDown."""
         await self._stager.stage(manifest, blank.code)
 
     def env(self, part: SliceReport) -> Mapping[str, str]:
-        """The environment variables that show the slice's devices to the guest."""
         return self._devices.access(part.id).env
 
     def container_changed(self) -> None:

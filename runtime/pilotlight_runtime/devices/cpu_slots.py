@@ -23,7 +23,7 @@ def memory_bytes() -> int:
 
 
 class CpuDevices:
-    """`slots` containers without a GPU; together they are the one device "cpu"."""
+    """`slots` containers without a GPU, all on the device "cpu"."""
 
     def __init__(self, slots: int, memory: int | None = None) -> None:
         share = (memory or memory_bytes()) // max(1, slots)

@@ -54,7 +54,7 @@ class Devices(Protocol):
         ...
 
     def layouts(self) -> Mapping[str, GpuLayout]:
-        """How GPUs are cut now, by UUID: those that can be cut and are not being cut."""
+        """How GPUs are cut now, by UUID, without those being cut."""
         ...
 
     async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:

@@ -14,7 +14,8 @@ ONE_PIECE = 64 * 1024
 """Up to here, joining header and payload costs less than sending two pieces."""
 
 
-class AgentGone(ConnectionError): ...
+class AgentGone(ConnectionError):
+    """The agent has closed its end."""
 
 
 class Channel:

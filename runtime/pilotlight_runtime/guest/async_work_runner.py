@@ -79,7 +79,8 @@ async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Res
         await _close(chunks)
 
 
-class _Stalled(Exception): ...
+class _Stalled(Exception):
+    """A stream without a reader."""
 
 
 async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:

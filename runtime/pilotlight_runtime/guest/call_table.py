@@ -18,7 +18,7 @@ from pilotlight_runtime.guest.frames import (
 )
 
 WINDOW_WAIT_S = 60.0
-"""A stream whose window does not move for this long is closed: its reader is gone."""
+"""A stream whose window does not move for this long has no reader."""
 
 
 class GuestCall:

@@ -30,7 +30,7 @@ from pilotlight_core.model.spec import FunctionSpec
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
-"""Bytes of one encoded answer, and of a batch's answers together, with room for errors in the frame."""
+"""Bytes of one encoded answer, and of a batch's answers together."""
 MAX_CHUNK = 768 * 1024
 """Bytes of one encoded chunk of a stream: it must fit one message of the bus."""
 SMALL_FRAME = 256 * 1024
@@ -89,21 +89,21 @@ class CancelCall(GuestFrame, frozen=True, kw_only=True):
 
 
 class WindowUpdate(GuestFrame, frozen=True, kw_only=True):
-    """All chunks of the call up to and including `upto` have been passed on."""
+    """All chunks of the call up to `upto` have been passed on."""
 
     call_id: str
     upto: int
 
 
 class Leave(GuestFrame, frozen=True, kw_only=True):
-    """Run the exit hooks and end; the agent sends it when nothing runs, and bounds the time."""
+    """Run the exit hooks and end, within a time that the agent bounds."""
 
 
 # --- guest -> agent ----------------------------------------------------------------------------------------------
 
 
 class Hello(GuestFrame, frozen=True, kw_only=True):
-    """A blank is ready for its Load: its pid in the sandbox, and the milliseconds from its first line to here."""
+    """A blank is ready for its Load: its pid in the sandbox, and the milliseconds of its start."""
 
     pid: int
     ms: float
@@ -116,7 +116,8 @@ class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
     ms: float
 
 
-class Loaded(GuestFrame, frozen=True, kw_only=True): ...
+class Loaded(GuestFrame, frozen=True, kw_only=True):
+    """The guest takes calls."""
 
 
 class LoadError(GuestFrame, frozen=True, kw_only=True):
@@ -159,7 +160,7 @@ class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True
 
 
 class BatchResult(GuestFrame, frozen=True, kw_only=True):
-    """The one answer to an InvokeBatch, results in the order of its items."""
+    """The one answer to an InvokeBatch, in the order of its items."""
 
     batch: int
     results: tuple[GuestItemResult, ...]
@@ -179,7 +180,7 @@ encode_payload = _encoder.encode
 
 
 def encode(frame: GuestFrame) -> bytes:
-    """A whole frame, header and payload; raises FrameTooLarge beyond MAX_FRAME."""
+    """A whole frame; raises FrameTooLarge."""
     payload = encode_payload(frame)
     return header(len(payload)) + payload
 
@@ -200,7 +201,8 @@ class MalformedFrame(ValueError):
     """The other end sent no valid frame; what follows cannot be decoded."""
 
 
-class FrameTooLarge(ValueError): ...
+class FrameTooLarge(ValueError):
+    """A frame beyond MAX_FRAME."""
 
 
 class FrameDecoder:

@@ -14,7 +14,8 @@ MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
 
 
-class GuestGone(ConnectionError): ...
+class GuestGone(ConnectionError):
+    """The guest has closed its end."""
 
 
 class GuestSlow(ConnectionError):
@@ -81,7 +82,6 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._sent += 1
 
     async def wait_writable(self) -> None:
-        """Wait until most of what was sent has been read."""
         await self._writable.wait()
 
     def set_frame_limit(self, limit: int) -> None:

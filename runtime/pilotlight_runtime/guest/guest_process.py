@@ -31,7 +31,6 @@ SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
 
 
 def main() -> None:
-    """Be a blank, then the function; ends the process."""
     began = time.perf_counter()
     with exits.with_agent():
         channel = Channel(socket.socket(fileno=int(os.environ.pop(SOCKET))))
@@ -53,7 +52,7 @@ def main() -> None:
 
 
 def configure_process() -> None:
-    """Send output by lines, and ignore Ctrl-C at the terminal, which the agent handles."""
+    """Send output by lines, and ignore Ctrl-C, which the agent handles."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -101,7 +100,7 @@ def serve(load: Load, channel: Channel) -> None:
 
 
 class HookRunner:
-    """Runs asynchronous hooks in one event loop, made with the first."""
+    """Runs asynchronous hooks in one event loop."""
 
     def __init__(self) -> None:
         self._runner: Any = None

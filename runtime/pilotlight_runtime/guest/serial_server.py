@@ -1,8 +1,7 @@
 """Serving synchronous functions, one call at a time, on the main thread.
 
 So signals, thread-local state and the device's context are as in a script, and a call costs no change of threads. The
-socket is read between calls, between the chunks of a stream, and before an answer. When the agent has gone, the sandbox
-is ended from outside.
+socket is read between calls, between the chunks of a stream, and before an answer.
 """
 
 from __future__ import annotations

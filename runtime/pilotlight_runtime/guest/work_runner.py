@@ -32,8 +32,6 @@ now = time.perf_counter_ns
 
 
 class BoundCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A function and its arguments; called, it runs the tenant's code."""
-
     method: TargetMethod
     first: list[Any]
     named: dict[str, Any]
@@ -87,7 +85,7 @@ def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
 
 
 def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
-    """The Result of a call whose code, input or output failed; CANCELLED if it was cancelled."""
+    """The Result of a call that failed; CANCELLED if it was cancelled."""
     if call.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(

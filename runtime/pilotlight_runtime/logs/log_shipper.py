@@ -64,7 +64,6 @@ class LogShipper:
         self._full = asyncio.Event()
 
     def offer(self, topic: LogKey, line: LogLine) -> None:
-        """Take a line, or drop and count it."""
         buffer = self._buffers.get(topic)
         if buffer is None:
             buffer = self._buffers[topic] = _Buffer()

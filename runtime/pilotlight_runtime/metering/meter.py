@@ -163,7 +163,6 @@ class SliceMeter:
 
     @property
     def now(self) -> int:
-        """The newest instant known."""
         return self._now
 
     @property
@@ -265,8 +264,7 @@ class DeviceMeter:
     ) -> None:
         """Meter `slices` (id -> ppm) from `since_ns`, where an earlier incarnation of the agent stopped, or `at_ns`.
 
-        It is one instant for the whole device: a part that was cut away and is back has an older record, after which
-        its place was metered for others.
+        It is one instant for the whole device: an older record of a part that was cut away and is back would be wrong.
 
         Raises:
             MeterMisuse: if the slices are more than the device.

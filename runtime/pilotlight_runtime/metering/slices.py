@@ -1,8 +1,7 @@
 """The slices of a node and the containers on them, as the agent itself counts them.
 
 Two containers are on one device at a time only where both are on MIG instances, or both have shares that fit together
-and are one tenant's, or of versions that agree to neighbours. Whenever the parts of a device change, its meters are cut
-anew at one instant.
+and are one tenant's, or of versions that agree to neighbours.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A record is `u32 length, u32 crc32, msgpack of UsageRecord`, little-endian. Files are numbered; records are appended to
 the last one. Opening the log cuts off an append that a crash tore, as a whole, so that all parts of a device are
-metered up to the same instant. The file `acknowledged` holds how far the USAGE stream has taken the records; a crash
-between the two repeats records, which their ids make harmless.
+metered up to the same instant. The file `acknowledged` holds how far the USAGE stream has taken the records; what a
+crash repeats, the stream drops by its id.
 
-All methods block (they write and sync); the agent calls them in a thread, one at a time.
+All methods block; the agent calls them in a thread, one at a time.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AcknowledgedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the file `acknowledged`."""
-
     number: int = 1
     offset: int = 0
     """Bytes of it that the stream has taken."""

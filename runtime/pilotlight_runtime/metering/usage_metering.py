@@ -28,7 +28,7 @@ EVERY_S = 1.0
 STORE_S = 10.0
 AT_ONCE = 64
 RECORD_SHARES = 4_000
-"""Calls in one record, a fraction of a message of the bus."""
+"""Calls in one record."""
 OPERATOR = "-"
 """The name under which the operator's usage is stored; no tenant's name begins so."""
 
@@ -108,7 +108,6 @@ class Metering:
             self._devices[self._of_slice[name]].slice(name).check_integrity()
 
     async def run(self) -> None:
-        """Write and store until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write_each_second())
             group.create_task(self._store_what_is_written())

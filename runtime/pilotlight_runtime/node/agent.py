@@ -1,7 +1,7 @@
 """The agent: drives the parts of one node, from its first report to its last.
 
-The bus calls the handlers (`_on_run`, `_on_control`, `_on_command`) from its read loop; guests call back from the event
-loop. No handler waits, so a call costs no task and no timer.
+The bus calls the handlers from its read loop; guests call back from the event loop. No handler waits, so a call costs
+no task and no timer.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ class Agent:
         """Set when it takes commands."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set; then end in order.
+        """Serve until `stop` is set, then end in order.
 
         Raises:
-            BusError: if it cannot subscribe at the start.
+            BusError: if it cannot subscribe.
         """
         await self._subscribe()
         parts = self._parts
@@ -239,7 +239,8 @@ class Agent:
             log.warning("a step of the end was cut short", step=name, error=str(error))
 
 
-class _Over(Exception): ...
+class _Over(Exception):
+    """The agent has ended in order."""
 
 
 class StallWatch:

@@ -13,7 +13,8 @@ from pathlib import Path
 from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private_folder
 
 
-class NodeTaken(RuntimeError): ...
+class NodeTaken(RuntimeError):
+    """Another agent on this machine is this node."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class NodeFolders:
 
     @property
     def fake_gpus(self) -> Path:
-        """How GPUs that exist in software only are cut."""
+        """How GPUs in software are cut."""
         return self.root / "fake_gpus.json"
 
 

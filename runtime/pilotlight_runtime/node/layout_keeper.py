@@ -1,7 +1,7 @@
 """How the GPUs of a node are cut, kept on the bus, since MIG instances do not outlive a restart of the host.
 
 While the host runs, only the driver decides: an agent reads the record only for a GPU without instances. Nothing waits
-for the record: without the bus it is written later, and at the start nothing is restored.
+for the record.
 """
 
 from __future__ import annotations

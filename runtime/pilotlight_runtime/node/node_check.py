@@ -25,26 +25,27 @@ from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox, launcher
+from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, Sandbox
 from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV, ResourceLimits, SandboxSpec
 
 MIB = 1 << 20
 LIMITS = ResourceLimits(
     memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, open_files=64, file_bytes=64 * MIB
 )
-#: A probe takes some 50 ms; a node on which it takes this long cannot serve.
 PROBE_S = 20.0
+"""A probe takes some 50 ms; a node on which it takes this long cannot serve."""
 PROBE = Path(__file__).parents[1] / "sandbox" / "sandbox_probe.py"
-#: Allocates and touches twice its memory limit.
 HOG = f"bytearray({2 * LIMITS.memory_bytes})"
-#: What bubblewrap's `--dev` makes; no real devices.
+"""Allocates and touches twice its memory limit."""
 PLAIN_DEVICES = {
     *("console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero"),
     *("stdin", "stdout", "stderr"),
 }
-#: name, ok, detail, consequence
+"""Those of bubblewrap's `--dev`."""
 NodeCheckRow = tuple[str, bool, str, str]
+"""name, ok, detail, consequence."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 CgroupController = Literal["memory", "pids", "cpu"]
 CgroupVersion = Literal[1, 2]
 
-#: The scheduler's period: long enough to be cheap, short enough that nothing is throttled for more than 0.1 s.
 CPU_PERIOD_US = 100_000
+"""Long enough to be cheap, short enough that nothing is throttled for more than 0.1 s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ def settings(controller: CgroupController, version: CgroupVersion, limits: Resou
             return {"cpu.max": f"{quota} {CPU_PERIOD_US}"}
 
 
-#: Absent where the kernel was built without swap accounting, or is older; the limit itself holds without them.
 OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group"})
+"""Missing in kernels that are older or without swap accounting; the limit itself holds."""
 
 
 class Cgroup:

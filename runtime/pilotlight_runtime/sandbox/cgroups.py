@@ -1,8 +1,7 @@
 """The agent's part of the control groups: `<the agent's own>/pilotlight/<agent>/<sandbox>`, for versions 1 and 2.
 
 On version 2 a group with processes can hand no controller down. An agent that is alone in its group (a systemd unit, a
-container) moves into a leaf; one that shares it (`pilotlight up` in a login session) uses the nearest group above that
-hands them down already.
+container) moves into a leaf; one that shares it (a login session) uses the nearest group above that hands them down.
 
 `<agent>` is its pid and start time, so that a dead agent's folders differ from a living one's.
 """
@@ -29,15 +28,16 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 CONTROLLERS: tuple[CgroupController, ...] = get_args(CgroupController)
 FOLDER = "pilotlight"
-#: Version 2 allows processes in leaves only, so the agent itself moves into this one beside `FOLDER`.
 LEAF = "pilotlight-agent"
-#: How long a start waits for what a dead agent left to end, before it leaves the empty folders to the next start.
+"""Version 2 allows processes in leaves only, so the agent moves into this one beside `FOLDER`."""
 SWEEP_S = 1.0
+"""How long a start waits for a dead agent's processes; the next start removes the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentCgroupFolder(CgroupFolder):
-    top: Path  #: the highest that this process can see
+    top: Path
+    """The highest that this process can see."""
 
 
 def own_folders(mountinfo: str, membership: str) -> dict[CgroupController, AgentCgroupFolder]:
@@ -131,7 +131,6 @@ class Cgroups:
         return len(dead)
 
     def close(self) -> None:
-        """Remove this agent's empty folders."""
         for top in self._tops:
             for folder in (top / self._agent, top):
                 remove_folder(folder)

@@ -14,7 +14,8 @@ from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
 @dataclass(frozen=True, kw_only=True)
 class ParentDescriptors:
     socket: socket.socket
-    status_fd: int  #: bwrap's reports, as JSON lines; non-blocking
+    status_fd: int
+    """bwrap's reports, as JSON lines; non-blocking."""
 
 
 @contextmanager

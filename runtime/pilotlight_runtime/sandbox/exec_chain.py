@@ -1,7 +1,7 @@
 """The steps between the agent and the sandbox: into the cgroup, under the limits, down to the host uid, exec.
 
-They are programs of util-linux that replace one another, about 1 ms each, and no fork of the agent: Python code between
-fork and exec can hang for ever in a process with threads.
+They are programs of util-linux that replace one another, about 1 ms each: Python code between fork and exec can hang
+for ever in a process with threads.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 
-#: Of a stage's first programs: nothing from a tenant, since they may still be root.
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"}
+"""Of a stage's first programs: nothing from a tenant, since they may still be root."""
 PROGRAMS = ("sh", "prlimit", "nsenter", "setpriv", "unshare", "mount")
-#: The shell's exit code when the process could not be put into its cgroup.
 NO_CGROUP = 97
+"""The shell's exit code when the process could not enter its cgroup."""
 
 _ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 97; shift; done; shift; exec "$@"'
 

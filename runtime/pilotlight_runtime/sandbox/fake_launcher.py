@@ -1,7 +1,7 @@
 """The launcher for tests: no walls and no process, a coroutine plays the guest.
 
 FakeLauncher(guest)       `guest(spec, socket)` is the tenant's side; it returns the exit code .fail_next = error
-the next start raises it .started, .running        the specs of every start so far; the sandboxes not yet cleaned up
+the next start raises it .started, .running        all specs so far; the sandboxes not yet cleaned up
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 Guest = Callable[[SandboxSpec, socket.socket], Awaitable[int]]
 
-#: Above every pid of Linux (2 ** 22), so that a stray kill has no target.
 FIRST_PID = 1 << 23
+"""Above every pid of Linux (2 ** 22), so that a stray kill has no target."""
 
 
 class FakeLauncher:

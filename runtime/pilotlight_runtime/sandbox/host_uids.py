@@ -1,7 +1,7 @@
 """Host uids for containers: each running one has its own, so that the host never sees tenant code as root.
 
-The kernel counts some things by uid (processes, keys, descriptors in flight), so two agents on one host must not use
-the same one: each claims a block of its own, by a file lock that ends with the agent.
+The kernel counts some things by uid, so two agents on one host must not use the same one: each claims a block of its
+own, by a file lock that ends with the agent.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable, UidsExhausted
 
-#: Above the uids of `useradd` (60 000) and the first subordinate ranges of Docker and Podman (100 000, 165 536), so
-#: that a container never shares a uid with a person or another runtime.
 FIRST_UID = 231_072
-#: More than one node runs at once, so that a freed uid rests for a while.
+"""Above `useradd` (60 000) and the first subordinate ranges of Docker and Podman (100 000, 165 536), so that no uid is
+shared with a person or another runtime.
+"""
 BLOCK = 1_024
-#: Agents per host; one is the rule, several are for tests and development.
+"""More than one node runs at once, so that a freed uid rests for a while."""
 BLOCKS = 64
+"""Agents per host: one, but for tests and development."""
 LOCKS = Path("/run/pilotlight/uids")
 
 

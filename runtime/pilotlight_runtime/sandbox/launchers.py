@@ -5,9 +5,7 @@ from __future__ import annotations
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher
 from pilotlight_runtime.sandbox.plain_process import ProcessLauncher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
-from pilotlight_runtime.sandbox.sandbox_port import Guarantees, Launcher, Sandbox, SandboxExit
-
-__all__ = ["BubblewrapLauncher", "Guarantees", "Launcher", "ProcessLauncher", "Sandbox", "SandboxExit", "launcher"]
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 
 def launcher(name: str) -> Launcher:

@@ -2,11 +2,9 @@
 
 bubblewrap resolves the source of each bind as the container's host uid, which cannot reach an interpreter under /root,
 or a state folder of mode 0700. So those sources are bound a second time under `root`, in a namespace that only the
-agent's sandboxes enter: no other user gains access, and the kernel drops the namespace with its mounts when the agent
-ends, since only a descriptor of the agent keeps it alive.
+agent's sandboxes enter. Only a descriptor of the agent keeps it alive, so the kernel drops it when the agent ends.
 
-The bind is of the child of the last closed folder on the way, so one serves every container's folder under it, also
-those made later.
+The bind is of the child of the last closed folder on the way, so one serves every container's folder under it.
 """
 
 from __future__ import annotations
@@ -20,8 +18,8 @@ from pathlib import Path
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
 
 MOUNT_ROOT = Path("/run/pilotlight/mounts")
-#: The helpers only mount and exit; one that takes this long is stuck on a dead network file system.
 HELPER_S = 10.0
+"""A helper that takes this long is stuck on a dead network file system."""
 
 # The tmpfs hides the host's empty folder, so that mount points made in it are gone with the namespace. `slave`: what
 # the host unmounts later is unmounted here too, instead of being kept busy here; nothing goes the other way.

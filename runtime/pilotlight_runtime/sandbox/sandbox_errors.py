@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class SandboxError(Exception):
-    """A sandbox could not do what it was asked."""
+    """Any of these."""
 
 
 class SandboxUnavailable(SandboxError):

@@ -25,24 +25,29 @@ class SandboxExit:
     code: int | None
     signal: int | None
     reason: ExitReason
-    oom: bool = False  #: the kernel killed at least one of its processes for memory, though others may have gone on
+    oom: bool = False
+    """The kernel killed at least one of its processes for memory; others may have gone on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantees:
     """What this launcher guarantees on this node; `notes` give the reasons for False and "none"."""
 
-    own_host_uid: bool  #: the host sees each container as a uid of its own that is not root
+    own_host_uid: bool
+    """For the host, each container has a uid of its own that is not root's."""
     no_network: bool
-    own_filesystem: bool  #: read-only root, only its own files, capped /tmp
-    own_processes: bool  #: it sees and signals only its own
+    own_filesystem: bool
+    """Read-only root, only its own files, capped /tmp."""
+    own_processes: bool
+    """It sees and signals only its own."""
     filtered_syscalls: bool
     no_new_privileges: bool
     devices_only_given: bool
     memory: Literal["cgroup", "rlimit", "none"]
     pids: Literal["cgroup", "rlimit", "none"]
     cpu: Literal["cgroup", "none"]
-    kills_everything: bool  #: `kill()` also reaches what double-forked into a session of its own
+    kills_everything: bool
+    """`kill()` also reaches processes in sessions of their own."""
     dies_with_agent: bool
     notes: tuple[str, ...] = ()
 
@@ -97,7 +102,7 @@ class Sandbox(Protocol):
         ...
 
     async def wait(self) -> SandboxExit:
-        """Wait until its first process has ended; any number of callers, any number of times.
+        """Wait until its first process has ended; may be repeated, by any number of callers.
 
         The kernel takes some milliseconds to end the others: what they held (device memory, say) is surely free only
         after `cleanup()`.

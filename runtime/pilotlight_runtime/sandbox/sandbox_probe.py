@@ -1,6 +1,6 @@
-"""A program that tries inside a sandbox what must not work, and sends one JSON object of findings on the socket.
+"""A program that tries inside a sandbox what must not work, and sends its findings as JSON on the socket.
 
-Its text is passed to the interpreter with `-I -S -c`, so it uses the standard library only.
+It is run with `-I -S -c`, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-#: unshare(CLONE_NEWUSER), by machine: used by most kernel exploits.
 UNSHARE = {"x86_64": 272, "aarch64": 97}
+"""Machine -> number of the call."""
 CLONE_NEWUSER = 0x1000_0000
 AF_VSOCK = 40
 

@@ -13,18 +13,18 @@ from pathlib import Path
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
-#: Where tenant code lies inside.
 APP = Path("/app")
-#: Of tenant code inside; the host sees another uid.
+"""The folder of tenant code inside."""
 INNER_ID = 65_534
-#: bubblewrap's own two processes, which do not count under the tenant's limit.
+"""Of tenant code inside; the host sees another uid."""
 OWN_PIDS = 2
-#: Files that programs expect of any system, and no more: not the names of the host's users.
+"""bubblewrap's own two processes, which do not count under the tenant's limit."""
 FILES: tuple[tuple[Path, str], ...] = (
     (Path("/etc/passwd"), f"tenant:x:{INNER_ID}:{INNER_ID}::/tmp:/usr/sbin/nologin\n"),
     (Path("/etc/group"), f"tenant:x:{INNER_ID}:\n"),
     (Path("/etc/hosts"), "127.0.0.1 localhost container\n::1 localhost container\n"),
 )
+"""The files that programs expect of any system, without the names of the host's users."""
 BASE_ENV: Mapping[str, str] = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/tmp",  # noqa: S108 - inside, /tmp is the sandbox's own
@@ -40,12 +40,18 @@ BASE_ENV: Mapping[str, str] = {
 class ResourceLimits:
     """What one sandbox may use, counted over all its processes unless said otherwise."""
 
-    memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
-    pids: int  #: processes and threads
-    cpu_millis: int  #: 1000 is one core
-    tmp_bytes: int  #: of /tmp, and again of /dev/shm
-    open_files: int  #: per process
-    file_bytes: int  #: size of any one file it writes
+    memory_bytes: int
+    """With its /tmp and /dev/shm, which live in memory."""
+    pids: int
+    """Processes and threads."""
+    cpu_millis: int
+    """1000 is one core."""
+    tmp_bytes: int
+    """Of /tmp, and again of /dev/shm."""
+    open_files: int
+    """Per process."""
+    file_bytes: int
+    """Of any one file it writes."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -67,15 +73,23 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec:
-    name: str  #: unique among the running sandboxes of this agent; also the name of its cgroup
-    python: Path  #: the interpreter, as a path inside one of `read_only`
-    argv: tuple[str, ...]  #: what follows the interpreter
-    code_dir: Path  #: bound read-only at /app; files hard-linked into it later become visible inside
-    read_only: tuple[Mount, ...]  #: the venv, the real interpreter root, and what else is to be seen
-    device_nodes: tuple[Path, ...]  #: e.g. /dev/nvidia0; no other device of the host is visible
-    env: Mapping[str, str]  #: added to `BASE_ENV`; must hold no credential of the platform
+    name: str
+    """Unique among the agent's running sandboxes; also the name of its cgroup."""
+    python: Path
+    """A path inside one of `read_only`."""
+    argv: tuple[str, ...]
+    """Without the interpreter."""
+    code_dir: Path
+    """Bound read-only at /app; files hard-linked into it later become visible."""
+    read_only: tuple[Mount, ...]
+    """The venv, the real interpreter root, and others."""
+    device_nodes: tuple[Path, ...]
+    """E.g. /dev/nvidia0; no other device of the host is visible."""
+    env: Mapping[str, str]
+    """Added to `BASE_ENV`; must hold no credential of the platform."""
     limits: ResourceLimits
-    uid: int | None  #: the host uid; None: the launcher takes one of its own range
+    uid: int | None
+    """The host uid; None: one of the launcher's range."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -96,7 +110,8 @@ class Inherited:
     socket: int
     seccomp: int
     status: int
-    files: tuple[int, ...]  #: one for each of `FILES`
+    files: tuple[int, ...]
+    """One for each of `FILES`."""
 
 
 @dataclass(frozen=True, kw_only=True)

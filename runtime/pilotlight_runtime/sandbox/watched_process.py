@@ -1,4 +1,4 @@
-"""A started process that is watched through its pidfd: what both kinds of sandbox have in common."""
+"""A process that is watched through its pidfd: what both kinds of sandbox have in common."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from pilotlight_runtime.sandbox.exec_chain import ENV
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 
-#: SIGKILL needs longer only while the kernel holds a process (a driver call, a dead network file system): then the
-#: container's folders and uid stay taken, and the next sweep removes them.
 END_S = 5.0
+"""SIGKILL takes longer only while the kernel holds a process (a driver call, a dead network file system); then its
+folders and uid stay taken until the next sweep.
+"""
 RETRY_S = 0.01
 
 

@@ -17,7 +17,7 @@ from pilotlight_core.model.subjects import JOB_BUCKET, REGISTRY_BUCKET
 
 
 async def refused(write: Awaitable[int]) -> bool:
-    """Whether somebody else was first."""
+    """Whether the write raised WrongRevision."""
     try:
         await write
     except WrongRevision:
@@ -88,7 +88,7 @@ async def test_a_group_that_is_cancelled_before_it_leaves_holds_nobody_up(bus: B
 
 
 async def test_one_that_lost_does_not_cost_the_others(bus: Bus) -> None:
-    """It hears that somebody was first; those that it went with are stored, and so is what changes a key."""
+    """The conflicting write raises; the others of its group are stored."""
     group_commit, kv, base = bus.group_commit(JOB_BUCKET), bus.kv(JOB_BUCKET), token()
     there = await kv.create(f"{base}.there", b"1")
 
@@ -128,7 +128,7 @@ async def test_more_than_fit_go_in_several_groups(bus: Bus) -> None:
 
 
 async def test_a_lifetime_goes_along(bus: Bus) -> None:
-    """What is written for a second is told to the server as such, alone or together."""
+    """The server gets a time-to-live of a second, in a group and alone."""
     group_commit, base = bus.group_commit(JOB_BUCKET), token()
 
     await asyncio.gather(*(group_commit.update(f"{base}.{n}", b"x", 0, ttl=60.0) for n in range(2)))
@@ -159,7 +159,7 @@ async def test_where_batches_are_not_allowed_each_goes_alone(bus: Bus) -> None:
 
 
 async def test_a_group_that_fails_in_an_unforeseen_way_is_logged(bus: Bus) -> None:
-    """Its writes go alone: whoever asked for what cannot be written hears so, the others' are stored."""
+    """Its writes are repeated alone: the invalid one raises, the others are stored."""
     group_commit, base = bus.group_commit(JOB_BUCKET), token()
 
     with capture_logs() as lines:

@@ -1,4 +1,4 @@
-"""Mirrors: they follow, they know their age, and they fetch through."""
+"""Mirrors follow their bucket, know their age, and fetch through."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_callback_that_raises_stops_nothing(bus: Bus) -> None:
 
 
 async def test_what_vanished_without_a_trace_is_noticed(bus: Bus) -> None:
-    """A key whose record and marker are both gone is found out by a fetch, and the mirror is read anew as a whole."""
+    """A fetch finds that record and marker of a key are gone, and the mirror reads the whole prefix again."""
     kv, base = bus.kv(REGISTRY_BUCKET), token()
     async with bus.mirror(REGISTRY_BUCKET, f"{base}.") as mirror:
         for name in ("gone", "stays"):

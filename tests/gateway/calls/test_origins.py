@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
 from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
-from pilotlight_core.model.messages.scheduling import AskCall, CallTold, Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
@@ -180,7 +180,7 @@ def test_another_gateway_may_ask_for_a_call_and_end_it() -> None:
     live = site.send()
     for tenant, cancelled in (("mallory", False), ("acme", True)):
         site.origins.on_ask("", AskCall(tenant=tenant, call_id="a", cancel=True), "inbox")
-        assert site.port.told(CallTold)[-1].cancelled is cancelled
+        assert site.port.told(CallReply)[-1].cancelled is cancelled
     assert isinstance(live.error, Cancelled)
     assert [told.call_id for told in site.port.told(Cancel)] == ["a"]
 

@@ -7,7 +7,7 @@ import pytest
 from pilotlight_core.bus import Bus, LeaseHolder
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.scheduling import CallTold
+from pilotlight_core.model.messages.scheduling import CallReply
 from pilotlight_gateway.cluster import identity_guard
 from pilotlight_gateway.cluster.identity_guard import IdentityGuard, NameTaken
 
@@ -41,7 +41,7 @@ async def test_a_process_that_answers_keeps_the_name(guard: IdentityGuard, other
     """The refusal names it, and what to do."""
 
     def answer(_subject: str, _message: object, reply: str) -> None:
-        other.publish_nowait(reply, CallTold())
+        other.publish_nowait(reply, CallReply())
 
     await other.subscribe(subjects.ask("local", process), answer)
     await other.flush()

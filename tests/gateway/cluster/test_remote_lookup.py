@@ -11,7 +11,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import Unavailable, UnknownCall
 from pilotlight_core.model.ids import new_call_id, token
-from pilotlight_core.model.messages.scheduling import AskCall, CallTold
+from pilotlight_core.model.messages.scheduling import AskCall, CallReply
 from pilotlight_gateway.cluster import remote_lookup
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_plan import GatewayMember
@@ -43,7 +43,7 @@ class Cluster:
         epochs = {"one": 5, "two": 6, "three": 7}
         self.table.see_members(GatewayMember(name, self.names[name], epochs[name]) for name in names)
 
-    async def listen(self, name: str, told: Callable[[AskCall], CallTold | None]) -> None:
+    async def listen(self, name: str, told: Callable[[AskCall], CallReply | None]) -> None:
         """A gateway answers what it is asked; None: it does not."""
 
         def answer(_subject: str, message: object, reply: str) -> None:
@@ -61,12 +61,12 @@ def cluster(bus: Bus, other: Bus) -> Cluster:
     return Cluster(bus, other)
 
 
-def has(_: AskCall) -> CallTold:
-    return CallTold(status=CallStatus(id="found", state="running", version="a.f@v1", age_ms=1.0))
+def has(_: AskCall) -> CallReply:
+    return CallReply(status=CallStatus(id="found", state="running", version="a.f@v1", age_ms=1.0))
 
 
-def has_not(_: AskCall) -> CallTold:
-    return CallTold()
+def has_not(_: AskCall) -> CallReply:
+    return CallReply()
 
 
 def is_silent(_: AskCall) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.scheduling import CallTold
+from pilotlight_core.model.messages.scheduling import CallReply
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_plan import heir_of
@@ -100,7 +100,7 @@ async def test_a_name_is_given_to_one_process(one: Member, other: Bus) -> None:
     """A second one does not begin while the first answers."""
     async with one.running():
         listens = subjects.ask("local", one.table.instance)
-        await other.subscribe(listens, lambda _, __, reply: other.publish_nowait(reply, CallTold()))
+        await other.subscribe(listens, lambda _, __, reply: other.publish_nowait(reply, CallReply()))
         await other.flush()
         with pytest.raises(NameTaken):
             async with Member(other, one.shards._name).running():

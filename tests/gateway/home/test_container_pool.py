@@ -1,4 +1,4 @@
-"""What a home believes of containers, and which of them takes the next call."""
+"""The containers of a version as a home knows them, and which of them takes the next call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The home: queueing, granting, counting room, telling the controller."""
+"""The home: queueing, granting, counting slots, and demand for the controller."""
 
 from __future__ import annotations
 

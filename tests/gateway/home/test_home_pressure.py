@@ -26,7 +26,7 @@ def home() -> Home:
 
 
 def turn(home: Home, at: float) -> tuple[list[Dropped], list[str]]:
-    """What a driver does: expire, grant, tell. Returns what was dropped and granted."""
+    """Expire, grant and publish demand as the driver does; returns what was dropped and granted."""
     dropped, grants = home.expire(at), home.grants(at)
     home.demand(at)
     home.check_integrity()

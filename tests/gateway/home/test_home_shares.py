@@ -1,4 +1,4 @@
-"""Who gets how much, over minutes of virtual time: the home itself, with containers and callers simulated."""
+"""Shares of tenants over minutes of virtual time, with simulated containers and callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a home has learnt goes with its shard."""
+"""What a home has learnt moves with its shard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver of homes: what it hands over, whom it tells what, and that its homes do not stop each other."""
+"""The driver of homes: the state that it hands over, what it sends, and that a failing home stops no other."""
 
 from __future__ import annotations
 

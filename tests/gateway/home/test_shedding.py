@@ -1,4 +1,4 @@
-"""Which calls go when capacity shrinks."""
+"""Which calls leave when capacity shrinks."""
 
 from __future__ import annotations
 

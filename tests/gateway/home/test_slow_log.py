@@ -1,4 +1,4 @@
-"""What the operator reads of flows that others slow down."""
+"""The log entries of flows that others slow down."""
 
 from __future__ import annotations
 

@@ -106,9 +106,30 @@ async def test_who_loses_the_record_sends_nothing() -> None:
     await site.grant(1)
 
     assert site.goes == [False]
-    assert start.progress == StartProgress()
+    assert start.progress == StartProgress(unsent="call_run")
     assert (await site.record()).runner == OTHER
     assert await start.find_unsent() is UnsentStart.LOST
+
+
+class Overwritten(MemoryJobs):
+    """Somebody wants a job's end as soon as its start is written, before that is confirmed."""
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        revision = await super().update(job, revision)
+        if job.state is JobState.RUNNING:
+            await super().update(jobs.cancel_wanted(job, 200.0), revision)
+            raise WrongRevision("somebody else was first")
+        return revision
+
+
+async def test_a_start_that_stands_under_a_wish_to_cancel_is_known_as_unsent() -> None:
+    """Else the job would be thought to run for as long as its gateway lives."""
+    site = Site(store=Overwritten())
+    start = await site.begin()
+    await site.grant(1)
+
+    assert site.goes == [False]
+    assert await start.find_unsent() is UnsentStart.STANDS
 
 
 async def test_what_the_limits_hold_back_is_not_written() -> None:

@@ -6,14 +6,19 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from pilotlight_core.bus import BusTimeout, WrongRevision
+from pilotlight_core.model.errors import ContainerDied
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
-from tests.gateway.jobs.test_job_runner import ME, OTHER, Bench
+from tests.builders import calls as builders
+from tests.gateway.jobs.test_job_runner import ME, OTHER, Bench, Calls
 from tests.gateway.world import World
 from tests.waiting import until
 
@@ -139,6 +144,69 @@ async def test_a_start_that_is_written_when_its_runner_has_gone_is_taken_back(be
     after = await bench.now()
     assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
     assert not bench.calls.sent
+
+
+@dataclass(kw_only=True)
+class Failing(Calls):
+    """Calls that fail while their start hook is still busy."""
+
+    failed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, call: PreparedCall) -> CallResult:
+        assert call.start_hook is not None
+        call.start_hook(builders.run(call.call_id, 1, gateway="one-a", home="one-a"), lambda *, allowed: False)
+        self.failed.set()
+        raise ContainerDied("its node is gone")
+
+
+async def test_a_start_is_taken_back_that_is_written_when_its_call_has_failed_and_its_runner_has_gone(
+    bench: Bench,
+) -> None:
+    """As above: the runner waits for the write when the shard goes elsewhere."""
+    bench.store, bench.calls = slow, failing = Slow(), Failing()
+    await bench.put()
+    run = asyncio.ensure_future(bench.run())
+    await failing.failed.wait()
+    await slow.begun.wait()
+    run.cancel()
+    slow.go_on.set()
+    await asyncio.wait([run])
+
+    assert run.cancelled()
+    await until(lambda: len(slow.writes) == 3)
+    after = await bench.now()
+    assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
+
+
+@dataclass(kw_only=True)
+class Usurped(MemoryJobs):
+    """Another gateway starts the job when this one wants to, and says so late."""
+
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def update(self, job: JobRecord, revision: int) -> int:
+        if job.runner == ME and job.state is JobState.RUNNING:
+            theirs = msgspec.structs.replace(job, runner=OTHER, run="call_theirs")
+            await super().update(theirs, revision)
+            self.begun.set()
+            await self.go_on.wait()
+        return await super().update(job, revision)
+
+
+async def test_who_leaves_a_job_that_another_gateway_has_started_leaves_its_record_alone(bench: Bench) -> None:
+    """Queued again, it would be started a second time."""
+    bench.store = store = Usurped()
+    await bench.put()
+    run = asyncio.ensure_future(bench.run())
+    await store.begun.wait()
+    run.cancel()
+    store.go_on.set()
+    await asyncio.wait([run])
+
+    assert run.cancelled()
+    after = await bench.now()
+    assert (after.state, after.runner, after.run) == (JobState.RUNNING, OTHER, "call_theirs")
 
 
 async def test_a_result_that_is_being_written_when_its_gateway_ends_is_kept(bench: Bench) -> None:

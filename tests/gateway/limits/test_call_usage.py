@@ -1,4 +1,4 @@
-"""What calls have taken, also when nobody waits for them any more."""
+"""The usage of calls, also after their callers have left."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
         (Refused(call_id="a", grant_number=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
     ],
 )
-def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expected: tuple[float, int, int]) -> None:
-    """Not before, and not by what it says of another start."""
+def test_an_open_usage_is_settled_by_the_end_of_its_start(
+    frame: Ended | Refused, expected: tuple[float, int, int]
+) -> None:
+    """The end of another start does not settle it."""
     tracker = UsageTracker()
     usage, settled = left_behind(tracker)
     tracker.on_frame(ended(grant_number=1, spent=MS))
@@ -53,7 +55,7 @@ def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expecte
 
 
 @pytest.mark.parametrize("node_gone", [True, False])
-def test_what_will_never_be_told_is_lost(node_gone: bool) -> None:
+def test_a_start_without_an_end_is_lost(node_gone: bool) -> None:
     """Its node is gone, or it must have ended long ago."""
     tracker = UsageTracker()
     usage, settled = left_behind(tracker)
@@ -69,8 +71,8 @@ def test_what_will_never_be_told_is_lost(node_gone: bool) -> None:
     assert (usage.cost, usage.known, usage.lost) == (2.0, 1, 1)
 
 
-def test_what_is_over_is_settled_at_once() -> None:
-    """A call that failed by itself left nothing behind."""
+def test_a_closed_usage_is_settled_at_once() -> None:
+    """A call that failed by itself leaves no start behind."""
     usage, settled = CallUsage(), list[CallUsage]()
     usage.count(2.0, 2, 1)
     usage.settle(settled.append)

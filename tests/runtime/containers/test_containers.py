@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pilotlight_core.model.messages.agent_messages import Cancel, ContainerState, Outcome, Reconcile, Refusal, Stop
+from pilotlight_runtime.calls import slot_table
 from tests.runtime.harness import Harness
 
 GREET = """
@@ -119,16 +122,17 @@ async def test_a_cancel_reaches_the_container_that_holds_the_call(world: Harness
     assert (await other.ended()).outcome is Outcome.OK
 
 
-async def test_calls_that_their_gateway_does_not_list_are_cancelled(world: Harness) -> None:
+async def test_calls_that_their_gateway_does_not_list_are_cancelled(
+    world: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their origin has forgotten them; those that it lists go on."""
+    monkeypatch.setattr(slot_table, "ORPHANED_AFTER_S", 0.0)
     container = await world.bind(await world.deploy(SLEEP, max_inputs=2))
-    listed, orphan = world.run(container, seconds=4), world.run(container, seconds=4)
+    listed, orphan = world.run(container, seconds=0.5), world.run(container, seconds=0.5)
     await listed.wait(1)
     await orphan.wait(1)
 
-    while not orphan.last.done():
-        world.control(Reconcile(gateway=world.gateway, calls=(listed.id,), grants={}))
-        await world.news()  # a report, each second: calls that have just come are left alone
+    world.control(Reconcile(gateway=world.gateway, calls=(listed.id,), grants={}))
 
     assert (await orphan.ended()).outcome is Outcome.CANCELLED
     assert (await listed.ended()).outcome is Outcome.OK

@@ -19,7 +19,8 @@ from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
-from pilotlight_runtime.sandbox.launchers import Launcher, launcher
+from pilotlight_runtime.sandbox.launchers import launcher
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
 from tests.builders.calls import run
 from tests.builders.nodes import bind
 from tests.runtime.containers.fake_guests import greeting_guest, starter_of

@@ -20,6 +20,7 @@ from tests.runtime.sandbox.conftest import MIB, limits, sleeper
 
 
 def test_settings_of_both_versions() -> None:
+    """Limits in the units of each file; the sandbox's own processes are not the tenant's."""
     small = limits(memory_bytes=64 * MIB, pids=10, cpu_millis=1500)
 
     assert settings("memory", 1, small) == {
@@ -37,6 +38,7 @@ def test_settings_of_both_versions() -> None:
 
 
 def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:
+    """Kills, refusals and the peak, each from its own file."""
     (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 31\noom 2\noom_kill 2\noom_group_kill 1\n")
     (tmp_path / "pids.events").write_text("max 7\n")
     (tmp_path / "memory.peak").write_text("4096\n")
@@ -49,6 +51,7 @@ def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:
 
 
 def test_a_group_without_controllers_tells_nothing(tmp_path: Path) -> None:
+    """Neither events nor usage nor members."""
     assert Cgroup({}).events() == CgroupEvents()
     assert Cgroup({}).memory_peak_bytes() == 0
     assert Cgroup({"memory": CgroupFolder(version=2, folder=tmp_path)}).pids() == ()

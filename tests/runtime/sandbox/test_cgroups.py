@@ -28,6 +28,7 @@ UNIFIED = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\
 
 
 def test_version_1_has_a_folder_for_each_controller() -> None:
+    """By the mount table and the agent's own membership."""
     membership = "9:name=systemd:/\n8:pids:/\n4:memory:/agents/a:b\n2:cpu,cpuacct:/agents\n0::/\n"
 
     found = own_folders(V1 + UNIFIED, membership)
@@ -40,6 +41,7 @@ def test_version_1_has_a_folder_for_each_controller() -> None:
 
 
 def test_version_2_has_one_for_all() -> None:
+    """Every controller is in the agent's one group."""
     mounts = "30 1 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
 
     found = own_folders(mounts, "0::/system.slice/pilotlight.service\n")
@@ -77,6 +79,7 @@ def _group(folder: Path, *, has: str, hands_down: str | None, pids: str = "") ->
 
 
 def test_what_is_handed_down_already_is_used_and_what_is_not_asked_for(tmp_path: Path) -> None:
+    """A file is written only for what is missing."""
     own = AgentCgroupFolder(version=2, folder=_group(tmp_path, has="memory pids io", hands_down="pids"), top=tmp_path)
 
     assert _delegated(["pids"], own) == {"pids": own}
@@ -153,6 +156,7 @@ def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(
 
 
 def test_a_refused_limit_leaves_no_folder() -> None:
+    """The next start finds the name free."""
     cgroups = Cgroups.detect()
 
     with pytest.raises(SandboxNotStarted, match="no cgroup for sandbox x"):
@@ -163,6 +167,7 @@ def test_a_refused_limit_leaves_no_folder() -> None:
 
 
 def test_without_controllers_there_is_no_group() -> None:
+    """That is no error: rlimits take over."""
     assert Cgroups({}, "1-1").create("x", LIMITS) is None
     assert Cgroups({}, "1-1").controllers == frozenset()
     assert Cgroups({}, "1-1").sweep() == 0

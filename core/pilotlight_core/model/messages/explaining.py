@@ -17,7 +17,7 @@ class ExplainPlacement(Message, frozen=True, kw_only=True):
     node: str = ""
 
 
-class PlacementTold(Message, frozen=True, kw_only=True):
+class PlacementReply(Message, frozen=True, kw_only=True, tag="PlacementTold"):
     """The answer, in sentences and as data. If not `found`, no decision is remembered, and `lines` says so."""
 
     found: bool

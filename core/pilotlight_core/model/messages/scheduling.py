@@ -114,7 +114,7 @@ class Breakers(Message, frozen=True, kw_only=True):
     """The reported breakers of one gateway's homes; sent each second while there are any, and once after."""
 
     gateway: str
-    told: tuple[BreakerReport, ...] = ()
+    reports: tuple[BreakerReport, ...] = msgspec.field(default=(), name="told")
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------
@@ -128,7 +128,7 @@ class AskCall(Message, frozen=True, kw_only=True):
     cancel: bool = False
 
 
-class CallTold(Message, frozen=True, kw_only=True):
+class CallReply(Message, frozen=True, kw_only=True, tag="CallTold"):
     """The answer to `AskCall`; without `status` the gateway has no such call of this tenant."""
 
     status: CallStatus | None = None

@@ -263,21 +263,21 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> J
     """The job after a failed try: waiting for the next one, or dead."""
     # A start is recorded before the run is sent: if the run was refused, it does not count.
     none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
-    told = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
+    noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
     if job.cancel:
-        return cancelled(told, at)
+        return cancelled(noted, at)
     match point:
         case FailurePoint.NOT_STARTED:
-            return retried(told, at, backoff(0))
+            return retried(noted, at, backoff(0))
         case FailurePoint.RAISED if job.raised < job.retries:
-            return retried(msgspec.structs.replace(told, raised=job.raised + 1), at, backoff(job.raised))
+            return retried(msgspec.structs.replace(noted, raised=job.raised + 1), at, backoff(job.raised))
         case FailurePoint.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
-            lost = msgspec.structs.replace(told, interruptions=job.interruptions + 1)
+            lost = msgspec.structs.replace(noted, interruptions=job.interruptions + 1)
             return retried(lost, at, backoff(job.interruptions))
         case FailurePoint.INTERRUPTED:
-            return _ended(told, JobState.FAILED, JobFailureReason.INTERRUPTED, at)
+            return _ended(noted, JobState.FAILED, JobFailureReason.INTERRUPTED, at)
         case _:
-            return _ended(told, JobState.FAILED, REASONS.get(error.code, JobFailureReason.UNDELIVERABLE), at)
+            return _ended(noted, JobState.FAILED, REASONS.get(error.code, JobFailureReason.UNDELIVERABLE), at)
 
 
 def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
@@ -314,8 +314,8 @@ def expired(job: JobRecord, at: float) -> JobRecord:
 
 
 def undeliverable(job: JobRecord, at: float, detail: str) -> JobRecord:
-    told = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
-    return _ended(told, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
+    noted = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
+    return _ended(noted, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
 
 
 def redriven(job: JobRecord, at: float) -> JobRecord | None:

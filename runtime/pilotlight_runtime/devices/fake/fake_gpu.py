@@ -40,8 +40,6 @@ _addresses = itertools.count(0x1000, 16)
 
 @dataclass(kw_only=True, eq=False)
 class FakeInstance:
-    """A GPU instance, with or without its compute instance."""
-
     id: int
     profile: Profile
     start: int
@@ -102,7 +100,6 @@ class FakeGpu:
 
     @property
     def users(self) -> list[int]:
-        """Processes on it and on its instances."""
         return [*self.processes, *(pid for instance in self.instances.values() for pid in instance.processes)]
 
     def id_of(self, profile: Profile) -> int:

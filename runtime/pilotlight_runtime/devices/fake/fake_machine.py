@@ -1,8 +1,8 @@
 """A machine whose GPUs exist in software only: `pilotlight up --fake-gpus "2xH100:mig,1xT4:share"`.
 
 Containers run on the host's processors, but are placed, cut for, metered and shown as on these GPUs, which follow the
-catalogue and the strict double of NVML, and are cut as slowly as real ones. A file keeps how they are cut until the
-host restarts. Their ids begin with `FAKE-`, the price ids in receipts with `fake-`.
+catalogue and the strict double of NVML. A file keeps how they are cut until the host restarts. Their ids begin with
+`FAKE-`, the price ids in receipts with `fake-`.
 
 `python -m pilotlight_runtime.devices.fake.fake_machine SPEC` prints the faults of a spec.
 """

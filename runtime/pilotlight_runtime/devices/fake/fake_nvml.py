@@ -41,7 +41,7 @@ class FakeNvml(FakeMig):
         super().__init__()
         self.gpus = gpus or []
         self.on_change: Callable[[], None] = lambda: None
-        """Called when something was cut, to store it."""
+        """Called when something was cut."""
         self.library = library
         self.init_error: int | None = None
         self.driver = "580.159.04"

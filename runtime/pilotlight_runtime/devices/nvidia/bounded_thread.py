@@ -1,7 +1,7 @@
 """A thread for calls that may never return, with a bound on the wait for them.
 
-A hanging driver hangs in the kernel, where nothing can interrupt it. `asyncio.to_thread` joins its threads before the
-process ends, so one such call would keep the agent from ending; this thread is left behind instead.
+A hanging driver cannot be interrupted. `asyncio.to_thread` joins its threads before the process ends, so one such call
+would keep the agent from ending; this thread is left behind instead.
 """
 
 from __future__ import annotations

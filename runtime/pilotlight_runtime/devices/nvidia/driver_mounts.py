@@ -1,10 +1,8 @@
 """What code in a sandbox must see of the host to use one GPU, and no other.
 
 Device nodes    the driver's own (`nvidiactl`, `nvidia-uvm`) and the GPU's. Capabilities    of a MIG instance, the two
-device nodes below `nvidia-caps` that open it and its compute instance. Kernel files    `cuInit` fails with error 304
-unless it finds in /sys that the modules are loaded, and where the GPU and
-                the processors are. All of /sys would show the host, so it gets the few folders it reads.
-Libraries       see `driver_libraries`.
+device nodes below `nvidia-caps` that open it and its compute instance. Kernel files    the few folders of /sys without
+which `cuInit` fails with error 304; all of /sys would show the host. Libraries       see `driver_libraries`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from pilotlight_runtime.devices.nvidia.mig import DriverInstance
 from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 NODES = {"nvidiactl": "nvidia-modprobe -c 255", "nvidia-uvm": "nvidia-modprobe -u -c 0"}
-"""The driver's own -> the command that makes each where the driver's package does not."""
+"""The driver's own -> the command that makes each."""
 OPTIONAL_NODES = ("nvidia-uvm-tools",)
 KERNEL_FILES = ("module/nvidia", "module/nvidia_uvm", "devices/system/cpu", "devices/system/node")
 MINORS = "driver/nvidia-caps/mig-minors"

@@ -50,7 +50,6 @@ class Gpm:
         return found
 
     def close(self) -> None:
-        """Free the samples."""
         for sample in self._last.values():
             with contextlib.suppress(pynvml.NVMLError):
                 self._nvml.nvmlGpmSampleFree(sample)

@@ -1,11 +1,11 @@
 """The fitness check: whether a GPU works, tested before its node offers it.
 
-The check fills memory, copies it within the device and reads it back, with patterns that set and clear each bit. That
-uses kernels, copy engines and the way to the host; it is no burn-in.
+The check fills memory, copies it within the device and reads it back, with patterns that set and clear each bit; it is
+no burn-in. It runs in its own process (`python -m pilotlight_runtime.devices.nvidia.gpu_fitness LIBCUDA`), which sees
+one device: a defective GPU may hang or kill its user.
 
-It runs in its own process (`python -m pilotlight_runtime.devices.nvidia.gpu_fitness LIBCUDA`), which sees one device: a
-defective GPU may hang or kill its user. Exit codes: 0 fit; 1 not fit, with the reason on stderr; anything else: not
-tried, because another process uses all of it or the check itself failed. Then the GPU is trusted.
+Exit codes: 0 fit; 1 not fit, with the reason on stderr; anything else: not tried, because another process uses all of
+it or the check itself failed. Then the GPU is trusted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ KILLED_S = 2.0
 WORDS = 400
 
 
-class NotTried(Exception): ...
+class NotTried(Exception):
+    """Why the check could not be made."""
 
 
 def trouble(cuda: Cuda, size: int = SIZE) -> str:

@@ -71,8 +71,8 @@ RULES: tuple[Callable[[GpuReading], str], ...] = (
 def fault_of(reading: GpuReading, xids: Collection[int]) -> str:
     """Why a GPU takes no new container; "" if it does. `xids` are all errors of it since the agent has started.
 
-    An error that no program caused counts until the agent restarts: it takes a reset, which is not possible while an
-    agent holds the GPU open.
+    An error that no program caused counts until the agent restarts: its GPU needs a reset, which an agent that holds it
+    open prevents.
     """
     grave = sorted(set(xids) - APPLICATION_XIDS)
     if grave:

@@ -80,7 +80,7 @@ def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
 
 
 def read_state(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> GpuState:
-    """A GPU's state in the driver when the agent starts. Blocks; raises `NVMLError`."""
+    """A GPU's state when the agent starts. Blocks; raises `NVMLError`."""
     mode = mig.mode_of(nvml, gpu.handle)
     known = () if mode is MigMode.NONE else mig.profiles(nvml, gpu.handle)
     family, uncut = (None, "") if mode is MigMode.NONE else family_of(gpu, known)
@@ -106,9 +106,9 @@ def reread_state(nvml: Nvml, state: GpuState) -> GpuState:
 
 
 def missing_after_reboot(state: GpuState, places: Collection[MigPlacement], *, was_mig: bool) -> LayoutChange:
-    """The instances lost by a restart of the host or a reset; none if something has been cut since.
+    """The instances lost by a restart of the host or a reset, unless something has been cut since.
 
-    Instances never outlive a reset, and on Hopper and later MIG mode does not either.
+    On Hopper and later MIG mode does not outlive a reset either.
     """
     if state.family is None or state.instances or not was_mig:
         return NOTHING

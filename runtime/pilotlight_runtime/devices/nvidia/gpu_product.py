@@ -12,7 +12,7 @@ OTHER_PRICES = {"A10G": "a10"}
 UNKNOWN_PRICE = "gpu"
 MAKER = frozenset({"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "GRID"})
 VGPU = re.compile(r"\d+[ABCQ]")
-"""The end of a virtual GPU's name, such as "A100-10C", which must not cost as much as the whole one."""
+"""The end of a virtual GPU's name, such as "A100-10C"."""
 GIB = 2**30
 
 

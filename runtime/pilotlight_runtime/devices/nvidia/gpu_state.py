@@ -1,7 +1,7 @@
 """One GPU as it is now: what can be bound on it, and what is reported of it. Values only.
 
 A GPU is given whole, in shares, or, in MIG mode, in instances. A MIG instance is metered as its part of the memory
-slices, so that instances never exceed the device; the rest is the operator's.
+slices; the rest is the operator's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GpuState:
     uncut: str = ""
     shareable: bool = False
     leaving: frozenset[MigPlacement] = field(default_factory=frozenset)
-    """Instances being destroyed, to which nothing is bound any more."""
+    """Being destroyed: nothing is bound to them."""
     changing: bool = False
     refused: str = ""
     fake: bool = False
@@ -101,7 +101,7 @@ class GpuState:
     def report(
         self, reading: GpuReading | None, busy: Mapping[str, int], on: Mapping[str, str], withdrawn: str
     ) -> DeviceReport:
-        """The public report: `busy` is percent by instance (UUID), `on` maps slices to containers."""
+        """`busy` is percent by instance (UUID), `on` maps slices to containers."""
         seen = reading or GpuReading()
         return DeviceReport(
             id=self.uuid,

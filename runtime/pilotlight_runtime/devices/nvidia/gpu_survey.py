@@ -18,7 +18,6 @@ UNSUPPORTED = frozenset(
         pynvml.NVML_ERROR_NO_PERMISSION,  # an agent that is not root
     }
 )
-"""The errors that mean nothing for a GPU's health."""
 
 T = TypeVar("T")
 
@@ -51,7 +50,7 @@ class Survey:
 
 
 def take_survey(nvml: Nvml) -> Survey:
-    """Read every GPU; one that cannot be read does not hide the others. Raises `NVMLError` if the driver is broken."""
+    """Read every GPU, also beside one that cannot be read. Raises `NVMLError` if the driver is broken."""
     gpus, unreadable = [], []
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
@@ -78,7 +77,7 @@ def _gpu(nvml: Nvml, handle: Any) -> DriverGpu:
 
 
 def is_mig(nvml: Nvml, handle: Any) -> bool | None:
-    """Whether it is in MIG mode now; None if it has no such mode."""
+    """None if it has no such mode."""
     return _current(optional(nvml.nvmlDeviceGetMigMode, handle))
 
 
@@ -93,7 +92,7 @@ def optional(function: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def _usable_memory(nvml: Nvml, handle: Any) -> int:
-    """What is not reserved; all of it where the driver is too old to tell the two apart."""
+    """What is not reserved, if the driver reports that."""
     memory = optional(nvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if memory is not None:
         return int(memory.total - memory.reserved)

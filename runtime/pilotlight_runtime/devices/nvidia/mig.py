@@ -1,8 +1,8 @@
 """Cutting a GPU with the driver: its profiles and instances, and making and destroying one.
 
 Everything blocks, and raises `NVMLError`. An instance is a GPU instance with the one compute instance that has all of
-it; `halves` are GPU instances without one, left by an agent that died between the two steps. Instances are always made
-at a chosen place: left to the driver, 1g, 1g, 2g, 3g in this order do not fit.
+it; a half is a GPU instance without one, left by an agent that died between the two steps. Instances are always made at
+a chosen place: left to the driver, 1g, 1g, 2g, 3g in this order do not fit.
 """
 
 from __future__ import annotations

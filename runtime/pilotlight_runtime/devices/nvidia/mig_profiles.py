@@ -1,7 +1,7 @@
 """NVML's numbers of the profiles of MIG instances, and the keys of the catalogue ("1g", "1g.2x", "3g").
 
-A profile is asked for by its *number* in NVML's header, the same on all GPUs; the answer has an *id*, which differs by
-family and creates instances. Names differ by product and driver, so they decide nothing.
+A profile is asked for by its *number*, the same on all GPUs; the answer has an *id*, which differs by family and
+creates instances. Names differ by product and driver, so they decide nothing.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ PID_FILE = "nvidia-cuda-mps-control.pid"
 
 @dataclass(frozen=True, kw_only=True)
 class Mps:
-    """`pipes` is the folder of the daemon's pipes and sockets."""
+    """`pipes` is the folder of the daemon's pipes."""
 
     pipes: Path
 
@@ -47,7 +47,7 @@ def open_mps(folder: str) -> Mps | None:
     """The daemon whose pipes are in a folder; None for "".
 
     Raises:
-        BadInput: if no daemon runs there: CUDA would go on without it, and nothing would be bounded.
+        BadInput: if no daemon runs there: then nothing would be bounded.
     """
     if not folder:
         return None

@@ -89,7 +89,7 @@ class DriverTiming:
     refresh_s: float = 5.0
     """A refresh takes milliseconds."""
     change_s: float = 60.0
-    """To destroy an instance takes about a second, to list all of them under load ten."""
+    """To destroy an instance takes about a second, to list all under load ten."""
     every_s: float = 5.0
     """Between two refreshes."""
 
@@ -111,7 +111,6 @@ class NvmlDevices:
         self.absent = ""
         """The driver's reason why no GPU is known."""
         self.broken = False
-        """There is a driver, but it does not work."""
         self.not_offered: dict[str, str] = {}
         """Unusable GPUs -> the reason."""
         self._nvml = nvml
@@ -314,7 +313,7 @@ class NvmlDevices:
 
     @property
     def deaf(self) -> Mapping[str, str]:
-        """The GPUs whose errors the driver does not report -> the reason; only readings judge them."""
+        """The GPUs whose errors the driver does not report -> the reason."""
         return self._xids.deaf if self._xids else {}
 
     def _xids_of(self, uuid: str) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """The port to NVML: the functions of `pynvml` that are used here, exactly as it has them.
 
-They block, and raise its `NVMLError`. `import pynvml` has them all; `fake_nvml.FakeNvml` is the double for tests.
+They block, and raise its `NVMLError`. `fake_nvml.FakeNvml` is the double for tests.
 """
 
 # ruff: noqa: N802, N803 - named as NVML names them

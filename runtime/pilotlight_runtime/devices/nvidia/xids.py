@@ -18,7 +18,6 @@ class XidWatch:
     """All its methods but `of` block."""
 
     def __init__(self, nvml: Nvml, gpus: Iterable[DriverGpu]) -> None:
-        """Listen to `gpus`; those without events become `deaf`."""
         self._nvml = nvml
         self._known: dict[str, tuple[int, ...]] = {}
         self._all = [gpu.uuid for gpu in gpus]

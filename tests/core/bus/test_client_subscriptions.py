@@ -1,4 +1,4 @@
-"""Interest in a subject ends when it is unsubscribed, and only that."""
+"""Subscriptions end one by one, and with the bus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def started(number: int) -> Started:
 
 
 async def test_after_unsubscribing_nothing_is_heard_of_the_subject(bus: Bus, other: Bus) -> None:
-    """Another subscription of the same subject goes on; the first may be given up again."""
+    """Another subscription of the same subject goes on; unsubscribing again does nothing."""
     subject, heard, still = f"t.{token()}", list[object](), list[object]()
     first = await bus.subscribe(subject, lambda _, message, __: heard.append(message))
     second = await bus.subscribe(subject, lambda _, message, __: still.append(message))
@@ -32,7 +32,7 @@ async def test_after_unsubscribing_nothing_is_heard_of_the_subject(bus: Bus, oth
 
 
 async def test_who_shares_a_queue_gets_the_others_part_when_they_leave(bus: Bus, other: Bus) -> None:
-    """A message goes to one of them, and to the one that is left."""
+    """A message goes to one of them, and after an end to the other."""
     subject, here, there = f"t.{token()}", list[object](), list[object]()
     leaves = await bus.subscribe(subject, lambda _, message, __: here.append(message), queue="q")
     await other.subscribe(subject, lambda _, message, __: there.append(message), queue="q")
@@ -51,7 +51,7 @@ async def test_who_shares_a_queue_gets_the_others_part_when_they_leave(bus: Bus,
 
 
 async def test_unsubscribing_from_a_bus_that_has_closed_is_nothing(server_url: str) -> None:
-    """Whoever cleans up late finds it done."""
+    """The close has ended the subscription."""
     async with connect(server_url, name="closes") as bus:
         subscription = await bus.subscribe(f"t.{token()}", lambda *_: None)
 
