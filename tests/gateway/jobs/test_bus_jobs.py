@@ -21,6 +21,7 @@ from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_port import JobStore
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.builders.jobs import dead_job, job
+from tests.waiting import until, until_found
 
 
 @pytest.fixture
@@ -113,9 +114,11 @@ async def test_what_has_ended_is_forgotten_after_its_time(bus: Bus) -> None:
     created = await store.create(made(tenant, keep_s=0.1))
     dead = dead_job(id=created.job.id, tenant=tenant, keep_s=0.1, created_at=created.job.created_at)
     await store.update(dead, created.revision)
-    async with asyncio.timeout(30):
-        while await store.read(tenant, created.job.id) is not None:  # noqa: ASYNC110 - expiry rings no bell
-            await asyncio.sleep(0.02)
+
+    async def is_forgotten() -> bool:
+        return await store.read(tenant, created.job.id) is None
+
+    await until_found(is_forgotten)
     assert await store.read(tenant, lives.job.id) is not None
 
 
@@ -162,8 +165,7 @@ async def test_what_is_left_of_a_full_bucket_is_for_those_that_are_in_it(bus: Bu
     headroom = Headroom(full)
     store = BusJobs(bus, headroom=headroom)
     created = await store.create(made(token()))  # nobody knows yet
-    while headroom.looking:  # noqa: ASYNC110 - a task of its own
-        await asyncio.sleep(0)
+    await until(lambda: not headroom.looking)
     with pytest.raises(Unavailable, match="room for jobs is used up"):
         await store.create(made(token()))
     await store.update(jobs.expired(created.job, 2_000.0), created.revision)

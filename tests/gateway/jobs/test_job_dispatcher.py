@@ -38,7 +38,7 @@ from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import job
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
-from tests.waiting import until
+from tests.waiting import until, until_found
 
 
 @pytest.fixture
@@ -117,9 +117,10 @@ def site(bus: Bus, world: World) -> Site:
 
 
 async def until_states(site: Site, names: list[str], wanted: set[JobState]) -> None:
-    async with asyncio.timeout(30):
-        while await site.states(names) != wanted:  # noqa: ASYNC110 - another process's writes
-            await asyncio.sleep(0.01)
+    async def are_there() -> bool:
+        return await site.states(names) == wanted
+
+    await until_found(are_there)
 
 
 async def test_it_works_off_what_is_there_and_what_comes(site: Site) -> None:
@@ -159,9 +160,10 @@ async def test_what_was_heard_of_is_looked_for_however_often_the_bell_rings(
         feeder.begin(site.shard, 1, b"")
         names = await site.submit(1)
         await until(lambda: bool(feeder._work))
+        bell = feeder._work[site.flow].bell
         for _ in range(5 * len(PAUSES_S)):
-            feeder._work[site.flow].bell.set()
-            await asyncio.sleep(0.001)
+            bell.set()
+            await until(lambda: not bell.is_set())
         behind = False
         await until_states(site, names, {JobState.SUCCEEDED})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,6 +12,7 @@ from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
 from pilotlight_core.model.messages.wire import decode
 from pilotlight_core.model.subjects import JOB_STREAM, job_flow
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
+from tests.waiting import until_found
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ async def bus(server_url: str) -> AsyncIterator[Bus]:
 
 async def told(bus: Bus, flow: str, jobs: int) -> list[list[str]]:
     """The jobs that each of the flow's messages names, once they name `jobs` of them."""
-    async with asyncio.timeout(30):
-        while True:
-            page = await bus.jetstream.page(JOB_STREAM, flow, 1)
-            messages = [decode(record.data) for record in page.records]
-            named = [[note.id for note in message.jobs] for message in messages if isinstance(message, JobsStored)]
-            if sum(map(len, named)) >= jobs:
-                return named
-            await asyncio.sleep(0.01)
+
+    async def named() -> list[list[str]] | None:
+        page = await bus.jetstream.page(JOB_STREAM, flow, 1)
+        messages = [decode(record.data) for record in page.records]
+        found = [[note.id for note in message.jobs] for message in messages if isinstance(message, JobsStored)]
+        return found if sum(map(len, found)) >= jobs else None
+
+    return await until_found(named)
 
 
 async def test_the_first_is_told_at_once_and_those_behind_it_together(bus: Bus) -> None:

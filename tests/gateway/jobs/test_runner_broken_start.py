@@ -15,6 +15,7 @@ from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.gateway.jobs.test_job_runner import Bench
 from tests.gateway.jobs.test_runner_writes import Slow
 from tests.gateway.world import World
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -95,9 +96,7 @@ async def test_what_goes_wrong_when_a_start_is_taken_back_is_logged(bench: Bench
     await asyncio.wait([run])
     with capture_logs() as lines:
         store.go_on.set()
-        async with asyncio.timeout(30):
-            while not lines:  # noqa: ASYNC110 - a task of nobody's
-                await asyncio.sleep(0.01)
+        await until(lambda: lines)
 
     assert [type(line["exc_info"]) for line in lines] == [ZeroDivisionError]
     assert not bench.calls.sent
