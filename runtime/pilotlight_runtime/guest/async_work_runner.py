@@ -21,7 +21,6 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import (
-    BoundCall,
     ColumnBatch,
     answered,
     cancelled,
@@ -55,8 +54,8 @@ async def run_async_call(target: GuestTarget, call: Invoke, progress: CallProgre
     """Run one call in the present task, which a cancel interrupts. Raises what `send` raises."""
     began = now()
     try:
-        ready = prepared(target, call)
-        if ready.method.streams:
+        method, ready = prepared(target, call)
+        if method.streams:
             return await _run_stream(ready, call, progress, send)
         began = now()
         progress.wake = partial(_interrupt, progress, asyncio.current_task())
@@ -66,7 +65,7 @@ async def run_async_call(target: GuestTarget, call: Invoke, progress: CallProgre
         return failed(call, progress, error, now() - began)
 
 
-async def _run_stream(ready: BoundCall, call: Invoke, progress: CallProgress, send: SendFrame) -> Result:
+async def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame) -> Result:
     began = now()
     seq = 0
     moved = asyncio.Event()

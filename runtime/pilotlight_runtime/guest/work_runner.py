@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -34,15 +35,6 @@ LEAST_TRACEBACK = 2 * 1024
 now = time.perf_counter_ns
 
 
-class BoundCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    method: TargetMethod
-    first: list[Any]
-    named: dict[str, Any]
-
-    def __call__(self) -> Any:
-        return self.method.function(*self.first, **self.named)
-
-
 def method_of(target: GuestTarget, name: str) -> TargetMethod:
     try:
         return target.methods[name]
@@ -50,11 +42,11 @@ def method_of(target: GuestTarget, name: str) -> TargetMethod:
         raise BadArguments(f"there is no method {name!r}") from None
 
 
-def prepared(target: GuestTarget, call: Invoke) -> BoundCall:
-    """The function and arguments that a call's frame names; raises BadArguments."""
+def prepared(target: GuestTarget, call: Invoke) -> tuple[TargetMethod, partial[Any]]:
+    """The method of a call, and its function with the call's arguments; raises BadArguments."""
     method = method_of(target, call.method)
     first, named = method.parameters.place(method.parameters.read(call.input))
-    return BoundCall(method=method, first=first, named=named)
+    return method, partial(method.function, *first, **named)
 
 
 def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
@@ -131,9 +123,9 @@ class ColumnBatch:
                 self._answers[call] = self._failed(call, error)
         self._named = self.method.parameters.columns(rows)
 
-    def ready(self) -> BoundCall:
+    def ready(self) -> partial[Any]:
         first, named = self.method.parameters.place(self._named)
-        return BoundCall(method=self.method, first=first, named=named)
+        return partial(self.method.function, *first, **named)
 
     def answer(self, value: Any) -> None:
         """Take what the method returned; raises BadAnswer unless it is a list with an element for each item."""
@@ -215,8 +207,8 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
     """Run one call to its end; chunks of a stream are sent on the way. Never raises."""
     began = now()
     try:
-        ready = prepared(target, call)
-        if ready.method.streams:
+        method, ready = prepared(target, call)
+        if method.streams:
             return _run_stream(ready, call, progress, channel)
         began = now()
         value = ready()
@@ -227,7 +219,7 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
         return failed(call, progress, error, now() - began)
 
 
-def _run_stream(ready: BoundCall, call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
+def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
     seq = 0
     chunks: Iterator[Any] | None = None

@@ -48,7 +48,8 @@ def test_a_call_is_bound_to_its_arguments() -> None:
         return int(base**exponent)
 
     call = Invoke(call_id="a", input=values.encode({"base": 3, "exponent": 4}))
-    assert prepared(target(power), call)() == 81
+    _, ready = prepared(target(power), call)
+    assert ready() == 81
 
 
 @pytest.mark.parametrize(
