@@ -103,9 +103,9 @@ class Outbox:
                 if len(some) > 1:
                     todo += [some[len(some) // 2 :], some[: len(some) // 2]]
                 else:
-                    log.warning("a letter is too large", subject=subject, error=str(error))
+                    log.warning("an item is too large", subject=subject, error=str(error))
             except BusDown as error:
-                log.debug("mail was not sent", subject=subject, error=str(error))
+                log.debug("items were not sent", subject=subject, error=str(error))
                 return
 
 

@@ -55,8 +55,8 @@ class JobPermit:
         self._admission = admission
         return 0.0
 
-    def settle(self, tab: CallUsage) -> None:
+    def settle(self, usage: CallUsage) -> None:
         """The run is over; once nothing of it runs any more, its place is free and what it took is counted."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            tab.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))
+            usage.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))

@@ -224,7 +224,7 @@ class JobRunner:
         return self._next_look(written=written)
 
     async def _failed(self, error: PilotlightError, call: PreparedCall, start: JobStart) -> float | None:
-        ground, failure, usage = self._ground, jobs.job_error(error), call.tab
+        ground, failure, usage = self._ground, jobs.job_error(error), call.usage
         assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
         began = not start.progress.unsent and bool(usage.known or usage.lost or usage.is_open)
