@@ -57,7 +57,6 @@ WATCH_S = 0.5
 """Between two messages to agents about the calls that are wanted."""
 NODE = "node"
 """In place of the call id, in a complaint of the bus about a whole node."""
-
 LOST_ANSWER = "The answer was lost between the node and the gateway."
 EARLIER_S = 0.002
 """An alarm is moved only if it becomes earlier by more than this; a later one comes once for nothing."""

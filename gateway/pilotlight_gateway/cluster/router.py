@@ -26,7 +26,6 @@ ITEMS = 256
 OriginItem = Grant | Dropped
 """From a home to the origin of a call; `HomeItem` is the other direction."""
 
-
 log = structlog.get_logger(__name__)
 
 
