@@ -21,7 +21,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class JobCalls:
-    """Makes calls of jobs, and runs them to their whole results."""
+    """Makes calls of jobs and runs them."""
 
     calls: CallPort
     registry: RegistryPort
@@ -39,7 +39,7 @@ class JobCalls:
         usage: CallUsage,
         start_hook: StartHook,
     ) -> PreparedCall:
-        """The call of a job with the input `data` (msgpack), which has to start within `start_in_s` seconds."""
+        """The call of a job with the input `data` (msgpack); it must start within `start_in_s` seconds."""
         spec = version.spec
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method, at = spec.method(job.method), self.clock()
@@ -66,7 +66,7 @@ class JobCalls:
         """Run the call; a generator's output is the list of its chunks.
 
         Raises:
-            PilotlightError: how it failed; `bad_output`, if the output is not what the type hints promise.
+            PilotlightError: how it failed; `bad_output`: the output does not match the type hints.
         """
         if not is_value(call):
             return await collect_chunks(self.calls, call, self.validators, self.budget)
