@@ -76,8 +76,7 @@ class JobStore(Protocol):
         """Whether a gateway process holds its lease."""
         ...
 
-    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Doorbell]:
-        ...
+    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Doorbell]: ...
 
 
 class JobQueue(Protocol):
