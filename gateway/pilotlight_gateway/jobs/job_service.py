@@ -34,7 +34,7 @@ JOB_BYTES = 2 * 2**30
 RECORD_BYTES = 1_000
 """What a record without input and result takes on the server."""
 POLL_S = 5.0
-"""How often a waiting request reads the record without a doorbell."""
+"""Between two reads of a waiting request without a doorbell."""
 WAITERS_PER_TENANT = 1_000
 """Requests that wait for jobs at a time: each listens on the bus."""
 CROWDED_S = 1.0
@@ -216,7 +216,7 @@ class JobService:
                 await bell.wait(min(left, POLL_S))
 
     async def locate(self, job: JobRecord) -> JobPlace:
-        """Where a job is in its queue, as far as its home knows."""
+        """See `JobQueue`."""
         return await self._queue.locate(job, self.flow_of(job)) if job.state is JobState.QUEUED else JobPlace()
 
     async def page(

@@ -96,7 +96,7 @@ class JobStart:
         """Of the wait for the start; lifted once that is written."""
 
     def open_gate(self, run: Run, go: Go) -> None:
-        """Write the start, then call `go`; see `Gate`."""
+        """See `Gate`."""
         self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
         self._writing.add_done_callback(self._log_crash)
 
@@ -127,7 +127,7 @@ class JobStart:
                 return UnsentStart.NEVER
 
     async def _open(self, run: Run, go: Go) -> None:
-        """Write the start, then send the run. On any error its home gets the grant back."""
+        """On any error, the run's home gets the grant back."""
         try:
             written, held_s = await self._write(run)
             if written is StartWrite.HELD:
@@ -153,7 +153,7 @@ class JobStart:
             await self._take_back()
 
     async def _write(self, run: Run) -> tuple[StartWrite, float]:
-        """Write the start; with `HELD`, the seconds until the next try. Raises as store and limits do."""
+        """With `HELD`, the seconds until the next try. Raises as store and limits do."""
         held_s = await self._quota.pause(self._record.job.tenant) or await self._permit.take()
         if held_s:
             return StartWrite.HELD, held_s
