@@ -74,7 +74,7 @@ test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
 # -- check -------------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: lint types floors lengths requirements infra ## Run every check that is not a test
+check: lint types floors house words mirror lengths requirements pages infra ## Run every check that is not a test
 
 .PHONY: lint
 lint: $(READY) # ruff: rules and format
@@ -89,6 +89,14 @@ types: $(READY) # mypy --strict over the folders that pyproject.toml names
 floors: $(READY) # import-linter: which package may import which
 	@$(BIN)/lint-imports --no-logo
 
+.PHONY: house
+house: $(READY) # rooms stand on floors, no circles of modules, no folder too full
+	@$(BIN)/python -m tools.house
+
+.PHONY: mirror
+mirror: $(READY) # every module with behaviour has its test, or says where
+	@$(BIN)/python -m tools.mirror
+
 .PHONY: lengths
 lengths: $(READY) # files and functions stay short
 	@$(BIN)/python -m tools.lengths
@@ -96,6 +104,10 @@ lengths: $(READY) # files and functions stay short
 .PHONY: requirements
 requirements: $(READY) # docs/requirements.md names what exists
 	@$(BIN)/python -m tools.requirements
+
+.PHONY: pages
+pages: $(READY) # files that a page names exist, and each package has its page
+	@$(BIN)/python -m tools.pages
 
 .PHONY: words
 words: $(READY) # names are those of docs/words.md, and none means two things

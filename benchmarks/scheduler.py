@@ -21,17 +21,23 @@ from pilotlight_core.model.messages.agent_messages import (
     Stages,
 )
 from pilotlight_core.model.messages.scheduling import Enqueue, Settle
-from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.effects import Effect, FinishCall
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Priority, VersionRecord
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.home.counters import FunctionCounters
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.home.queue import FairQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 
 RUNS = 5
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
-STAGES = Stages(execute=1.0, total=1.2)
+STAGES = Stages(execute_ms=1.0, total_ms=1.2)
+METHOD = MethodSpec(name="", attribute="fn")
+VERSION = VersionRecord(
+    id="ver_1", tenant="acme", app="app", function="fn", number=1, manifest_sha256="", bundle_bytes=1, created_at=0.0,
+    spec=FunctionSpec(name="fn", module="app", qualname="fn", methods=(METHOD,)),
+)  # fmt: skip
 
 
 def descriptors(flows: int, calls: int) -> list[CallDescriptor]:
@@ -83,7 +89,7 @@ def whole_call(containers: int, rounds: int) -> float:
     """Microseconds that origin and home take for one warm call: enqueue, grant, run, answer, settle, demand."""
     home = Home(gateway="gw", epoch=1)
     for n in range(containers):
-        home.credit(
+        home.on_credit(
             Credit(
                 container=f"c{n}", version="ver_1", tenant="acme", node="n1", instance="i1", epoch=1, seq=n + 1,
                 state=ContainerState.READY, slots=8,
@@ -99,11 +105,11 @@ def whole_call(containers: int, rounds: int) -> float:
 
 def one_call(home: Home, name: str, at: float) -> None:
     """The life of one call, as the gateway's driver leads it."""
-    plan = CallPlan(
-        id=name, tenant="acme", version="ver_1", function="acme:app.fn", method="", priority=Priority.STANDARD,
-        gateway="gw", arrived=at, deadline=at + 60.0,
+    call = PreparedCall(
+        call_id=name, client_id=None, tenant="acme", version=VERSION, method=METHOD, input=b"",
+        priority=Priority.STANDARD, arrived_at=at, deadline_at=at + 60.0, stream=False,
     )  # fmt: skip
-    origin = Origin(plan, at)
+    origin = Origin(call, "gw", at)
     perform(home, origin.begin(at), at)
     home.expire(at)
     (grant,) = home.grants(at)
@@ -131,7 +137,7 @@ def perform(home: Home, actions: list[Effect], at: float) -> None:
                 home.enqueue(call, at)
             case Settle():
                 home.done(action.call_id, action.container, action.grant_number, at, cost=action.cost)
-            case FinishCall():
+            case CallResult():
                 pass
             case _:
                 raise AssertionError(f"a warm call needs no {action}")

@@ -1,8 +1,8 @@
 """Count the files that one warm unary call crosses: `python -m tools.crossing`.
 
-A real platform runs under an interpreter whose processes note in which of our files functions are called, and when. A
-file counts if that is so in nearly all of `CALLS` calls while they are under way, and not in as many windows of the
-same length in which nothing is asked. `--root` measures another checkout, `--up` names its module that starts it.
+A real platform runs under an interpreter whose processes note which of our functions are called, and when. A file
+counts if one of its functions is called during nearly all of `CALLS` calls, and not in as many windows of the same
+length in which nothing is asked. `--root` measures another checkout, `--up` names its module that starts it.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -13,14 +13,16 @@ import argparse
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import venv
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 
 import httpx
@@ -45,8 +47,7 @@ if role and "devices" not in argv:
         if event == "call":
             name, now = frame.f_code.co_filename, time.monotonic()
             if "pilotlight_" in name:
-                span = seen.get(name)
-                seen[name] = (span[0], now) if span else (now, now)
+                seen.setdefault(f"{name}:{frame.f_code.co_name}", set()).add(int(now * 1000))
     def write():
         global seen
         with open(os.path.join(OUT, f"{role}-{os.getpid()}"), "a") as file:
@@ -54,7 +55,7 @@ if role and "devices" not in argv:
                 time.sleep(0.01)
                 mine, seen = seen, {}
                 if mine:
-                    file.write(json.dumps(list(mine.items())) + chr(10))
+                    file.write(json.dumps({name: list(at) for name, at in mine.items()}) + chr(10))
                     file.flush()
     threading.setprofile(note)
     sys.setprofile(note)
@@ -115,29 +116,31 @@ def windows(root: Path, folder: Path, deadline: float) -> tuple[list[tuple[float
         time.sleep(APART_S)
         if number >= 5:  # the first ones wait for a container
             calls.append((began, ended + 0.01))
-            idle.append((ended + 0.1, ended + 0.11 + (ended - began)))
+            later = ended + 0.05 + 0.25 * (number - 5) / CALLS  # not always as long after: timers of the call end, too
+            idle.append((later, later + 0.01 + (ended - began)))
     return calls, idle
 
 
-def crossed(out: Path, within: list[tuple[float, float]]) -> Counter[str]:
-    """How many of the windows each file, with its process's role, was busy in."""
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+def instants_by_function(out: Path) -> dict[str, list[float]]:
+    """When each function, `ROLE FILE:NAME`, was called: seconds, in whole milliseconds."""
+    instants: dict[str, list[float]] = defaultdict(list)
     for path in out.iterdir():
         role = path.name.partition("-")[0]
         for line in path.read_text().splitlines():
-            for name, span in json.loads(line):
+            for name, at in json.loads(line).items():
                 if any(package in name for package in CROSSED):
-                    spans[f"{role:8}{name[name.index('pilotlight_') :]}"].append(tuple(span))
-    return Counter(
-        {
-            name: sum(any(a <= end and b >= begin for a, b in found) for begin, end in within)
-            for name, found in spans.items()
-        }
-    )
+                    instants[f"{role:8}{name[name.index('pilotlight_') :]}"] += [ms / 1000 for ms in at]
+    return instants
+
+
+def first_entries(busy: list[float], within: list[tuple[float, float]]) -> list[float]:
+    """How long after its begin each window had its first instant of `busy`, in seconds; windows without have none."""
+    firsts = (min((at for at in busy if begin - 0.001 <= at <= end), default=None) for begin, end in within)
+    return [first - begin for first, (begin, _) in zip(firsts, within, strict=True) if first is not None]
 
 
 def main() -> None:
-    """Print the files in the order of their processes, and how many they are."""
+    """Print the files in the order in which a call enters them, and how many they are."""
     parser = argparse.ArgumentParser(prog="python -m tools.crossing", description="Count the files of a call.")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the checkout to measure")
     parser.add_argument("--up", default="pilotlight_supervisor.up", help="its module that starts the platform")
@@ -152,9 +155,15 @@ def main() -> None:
         ]  # fmt: skip
         with running(command, folder):
             calls, idle = windows(options.root.resolve(), folder, time.monotonic() + 120)
-        busy, always = crossed(out, calls), crossed(out, idle)
-    found = sorted(n for n, times in busy.items() if times >= NEARLY_ALWAYS * CALLS > always[n])
-    for file in found:
+        busy = instants_by_function(out)
+    entered = {name: first_entries(at, calls) for name, at in busy.items()}
+    always = {name: len(first_entries(at, idle)) for name, at in busy.items()}
+    found: dict[str, float] = {}
+    for name, firsts in entered.items():
+        if len(firsts) >= NEARLY_ALWAYS * CALLS > always[name]:
+            file = name.rpartition(":")[0]
+            found[file] = min(found.get(file, inf), statistics.median(firsts))
+    for file in sorted(found, key=found.__getitem__):
         print(file)
     print(f"{len({file.split()[-1] for file in found})} files of {' and '.join(CROSSED)} in a warm unary call")
 

@@ -22,10 +22,7 @@ MIN_STATEMENTS = 4
 
 ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/batches/batch_port.py": "test_bus_batches.py: one contract for the store and its fake",
-    "gateway/pilotlight_gateway/http/calls/call_answers.py": "test_call_endpoint.py: part of the endpoint of calls",
-    "gateway/pilotlight_gateway/http/calls/call_reader.py": "test_call_endpoint.py: part of the endpoint of calls",
     "gateway/pilotlight_gateway/http/endpoints/documents.py": "protocol/test_openapi.py, test_function_openapi.py",
-    "gateway/pilotlight_gateway/http/calls/unary_calls.py": "test_call_endpoint.py: part of the endpoint of calls",
     "gateway/pilotlight_gateway/http_wiring.py": "tests/gateway/http: `World` wires every application with it",
     "gateway/pilotlight_gateway/idempotency/memory_key_records.py": "test_keyed_calls.py: every test runs on it",
     "gateway/pilotlight_gateway/storage_quota/memory_quota.py": "test_bus_quota.py: one contract for both",

@@ -32,7 +32,7 @@ from pathlib import Path
 
 from tools.vocabulary import CONCEPTS, EVENTS, GENERIC, PRIVATE, RESOURCES, VAGUE_VERBS, VERBS
 
-PRODUCT = ("core", "placement", "runtime", "autoscaler", "gateway", "sdk")
+PRODUCT = ("core", "placement", "runtime", "autoscaler", "gateway", "sdk", "supervisor")
 PARAMETERS = "pilotlight.cli"
 TENANTS_WORDS = "pilotlight"
 """The package whose parameters are the tenants' words."""
@@ -40,6 +40,8 @@ TENANTS_WORDS = "pilotlight"
 ALLOWED: dict[str, str] = {
     "pilotlight_core.host.config._Parser.error": "argparse's name",
     "pilotlight_gateway.http.server.BoundedProtocol.timeout_keep_alive_handler": "uvicorn's name",
+    "pilotlight_gateway.cluster.router.Router.to_origin": "the other direction of `to_home`, which returns something",
+    "pilotlight_gateway.cluster.router.ShardRouter.to_origin": "it implements `Router.to_origin`",
 }
 """`module.name` as the tool prints it -> why it reads better so."""
 

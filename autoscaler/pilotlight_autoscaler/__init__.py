@@ -1,1 +1,1 @@
-"""The controller: demand -> desired containers -> commands to agents."""
+"""The controller: from demand to desired containers to commands for agents."""

@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 async def serve(settings: config.ControllerSettings) -> int:
-    """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor starts us again)."""
+    """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor restarts the process)."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -48,7 +48,6 @@ async def serve(settings: config.ControllerSettings) -> int:
 
 
 def main() -> None:
-    """Read settings, run, exit."""
     settings = config.controller(sys.argv[1:])
     telemetry.setup("controller")
     sys.exit(asyncio.run(serve(settings)))

@@ -1,11 +1,11 @@
-"""The controller process: it listens, decides at each tick and edge, and sends commands, while it is leader.
+"""The controller process: it observes the bus, decides at each tick and edge, and sends commands while it leads.
 
     observe   NodeReport, Demand, Credit -> World
     decide    decide.Pass (pure)
-    act       request each command to its agent; a lost one is decided again at the next tick
-    advance   plans whose commands wait for others (PlanExecutions), as reports show how far they are
+    act       request each command from its agent; a lost one is decided again at the next tick
+    advance   plans whose commands wait for others (PlanExecutions), as reports show their progress
 
-Only the leader acts: the lease's epoch is in every command, and agents refuse an older one.
+Every command has the lease's epoch, and agents refuse a lower one.
 """
 
 from __future__ import annotations
@@ -39,30 +39,31 @@ from pilotlight_placement.plan.draft import PlanLimits
 
 TICK_S = 0.25
 COMMAND_TIMEOUT_S = 2.0
-"""Agents answer a command at once, before they act on it."""
+"""Agents answer a command at once, before they execute it."""
 SETTLE_S = 1.5
-"""A new leader first hears every node's report (one a second) before it removes anything or says what fits nowhere."""
+"""A new leader waits for every node's report (one a second) before it removes containers or reports what fits nowhere.
+"""
 MAX_COMMANDS = 256
-"""On their way at a time; the rest is decided again at the next pass."""
+"""Unanswered commands at a time; the rest is decided again at the next pass."""
 
 MAX_FAILED_PASSES = 8
-"""After so many failed passes in a row without a version at fault, a new process may do better."""
+"""After so many failed passes in a row without a version at fault, the process ends, to be restarted."""
 LEARN_EVERY_S = 0.25
-"""How often a few of the curves that were learnt are written."""
+"""Interval of writing a few learnt curves."""
 ROOM_EVERY_S = 2.0
-"""How often room is made by moving: what was moved last time shows in the reports by then."""
+"""Interval of making room by moves: by then reports show the last moves."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repacking:
-    """How running containers may be moved. Seconds."""
+    """When running containers may be moved. Seconds."""
 
     every_s: float = 30.0
-    """How often the least used devices are emptied; 0: never."""
+    """Interval of emptying the least used devices; 0: never."""
     min_residency_s: float = 600.0
-    """A container younger than this is not moved."""
+    """A younger container is not moved."""
 
 
 class Controller:
@@ -94,15 +95,14 @@ class Controller:
         self._seen: tuple[VersionRecord, ...] = ()
         """The versions of the last pass."""
         self._failed_passes = 0
-        """Passes, one after the other."""
+        """In a row."""
         self._started = 0
-        self._leading_since_at = 0.0
+        self._leading_since = 0.0
         self._tasks: asyncio.TaskGroup
         self._sending = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Listen and decide until the block ends."""
         handlers: dict[str, Handler] = {
             subjects.beat(self._region): self._on_report,
             subjects.demand(self._region): self._on_demand,
@@ -121,7 +121,6 @@ class Controller:
 
     @property
     def leads(self) -> bool:
-        """Whether this process may act now."""
         return self._lease.valid(time.monotonic())
 
     def _on_report(self, _: str, message: object, __: str) -> None:
@@ -139,11 +138,11 @@ class Controller:
             self.world.on_ran(message, time.monotonic())
 
     def _on_question(self, _: str, message: object, reply: str) -> None:
-        # Only who decides knows; whoever asks waits for the one answer.
+        # Only the leader knows its decisions, and the gateway waits for one answer.
         if isinstance(message, ExplainPlacement) and reply and self.leads:
-            told = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
+            explained = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
             with contextlib.suppress(BusDown):
-                self._bus.publish_nowait(reply, told)
+                self._bus.publish_nowait(reply, explained)
 
     def _ref_of(self, version: str) -> str:
         record = self._registry.version(version)
@@ -159,8 +158,8 @@ class Controller:
     async def _lead(self) -> None:
         while True:
             await self._lease.acquire()
-            self.world.executions.clear()  # those of an earlier time
-            self._leading_since_at = time.monotonic()
+            self.world.executions.clear()  # of an earlier lease
+            self._leading_since = time.monotonic()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
             self.world.executions.clear()
@@ -173,18 +172,18 @@ class Controller:
                 await self._pass(None)
 
     async def _learn(self) -> None:
-        """Apart from the ticks, which do not wait for a bus that is slow to write."""
+        """Separate from the ticks, which must not wait for slow writes."""
         while True:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
                 await self._write_learnt_curves()
 
     async def _write_learnt_curves(self) -> None:
-        """Keep beside their versions what was learnt of their speed; what cannot be kept now is learnt again."""
+        """Store learnt curves beside their versions; a curve that cannot be stored now is learnt again."""
         for version, curves in self.world.learner.due(time.monotonic(), time.time()).items():
             record = self._registry.version(version)
             if record is None or record.spec.placing.slice:
-                continue  # a trial's calls are measured by whoever makes them
+                continue  # a trial's calls are measured by its caller
 
             def change(
                 known: CurvesRecord | None, version: str = version, curves: tuple[Curve, ...] = curves
@@ -201,13 +200,13 @@ class Controller:
                 versions.add(self._edges.get_nowait())
             if self.leads:
                 began = time.monotonic()
-                # Of many at once not each has a pass of its own, and between two of them there is time for the rest:
-                # whoever makes edges without end must not keep this process from its reports and its lease.
+                # Many edges at once share a pass, and there is a pause between two passes:
+                # endless edges must not keep this process from its reports and its lease.
                 await self._pass(versions.pop() if len(versions) == 1 else None)
                 await asyncio.sleep(time.monotonic() - began)
 
     async def _pass(self, only: str | None) -> None:
-        """One pass; if a version is at fault that it goes wrong, the next one does without that version."""
+        """One pass; after a failure the versions at fault are quarantined for the next ones."""
         try:
             await self._decide(only)
         except Exception as error:
@@ -228,10 +227,10 @@ class Controller:
         deployed = self._deployed()
         versions = await self._versions(deployed if only is None else set(), only)
         if not self.leads:
-            return  # somebody else may, by now
+            return  # another process may lead by now
         versions = self._quarantine.without(versions, at)
         self._seen = tuple(versions.values())
-        settled = at - self._leading_since_at >= SETTLE_S
+        settled = at - self._leading_since >= SETTLE_S
         given = PassInput(
             versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
             curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
@@ -248,7 +247,7 @@ class Controller:
             self._on_settled = None
 
     def _options(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
-        """What this pass may move: now and then, and only where everything is known."""
+        """The moves that this pass may make: at intervals, and only when all nodes have reported."""
         if not settled:
             return PassOptions(limits=PlanLimits(switches=0), force=False)
         force = whole and at - self._room_made_at >= ROOM_EVERY_S
@@ -280,7 +279,7 @@ class Controller:
         for note in decision.notes:
             log.info("decided", what=note)
         for shortage in decision.shortages:
-            with contextlib.suppress(BusDown):  # it is said again at the next tick
+            with contextlib.suppress(BusDown):  # it is repeated at the next tick
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
         for sent in decision.commands[: MAX_COMMANDS - self._sending]:
             self._start_sending(sent, at)
@@ -290,7 +289,7 @@ class Controller:
         self._advance_plans(at)
 
     def _advance_plans(self, at: float) -> None:
-        """Send what plans under way have been waiting to send."""
+        """Send the due steps of plans under way."""
         due, notes = self.world.executions.advance(self.world, at)
         for note in notes:
             log.warning("a plan was given up", what=note)
@@ -298,7 +297,7 @@ class Controller:
             self._start_sending(AddressedCommand(node=step.node, command=step.command), at)
 
     def _start_sending(self, sent: AddressedCommand, at: float) -> None:
-        # Noted at once: the next pass must know what is on its way. Sent apart: a silent node holds up nobody else.
+        # Recorded at once, for the next pass. Sent in a task, so that a silent node delays no others.
         if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
             self.world.pending[sent.command.container] = PendingBind(bind=sent.command, node=sent.node, at=at)
         elif isinstance(sent.command, Drain):
@@ -314,7 +313,7 @@ class Controller:
                 "command not answered", node=sent.node, about=subject_of_command(sent.command), error=repr(error)
             )
             if isinstance(sent.command, Drain):
-                # It was lost, or it drains, which the next report shows: it is no longer taken at its word.
+                # The command was lost, or the node drains, which the next report shows.
                 self.world.draining.pop(sent.command.container, None)
             return
         finally:
@@ -327,5 +326,4 @@ class Controller:
 
 
 def subject_of_command(command: AgentCommand) -> str:
-    """The container or GPU that a command is about."""
     return command.container if isinstance(command, Bind | Drain | Stop) else command.device

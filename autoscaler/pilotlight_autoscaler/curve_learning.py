@@ -1,7 +1,7 @@
 """Throughput curves learnt from calls in use. Pure: time is an argument (seconds).
 
-For each batch size on each kind of slice, a `DecayingHistogram` of durations: after `MEMORY` batches an entry has a
-third of its weight. Fewer than `FLOOR` batches make no point of a curve.
+There is a `DecayingHistogram` of durations for each batch size on each kind of slice: after `MEMORY` batches an entry
+has 1/e of its weight. Fewer than `FLOOR` batches make no point of a curve.
 """
 
 from __future__ import annotations
@@ -14,36 +14,35 @@ from pilotlight_core.model.api.curve_api import MAX_BATCH, MAX_POINTS, Curve, Cu
 from pilotlight_core.model.messages.ran import BatchesRan
 
 MEMORY = 500
-"""Batches after which an observation counts 1/e of what it did."""
 FLOOR = 30
-"""Batches of one size on one kind of slice; fewer say little of a 95th percentile."""
+"""Fewer batches of one size on one kind of slice say little of a 95th percentile."""
 STEP = math.log(1.04)
 """Buckets are 4 % wide."""
 FADED = 1e-4
-"""What has less of all weight is dropped."""
+"""Buckets with a smaller part of all weight are dropped."""
 LARGEST_SCALE = 1e9
 MOST_VERSIONS = 4_096
-"""The one that was heard of longest ago goes first."""
+"""The version with the oldest report is dropped first."""
 MOST_KINDS = 512
 """Slices and batch sizes of one version."""
 MOST_PER_S = 4_000
-"""Durations of all nodes that are counted in a second; a larger fleet is sampled."""
+"""Durations of all nodes counted per second; larger fleets are sampled."""
 MOST_AT_ONCE = 400
-"""Of these, such as come together."""
+"""Of these, in one burst."""
 WRITE_EVERY_S = 30.0
-"""A version's learnt curve is written at most so often."""
+"""The shortest interval between two writes of a version's curve."""
 MIN_CHANGE = 0.05
-"""Less of a change is not written."""
+"""Smaller changes are not written."""
 
 Where = tuple[str, str, bool]
-"""Device, slice key, and whether the device only exists in software."""
+"""Device, slice key, and whether the device exists in software only."""
 ObservedKind = tuple[Where, int]
 """Where, and the batch size."""
 
 
 @dataclass(kw_only=True, slots=True)
 class DecayingHistogram:
-    """Durations in ms as a histogram in which the latest weighs most (forward decay: new entries weigh more)."""
+    """Durations in ms; the latest weigh most (forward decay: new entries weigh more)."""
 
     buckets: dict[int, float] = field(default_factory=dict)
     weight: float = 0.0
@@ -52,7 +51,7 @@ class DecayingHistogram:
     scale: float = 1.0
 
     def add(self, ms: float, times: float = 1.0) -> None:
-        """One duration that stands for so many."""
+        """Add one duration with the weight of `times`."""
         ms = max(ms, 1e-3)
         self.scale *= math.exp(min(times / MEMORY, 20.0))
         weight = self.scale * times
@@ -64,7 +63,7 @@ class DecayingHistogram:
             self._rescale()
 
     def quantile(self, part: float) -> float:
-        """The duration that so large a part of the weight does not exceed, to within 4 %."""
+        """The duration that a part of the weight does not exceed, to within 4 %."""
         left = part * sum(self.buckets.values())
         for bucket in sorted(self.buckets):
             left -= self.buckets[bucket]
@@ -81,25 +80,20 @@ class DecayingHistogram:
 
 @dataclass(kw_only=True, slots=True)
 class ObservedVersion:
-    """What is known of one version."""
-
     kinds: dict[ObservedKind, DecayingHistogram] = field(default_factory=dict)
     written: dict[ObservedKind, CurvePoint] = field(default_factory=dict)
     written_at: float = -math.inf
     is_new: bool = False
-    """Batches ran since its curves were written."""
+    """Whether there were batches since its curves were written."""
 
 
 class CurveLearner:
-    """What was learnt since this process began."""
-
     def __init__(self) -> None:
         self._versions: dict[str, ObservedVersion] = {}
         self._tokens = float(MOST_AT_ONCE)
         self._refilled_at = -math.inf
 
     def observe(self, ran: BatchesRan, where: Where, at: float) -> None:
-        """Batches of one size that ran somewhere."""
         if not ran.ms or not 1 <= ran.batch <= MAX_BATCH or ran.count < len(ran.ms):
             return
         durations = ran.ms[: self._sampled(len(ran.ms), at)]
@@ -131,7 +125,7 @@ class CurveLearner:
         return found
 
     def _sampled(self, wanted: int, at: float) -> int:
-        """How many of so many durations may be looked at: all through a second alike, since nodes report in turn."""
+        """How many of so many durations to count: evenly through each second, since nodes report in turn."""
         passed = min(1.0, max(0.0, at - self._refilled_at))
         self._tokens = min(MOST_AT_ONCE, self._tokens + passed * MOST_PER_S)
         self._refilled_at = max(at, self._refilled_at)
@@ -157,7 +151,7 @@ def _changed_curves(known: ObservedVersion, now: float) -> Iterator[Curve]:
 
 
 def point_of(histogram: DecayingHistogram, batch: int, now: float) -> CurvePoint:
-    """What the observations say of a batch size; figures to three digits, so that noise makes no news."""
+    """The point of a batch size; figures to three digits, so that noise is no change."""
     middle, high = histogram.quantile(0.5), histogram.quantile(0.95)
     return CurvePoint(
         batch=batch,
@@ -170,7 +164,6 @@ def point_of(histogram: DecayingHistogram, batch: int, now: float) -> CurvePoint
 
 
 def has_changed(written: CurvePoint | None, point: CurvePoint) -> bool:
-    """Whether a point differs enough from the one that was written last."""
     if written is None:
         return True
     pairs = ((written.throughput, point.throughput), (written.p95_ms, point.p95_ms))

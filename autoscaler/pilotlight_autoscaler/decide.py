@@ -1,11 +1,11 @@
-"""From the `World` to commands: one pass over all versions. Pure and level-triggered.
+"""Decisions: one pass over all versions, from the `World` to commands. Pure and level-triggered.
 
-    scaling_policy   how many containers each version should have, and which idle ones may go
-    plan             where the missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
-    preemption       which idle containers give way to a version without a place
+    scaling_policy   how many containers each version should have, and which idle ones may be drained
+    plan             where missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
+    preemption       which idle containers are drained for a version without a place
 
-Acting on the result twice does no harm: agents know container ids and epochs, and what a lost command would have
-changed is still missing at the next tick.
+Commands may be repeated: agents know container ids and epochs, and the effect of a lost command is still missing at the
+next tick.
 """
 
 from __future__ import annotations
@@ -44,28 +44,26 @@ from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 
 DRAIN_MARGIN_S = 5.0
-"""Beyond the function's timeout: no call may still run then."""
+"""Beyond the function's timeout, after which no call can still run."""
 ROOM_S = 2.0
-"""An idle container ends within this after its drain; until then no other gives way for the same version."""
+"""An idle container ends within this after its drain; until then no other one is drained for the same version."""
 LOAD_S = 30.0
-"""What moving a container costs, where no start of its function was timed."""
+"""The cost of a move, if no start of its function was timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddressedCommand:
-    """A command and the node it goes to."""
-
     node: str
     command: AgentCommand
 
 
 @dataclass(kw_only=True)
 class Decision:
-    """What one pass decided, and why (for people)."""
+    """The commands of one pass, and notes for people."""
 
     commands: list[AddressedCommand] = field(default_factory=list)
     executions: list[list[PlanStep]] = field(default_factory=list)
-    """Commands of which some wait for others."""
+    """Plans with commands that wait for others."""
     shortages: list[Shortage] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -90,19 +88,17 @@ class PassOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PassInput:
-    """What a pass decides on, beside the world. `at` is in seconds, on the world's clock."""
+    """The input of a pass, beside the world. `at` is in seconds, on the world's clock."""
 
     versions: Mapping[str, VersionRecord]
     """By id."""
     deployed: Iterable[str]
-    """Ids of the current versions."""
     epoch: int
     """Of the leader's lease."""
     new_id: Callable[[VersionRecord], str]
-    """A new container's id."""
     at: float
     curves: Mapping[str, Curves] = field(default_factory=dict)
-    """What is known of speeds, by version."""
+    """By version."""
     options: PassOptions = field(default_factory=PassOptions)
 
 
@@ -113,11 +109,11 @@ def views(
     at: float,
     speed: Callable[[str, Sequence[ContainerReport]], VersionSpeed | None] = lambda _, __: None,
 ) -> dict[str, VersionView]:
-    """Every version that is deployed, demanded or running, as the scaling policy sees it."""
+    """Every deployed, demanded or running version as the scaling policy sees it."""
     current = set(deployed)
     containers: dict[str, list[ContainerReport]] = {}
     for node, container in world.containers(at):
-        # Those of a draining node are leaving, and are left alone.
+        # Containers of a draining node are left alone.
         if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
             containers.setdefault(container.version, []).append(container)
     pending: dict[str, int] = {}
@@ -138,12 +134,11 @@ def views(
 
 
 def function_of(record: VersionRecord) -> str:
-    """`tenant:app.function`: what containers are spread and kept apart by."""
+    """`tenant:app.function`, the key of spread and avoidance."""
     return f"{record.tenant}:{record.app}.{record.function}"
 
 
 def explain_level(record: VersionRecord, view: VersionView) -> str:
-    """How many containers carry a version's calls within its service level, in words."""
     speeds = ", ".join(f"{speed:.3g}" for speed in view.speed.there) if view.speed else ""
     there = f"; those that are there do {speeds} per second" if speeds else ""
     return (
@@ -153,19 +148,17 @@ def explain_level(record: VersionRecord, view: VersionView) -> str:
 
 
 def without(shorts: Sequence[Shortfall], others: Sequence[Shortfall]) -> list[Shortfall]:
-    """The shortfalls that are not in `others`, by identity: comparing asks takes longer."""
+    """The shortfalls that are not in `others`, by identity, which is faster than comparing asks."""
     known = {id(short) for short in others}
     return [short for short in shorts if id(short) not in known]
 
 
 def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
-    """The ask of a version's container, with the curves that are known of it."""
+    """The ask of a version's container, with its known curves."""
     return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
 
 
 class Pass:
-    """One pass of decisions over a world."""
-
     def __init__(self, world: World, given: PassInput) -> None:
         self._world, at, versions = world, given.at, given.versions
         self._versions = versions
@@ -188,7 +181,7 @@ class Pass:
         self.decision = Decision()
 
     def _current_reservation(self) -> Reservation | None:
-        """The devices that are reserved, as long as calls of that version wait."""
+        """The reservation, as long as calls of its version wait."""
         reservation = self._world.reservation
         if reservation is None or reservation.version not in self._views:
             return None
@@ -197,7 +190,7 @@ class Pass:
         return replace(reservation.kept, ask=self._ask(reservation.version)) if waited_for else None
 
     def run(self, only: str | None = None) -> Decision:
-        """Decide for all versions, or for the one that just came to need something."""
+        """Decide for all versions, or for the one with a new demand."""
         if only is None:
             self._world.levels = {
                 function_of(self._versions[name]): explain_level(self._versions[name], view)
@@ -222,7 +215,7 @@ class Pass:
         return self.decision
 
     def _missing(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
-        """Missing containers by ask, in turn, and for each ask the versions that they are for."""
+        """Missing containers by ask, in turn, and for each ask their versions."""
         asks: dict[Ask, list[str]] = {}
         missing = []
         for version in self._in_order(only):
@@ -248,7 +241,7 @@ class Pass:
                 self._drain(container.id, self._versions[version], f"idle for {container.idle_s:.0f} s")
 
     def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
-        """Turn a plan into commands, and remember why."""
+        """Convert a plan to commands, and record its decisions."""
         steps = AgentSteps(context=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
         outcomes = dict(made.outcomes)
         starts = [(planned.group, planned.command) for planned in made.commands]
@@ -273,7 +266,6 @@ class Pass:
         self.decision.notes += steps.notes
 
     def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
-        """A copy has its original's version; else the next version of the ask."""
         return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
 
     def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
@@ -287,7 +279,7 @@ class Pass:
         for ask, count in missing:
             counts[ask] = counts.get(ask, 0) + count
         for short in without(plain.short, blocked):
-            counts[short.refusal.record.ask] -= short.missing  # somebody gives way to it
+            counts[short.refusal.record.ask] -= short.missing  # a drain makes room for it
         limits = self._options.forceful
         moves = self._world.moves
         limits = replace(
@@ -297,7 +289,7 @@ class Pass:
         )
         tenants = {short.refusal.record.ask.tenant for short in blocked}
         leaving = {each.id for _, each in self._world.containers(self._at) if each.state not in LIVE}
-        # Neither who is on the way, in a plan or out, nor whom two nodes speak of.
+        # Exclude pending containers, those of executions, and those that two nodes report.
         fixed = leaving | self._leaving | self._world.draining.keys() | (self._fleet.held.keys() - self._running.keys())
         desired = DesiredState(
             wants=self._movable(),
@@ -310,7 +302,7 @@ class Pass:
         return plan(self._fleet, desired, self._at, limits)
 
     def _movable(self) -> tuple[DesiredFunction, ...]:
-        """Every function that has containers: as many as there are, which may be moved if all are of one version."""
+        """Every function whose containers are all of one version, at its present count."""
         by_function: dict[str, set[str]] = {}
         loads: dict[str, float] = {}
         for _, container in self._world.containers(self._at):
@@ -327,7 +319,7 @@ class Pass:
         )
 
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
-        """What a version's containers do within its service level, where it has one and that is known."""
+        """The throughput of a version's containers within its service level, if both are known."""
         level, curves = self._versions[version].spec.slo.p95_ms, self._curves.get(version)
         if level is None or curves is None:
             return None
@@ -339,14 +331,14 @@ class Pass:
             return None  # a report is ahead of the fleet: the next pass knows where they are
         points = [on_slice(curves, slice_, level) for slice_ in slices]
         if any(p is None and not curves.knows(s.type, key_of_slice(s)) for p, s in zip(points, slices, strict=True)):
-            return None  # of one of them nothing is known
+            return None  # one of them has no curve
         return VersionSpeed(there=tuple(point.throughput if point else 0.0 for point in points), next=max(best))
 
     def _ask(self, version: str) -> Ask:
         return ask_of(self._versions[version], self._curves.get(version))
 
     def _preempt_for_all(self, made: Plan, asks: dict[Ask, list[str]]) -> list[Shortfall]:
-        """Drain idle containers for versions without a place; returns the shortfalls that this does not help."""
+        """Drain idle containers for versions without a place; the shortfalls that remain."""
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
         rest = {ask: names[started[ask] :] for ask, names in asks.items()}
         first, self._world.preemption_turn = self._world.preemption_turn, 0
@@ -372,7 +364,7 @@ class Pass:
                 if trials.left <= 0:
                     self._world.preemption_turn = (
                         first + number
-                    )  # the next pass begins with whom this one had no time for
+                    )  # the next pass begins with the versions that this one had no time for
                     break
         return without(made.short, helped)
 
@@ -395,7 +387,7 @@ class Pass:
             if not leaving:
                 return False
             self._is_placed(ask)
-        self._idle.held[ask.tenant] += 1  # whoever is blocked next is judged by what this one will have
+        self._idle.held[ask.tenant] += 1  # counts for the share of the versions after it
         self._report_shortfall(short, asks)
         return True
 
@@ -408,7 +400,7 @@ class Pass:
                 self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
 
     def _next_reservation(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
-        """The next reservation: for no tenant with more than an even share."""
+        """The next reservation; none for a tenant with more than an even share."""
         even = self._fleet.size / max(1, len(self._idle.held))
         greedy = {tenant for tenant, count in self._idle.held.items() if count > even}
         waiting = []
@@ -420,7 +412,6 @@ class Pass:
         return next_reservation(self._world.reservation, waiting, self._fleet, self._at)
 
     def _is_placed(self, ask: Ask) -> bool:
-        """Whether an ask has a place now, which is then taken."""
         found = place(self._fleet, ask)
         if isinstance(found, NoFit):
             return False

@@ -1,4 +1,4 @@
-"""Answers to `ExplainPlacement`: from remembered decisions, on the fleet as they saw it. Pure."""
+"""Answers to `ExplainPlacement`: from recorded decisions, on the fleet as it was then. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import duration_text
 from pilotlight_placement.explain.api_views import decision_info
@@ -19,7 +19,7 @@ from pilotlight_placement.explain.explanation import reasons, why_not
 from pilotlight_placement.search.decision_record import Placement
 
 WAITS_S = 2.0
-"""A refusal is repeated at each pass, four a second: what was not for so long does not wait any more."""
+"""A refusal is repeated at each pass, four a second: after this without one the version no longer waits."""
 MOST_TOLD = 8
 """Latest containers of a function that are described; the others are counted."""
 NOW = (DecisionStatus.STARTING, DecisionStatus.RUNNING, DecisionStatus.LEAVING, DecisionStatus.WAITING)
@@ -34,11 +34,10 @@ STARTS = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING
 
 def answer(
     world: World, asked: ExplainPlacement, at: float, now: float, ref_of: Callable[[str], str] = str
-) -> PlacementTold:
-    """The decisions that the question is about, in sentences and as data.
+) -> PlacementReply:
+    """The decisions about the subject of the question, in sentences and as data.
 
-    `at` is an instant of the world's clock, `now` the same in unix seconds; `ref_of` tells what a version's id is
-    called.
+    `at` is an instant of the world's clock, `now` the same in unix seconds; `ref_of` returns the ref of a version's id.
     """
     decisions = _about(world, asked, at)
     if asked.node:
@@ -49,13 +48,13 @@ def answer(
     else:
         lines = [line for each in decisions for line in _decision_lines(world, each, at)]
     if not lines:
-        return PlacementTold(found=False, lines=(_nothing_known(world, asked),))
+        return PlacementReply(found=False, lines=(_nothing_known(world, asked),))
     data = [_data(world, each, at, now) for each in decisions]
-    return PlacementTold(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
+    return PlacementReply(found=True, lines=tuple(lines), decisions=msgspec.json.encode(data))
 
 
 def decision_status(world: World, decided: PlacementDecision, at: float) -> DecisionStatus:
-    """What has become of a decision."""
+    """What became of a decision."""
     name = decided.container
     if not isinstance(decided.outcome, Placement):
         return DecisionStatus.WAITING if at - decided.at <= WAITS_S else DecisionStatus.OVER
@@ -71,7 +70,6 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
 
 
 def _about(world: World, asked: ExplainPlacement, at: float) -> list[PlacementDecision]:
-    """The decisions in question, the latest last."""
     if asked.container:
         found = world.decisions.of_container(asked.container)
         return [found] if found else []
@@ -87,7 +85,6 @@ def _about(world: World, asked: ExplainPlacement, at: float) -> list[PlacementDe
 
 
 def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, ContainerReport]]:
-    """A function's present containers, with their nodes."""
     for node, each in world.containers(at):
         if each.state is not ContainerState.GONE and f"{each.tenant}:{each.app}.{each.function}" == function:
             yield node, each
@@ -97,8 +94,8 @@ def _now(
     world: World, function: str, decisions: list[PlacementDecision], at: float, ref_of: Callable[[str], str]
 ) -> Iterator[str]:
     there = [each for each in decisions if decision_status(world, each, at) in NOW]
-    told = {each.container for each in there}
-    others = [(node, each) for node, each in _containers(world, function, at) if each.id not in told]
+    described = {each.container for each in there}
+    others = [(node, each) for node, each in _containers(world, function, at) if each.id not in described]
     level = world.levels.get(function)
     if not (decisions or others or level):
         return
@@ -123,7 +120,7 @@ def _before(world: World, decisions: list[PlacementDecision], at: float) -> Iter
 
 
 def _indented(lines: list[str]) -> Iterator[str]:
-    """A decision among others: its reasons stand under what was decided."""
+    """The lines of one decision among several: its reasons are indented."""
     yield f"  {lines[0]}"
     yield from [f"    {line}" for line in lines[1:]]
 
@@ -133,7 +130,6 @@ def _decision_lines(world: World, decided: PlacementDecision, at: float) -> list
 
 
 def _head(decided: PlacementDecision, state: DecisionStatus, at: float) -> str:
-    """What was decided for which version, when, and its state now."""
     whose, outcome = _version(decided), decided.outcome
     if isinstance(outcome, Placement):
         placed = f"{whose}, placed {duration_text(at - decided.at)} ago"
@@ -145,7 +141,6 @@ def _head(decided: PlacementDecision, state: DecisionStatus, at: float) -> str:
 
 
 def _version(decided: PlacementDecision) -> str:
-    """Which version, and for what if it was not for calls."""
     ask = decided.outcome.record.ask
     return f"{decided.version or ask.function}{f' (a trial on {ask.slice})' if ask.slice else ''}"
 

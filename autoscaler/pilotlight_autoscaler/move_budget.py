@@ -1,4 +1,4 @@
-"""How many running containers may be moved in an hour. Pure: time is an argument (seconds)."""
+"""A budget of moves of running containers per hour. Pure: time is an argument (seconds)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,26 @@ PER_HOUR = 60
 class MoveBudget:
     """At most `per_hour` moves within any hour; 0: none.
 
-    Each move is charged to the tenant whose container room is made for, or to "" where a device is emptied. A tenant
-    that has had as many moves as are left for all begins no further one, so no tenant uses up the budget.
+    Each move is charged to the tenant for whose container room is made, or to "" if a device is emptied. A tenant that
+    has had as many moves as are left for all begins no further one, so that no tenant uses up the budget.
     """
 
     per_hour: int = PER_HOUR
     _moves: deque[tuple[float, str]] = field(default_factory=deque)
 
     def left(self, at: float) -> int:
-        """Moves that may still begin now."""
         while self._moves and at - self._moves[0][0] >= HOUR_S:
             self._moves.popleft()
         return max(0, self.per_hour - len(self._moves))
 
     def allows(self, at: float, tenant: str) -> bool:
-        """Whether a tenant may begin a move now."""
         return sum(mover == tenant for _, mover in self._moves) < self.left(at)
 
     def spend(self, at: float, tenant: str = "") -> None:
-        """A move has begun."""
         self._moves.append((at, tenant))
 
     def refusal_for(self, at: float, tenant: str = "") -> str:
-        """Why no move may begin for a tenant now; "" if one may."""
+        """Why no move may begin for a tenant now, or ""."""
         left = self.left(at)
         if self.allows(at, tenant):
             return ""

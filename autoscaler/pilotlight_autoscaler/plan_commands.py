@@ -1,4 +1,4 @@
-"""From a plan's commands to commands for agents: with a leader's container ids, versions and names of slices."""
+"""Conversion of a plan's commands to commands for agents, with container ids, versions and names of slices."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from pilotlight_placement.plan.commands import PlanCommand, PlannedCommand, Plan
 
 @dataclass(frozen=True, kw_only=True)
 class CommandContext:
-    """What the leader knows and a plan does not."""
+    """The leader's data that a plan lacks."""
 
     epoch: int
     new_id: Callable[[VersionRecord], str]
     drain: Callable[[str, VersionRecord, str], Drain]
-    """A container's drain: its id, its version, and why."""
+    """A container's drain, from its id, its version, and the reason."""
 
 
 @dataclass(kw_only=True)
 class AgentSteps:
-    """The commands of one plan for agents, made in the plan's order."""
+    """The commands of one plan for agents, in the plan's order."""
 
     context: CommandContext
     steps: list[PlanStep] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What each step does, for people."""
 
     def start(self, planned: PlanCommand, start: PlannedStart, record: VersionRecord) -> str:
-        """Add the start of a container of a version; returns the container's id."""
+        """Add the start of a container of a version; the container's id."""
         container = self.context.new_id(record)
         slice_ = name_of(start.held.slice, container)
         bind = Bind(
@@ -51,12 +50,11 @@ class AgentSteps:
         return container
 
     def stop(self, planned: PlanCommand, stop: Stop, record: VersionRecord) -> None:
-        """Add the end of a container, which drains for as long as its version's calls may take."""
+        """Add the drain of a container, bounded by the duration of its version's calls."""
         drain = self.context.drain(stop.container, record, stop.reason)
         self._add(planned, drain, f"{record.ref}: {stop.container} drains: {stop.reason}")
 
     def change_device(self, planned: PlanCommand, command: Cut | SwitchMig) -> None:
-        """Add a change of a GPU's instances or MIG mode."""
         what = f"MIG mode {'on' if command.on else 'off'}" if isinstance(command, SwitchMig) else _cut_text(command)
         self._add(planned, command, f"{planned.node}/{command.device}: {what}")
 

@@ -1,9 +1,9 @@
-"""Plans under way: which commands wait for others, and how far each is. Pure: time is an argument (seconds).
+"""Plans under way: which commands wait for others, and their progress. Pure: time is an argument (seconds).
 
-A `PlanExecution` holds the steps that wait for each other or share a group. A step is sent when the nodes' reports
-show that all that it waits for is done: a container is ready, another is gone, a GPU is cut. If a step fails, the steps
-that wait for it and the later ones of its group are dropped, and the next pass decides again. A new leader starts
-without executions.
+A `PlanExecution` has the steps that wait for each other or share a group. A step is sent when the nodes' reports show
+that the steps before it are done: a container is ready, another is gone, a GPU is cut. If a step fails, the steps that
+wait for it and the later ones of its group are dropped, and the next pass decides again. A new leader starts without
+executions.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ AgentCommand = Bind | Drain | Stop | Cut | SwitchMig
 PlanStep = PlannedCommand[AgentCommand]
 """A command of a plan as its agent gets it."""
 RESEND_S = 5.0
-"""A step that shows no effect after so long is sent again: agents take a repeated command for the same."""
+"""A step without effect after so long is sent again; agents recognise a repeated command."""
 TRIES = 6
 END_S = 60.0
-"""A container that drains is gone so long after its last call had to end, or something is wrong with it."""
+"""A draining container must be gone so long after the limit of its last call; else the step has failed."""
 LONGEST_S = 900.0
-"""Nobody waits for longer than this for another's container to become ready, or to end."""
+"""The longest wait for another container to become ready, or to end."""
 REPORT_S = 1.5
-"""What a node reported sooner than this after a command may have been said before it."""
+"""A node's report sooner than this after a command may be older than the command."""
 BIND_S = 7.0
 """A bind that no report shows after so long (three tries) has failed."""
 AVOID_S = 30.0
-"""A GPU on which a command failed takes nothing new for so long, so that another one is tried first."""
+"""How long a GPU on which a command failed accepts nothing new, so that another one is tried first."""
 MAX_WORKS = 1_024
 MAX_STEPS = 4_096
 """Steps of all executions; a plan that does not fit is made again later."""
 
 
 class NodeObservations(Protocol):
-    """What the nodes last reported."""
+    """The last reports of the nodes."""
 
     def state(self, container: str) -> ContainerState | None:
         """A container's state; None if no node has it."""
@@ -49,31 +49,27 @@ class NodeObservations(Protocol):
     def device(self, node: str, gpu: str) -> DeviceReport | None: ...
 
     def last_report_at(self, node: str) -> float | None:
-        """When a node reported last; None if it is not there, or takes nothing any more."""
+        """When a node reported last; None if it is gone or drains."""
         ...
 
 
 class StepStatus(StrEnum):
-    """How far a step is."""
-
     WAITING = "waiting"  # for others
     SENT = "sent"
     DONE = "done"
-    DROPPED = "dropped"  # it failed, or what it waits for did
+    DROPPED = "dropped"  # it failed, or a step that it waits for did
 
 
 @dataclass(kw_only=True)
 class StepProgress:
-    """A step, and how far it is."""
-
     step: PlanStep
     status: StepStatus = StepStatus.WAITING
     begun_at: float = 0.0
-    """When it was sent for the first time."""
+    """When it was first sent."""
     sent_at: float = 0.0
     tries: int = 0
     seen: bool = False
-    """Its effect was reported: the container that it starts is there, the one that it drains takes no more calls."""
+    """Whether its effect was reported: its new container exists, or its drained container accepts no calls."""
 
 
 @dataclass(kw_only=True)
@@ -82,7 +78,7 @@ class PlanExecution:
 
     steps: dict[int, StepProgress]
     notes: list[str] = field(default_factory=list)
-    """What failed, for people."""
+    """Failures, for people."""
 
     @classmethod
     def of(cls, steps: Iterable[PlanStep]) -> PlanExecution:
@@ -97,12 +93,11 @@ class PlanExecution:
         return (each.step for each in self.steps.values() if each.status is StepStatus.WAITING)
 
     def open(self) -> Iterator[PlanStep]:
-        """The steps that are not over."""
         live = (StepStatus.WAITING, StepStatus.SENT)
         return (each.step for each in self.steps.values() if each.status in live)
 
     def advance(self, seen: NodeObservations, at: float) -> list[PlanStep]:
-        """Update each step from the reports; returns the steps to send now."""
+        """Update each step from the reports; the steps to send now."""
         for each in self.steps.values():
             if each.status is StepStatus.SENT:
                 if is_done(each, seen):
@@ -116,7 +111,7 @@ class PlanExecution:
         return [self._send(each, at) for each in due if each.status is not StepStatus.DROPPED]
 
     def drop(self, number: int, why: str) -> None:
-        """Give a step up, with the later ones of its group and all that wait for one of these."""
+        """Drop a step, the later ones of its group, and all that wait for one of these."""
         self.notes.append(f"{describe(self.steps[number].step)} failed: {why}")
         self.steps[number].status = StepStatus.DROPPED
         lost, group = {number}, self.steps[number].step.group
@@ -128,7 +123,7 @@ class PlanExecution:
 
     def _is_due(self, each: StepProgress, at: float) -> bool:
         if each.status is StepStatus.SENT:
-            # Binds are sent again by whoever watches over all binds.
+            # `World.lost_binds` sends binds again.
             again = not isinstance(each.step.command, Bind) and not each.seen
             return again and at - each.sent_at >= RESEND_S and each.tries < TRIES
         if each.status is not StepStatus.WAITING:
@@ -143,7 +138,7 @@ class PlanExecution:
 
 
 def is_done(each: StepProgress, seen: NodeObservations) -> bool:
-    """Whether the reports show what the step is for."""
+    """Whether the reports show the step's effect."""
     match each.step.command:
         case Bind(container=container):
             state = seen.state(container)
@@ -163,7 +158,7 @@ def is_done(each: StepProgress, seen: NodeObservations) -> bool:
 
 
 def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
-    """Why the step has failed, by the reports; "" if it has not."""
+    """Why the step has failed by the reports, or ""."""
     command, waited = each.step.command, at - each.sent_at
     last_report_at = seen.last_report_at(each.step.node)
     if last_report_at is None:
@@ -176,7 +171,7 @@ def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
             return f"{command.container} is not ready after {LONGEST_S:.0f} s"
         return "no report shows it" if not each.seen and waited > BIND_S else ""
     if isinstance(command, Drain) and each.seen:
-        # Its calls may take as long as they may take: what has been moved for that is not moved for nothing.
+        # Its calls may use their full time, so a move for its sake is not in vain.
         longest = min(LONGEST_S, command.within_ms / 1000.0 + END_S)
         return f"it has not come to an end within {longest:.0f} s" if at - each.begun_at > longest else ""
     if isinstance(command, Cut | SwitchMig):
@@ -189,7 +184,6 @@ def failure(each: StepProgress, seen: NodeObservations, at: float) -> str:
 
 
 def describe(step: PlanStep) -> str:
-    """A step in words."""
     match step.command:
         case Bind(container=container, slice=slice_):
             return f"starting {container} on {step.node}/{slice_}"
@@ -221,7 +215,6 @@ class PlanExecutions:
         return True
 
     def clear(self) -> None:
-        """Forget all executions: leadership has changed."""
         self._works.clear()
 
     def advance(self, seen: NodeObservations, at: float) -> tuple[list[PlanStep], list[str]]:
@@ -253,7 +246,7 @@ class PlanExecutions:
                     yield step, step.command
 
     def closed(self) -> set[tuple[str, str]]:
-        """GPUs on which nothing else may start: their mode is about to change, or a command for them has failed."""
+        """GPUs that accept no other starts: their mode is about to change, or a command for them has failed."""
         switching = {
             (step.node, step.command.device)
             for work in self._works
@@ -263,7 +256,6 @@ class PlanExecutions:
         return switching | self._avoided.keys()
 
     def containers(self) -> set[str]:
-        """The containers that executions start or stop."""
         found = set()
         for work in self._works:
             for each in work.steps.values():
@@ -281,7 +273,7 @@ class PlanExecutions:
 
 
 def independent_steps(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:
-    """Steps in sets of which none waits for another set, or shares a group with it; in the order of their numbers."""
+    """Sets of steps without dependencies or shared groups between them, each in the order of numbers."""
     root = {step.number: step.number for step in steps}
     groups: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""Which idle containers give way to a version without a place. Pure."""
+"""The choice of idle containers to drain for a version without a place. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from pilotlight_autoscaler.scaling_policy import FLOOR_PATIENCE_S, MIN_RESIDENCY_S, VersionView, idle_ones, may_give_way
+from pilotlight_autoscaler.scaling_policy import FLOOR_IDLE_S, MIN_RESIDENCY_S, VersionView, idle_ones, may_give_way
 from pilotlight_core.model.messages.agent_messages import ContainerReport
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
@@ -19,37 +19,33 @@ from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 
 ALONE = 48
-"""Containers of which it is tried whether one is enough."""
+"""Containers that are tried alone."""
 NODES = 16
 """Nodes on which several together are tried."""
 PRUNED = 8
 TRIALS = 1_024
 """Sets of containers that one pass tries for all blocked versions: 0.1 ms each."""
 PreemptionVictim = tuple[ContainerReport, str]
-"""An idle container and its version."""
 
 
 @dataclass(kw_only=True)
 class TrialBudget:
-    """How many sets may still be tried."""
-
     left: int = TRIALS
 
     def take(self) -> bool:
-        """Whether one more may."""
         self.left -= 1
         return self.left >= 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class IdleContainers:
-    """The idle containers of all versions, looked up once a pass."""
+    """The idle containers of all versions, computed once per pass."""
 
     views: Mapping[str, VersionView]
     tenants: Mapping[str, str]
 
     def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
-        """Idle containers beyond the floors; with `waited_for` (calls wait) also those that were used a moment ago."""
+        """Idle containers beyond the floors; with `waited_for` (calls wait) also recently used ones."""
         return self._for_a_call if waited_for else self._for_a_floor
 
     @cached_property
@@ -58,16 +54,16 @@ class IdleContainers:
 
     @cached_property
     def _for_a_floor(self) -> list[PreemptionVictim]:
-        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_PATIENCE_S)]
+        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_IDLE_S)]
 
     @cached_property
     def with_floors(self) -> list[PreemptionVictim]:
-        """Those of floors too."""
+        """All idle containers, including those of floors."""
         return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
 
     @cached_property
     def held(self) -> Counter[str]:
-        """Containers by tenant."""
+        """Number of containers by tenant."""
         counts: Counter[str] = Counter(dict.fromkeys(self.tenants.values(), 0))
         for name, view in self.views.items():
             counts[self.tenants[name]] += view.size
@@ -86,14 +82,14 @@ def choose_victims(
 ) -> Sequence[PreemptionVictim]:
     """The idle containers to drain so that the ask has a place: as few as possible, the longest idle first.
 
-    Containers of a floor stay, unless calls wait and the floor's tenant has more than an even share. A place after a
-    switch of MIG mode counts only if no set makes one as the GPUs are.
+    Containers of a floor stay, unless calls wait and the floor's tenant has more than an even share. A switch of MIG
+    mode is considered only if no set of containers makes a place without one.
     """
     trials = trials or TrialBudget()
     spare = [victim for victim in idle.beyond_floors(waited_for=waited_for) if victim[1] != version]
     if found := _enough(fleet, ask, spare, spared, trials):
         return found
-    # A floor is a promise out of one's own share: nobody keeps others from running at all with it.
+    # A floor is guaranteed within the tenant's share only: it must not keep others from running at all.
     greedy = tenants_over_share(idle.tenants[version], idle.held, fleet.size) if waited_for else set()
     if not greedy:
         return ()
@@ -102,7 +98,7 @@ def choose_victims(
 
 
 def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
-    """The shortfalls, one of each tenant in turn, from number `first` on: no tenant crowds out the others."""
+    """The shortfalls from number `first` on, one of each tenant in turn, so that no tenant crowds out the others."""
     by_tenant: dict[str, list[Shortfall]] = {}
     for short in shorts:
         by_tenant.setdefault(short.refusal.record.ask.tenant, []).append(short)
@@ -112,7 +108,7 @@ def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
 
 
 def tenants_over_share(waiting: str, held: Mapping[str, int], size: int) -> set[str]:
-    """The tenants with more containers than an even share of the slices, while `waiting` has none of its own."""
+    """The tenants with more containers than an even share of the slices, if `waiting` has none of its own."""
     if held[waiting]:
         return set()
     return {tenant for tenant, count in held.items() if count > size / len(held)}
@@ -139,7 +135,6 @@ def _group_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
 
 
 def has_place(fleet: Fleet, ask: Ask) -> bool:
-    """Whether an ask has a place as things are."""
     return isinstance(place(fleet, ask), Placement)
 
 
@@ -153,11 +148,11 @@ class PreemptionSearch:
     trials: TrialBudget
 
     def one(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
-        """The first container whose end alone is enough."""
+        """The first container that suffices alone."""
         return next(((victim,) for victim in victims[:ALONE] if self._enough((victim,))), ())
 
     def several(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
-        """The smallest set of one node that is enough; nodes with many of them are looked at first."""
+        """The smallest sufficient set on one node; nodes with many containers are tried first."""
         by_node: dict[str, list[PreemptionVictim]] = {}
         for victim in victims:
             by_node.setdefault(self.fleet.held[victim[0].id].slice.node, []).append(victim)
@@ -166,7 +161,7 @@ class PreemptionSearch:
         return min(found, key=len, default=())
 
     def _fewest(self, on_node: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
-        """A small subset of one node's containers that is enough."""
+        """A small sufficient subset of one node's containers."""
         least, most = 1, len(on_node)
         while least < most:
             middle = (least + most) // 2

@@ -1,6 +1,6 @@
-"""Versions on which a pass fails: one of them must not stop the decisions on all others.
+"""The quarantine of versions on which a pass fails, so that decisions on all others go on.
 
-After a failed pass each version is tried by itself, and those that raise are left out for `FOR_S` seconds. Time is an
+After a failed pass each version is tried alone, and those that raise are excluded for `FOR_S` seconds. Time is an
 argument (seconds).
 """
 
@@ -21,9 +21,8 @@ FOR_S = 60.0
 
 @dataclass(kw_only=True)
 class Quarantine:
-    """The versions, and until when."""
-
     _until: dict[str, float] = field(default_factory=dict)
+    """version -> the end of its quarantine."""
 
     def without(self, versions: dict[str, VersionRecord], at: float) -> dict[str, VersionRecord]:
         """The versions that are not in quarantine."""
@@ -37,14 +36,14 @@ class Quarantine:
         curves: Callable[[VersionRecord], Curves | None],
         at: float,
     ) -> dict[str, Exception]:
-        """Set aside what cannot be decided on; the versions, and what each of them has raised."""
+        """Put the versions that raise into quarantine; they, and their exceptions."""
         found: dict[str, Exception] = {}
         fleet = world.fleet(at)
         for record in versions:
             try:
                 wanted(views(world, {record.id: record}, (record.id,), at)[record.id])
                 place(fleet, ask_of(record, curves(record)))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is this version's alone
+            except Exception as error:  # noqa: BLE001 - any exception concerns this version alone
                 found[record.id] = error
                 self._until[record.id] = at + FOR_S
         return found

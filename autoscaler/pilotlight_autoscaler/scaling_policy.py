@@ -1,12 +1,12 @@
-"""How many containers a version should have, and which may go: the reactive policy.
+"""The reactive scaling policy: how many containers a version should have, and which may be drained.
 
-    up    at once: what runs and what waits, over what a container holds at the target utilisation; the queue counts
+    up    at once: running and waiting calls, over what a container holds at the target utilisation; the queue counts
           as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
-    level with a service level and a known curve: as many as carry the calls that come at a p95 within it
-    down  only what has been idle for the whole scale-down window, at most a fifth per step, never below the floor
+    level with a service level and a known curve: as many as carry the arriving calls at a p95 within it
+    down  only containers idle for the whole scale-down window, at most a fifth per step, never below the floor
 
-A container that is still starting counts as one there is, so a slow start is not answered by more starts, and it has
-no idle time, so a load longer than any window is never reaped.
+A starting container counts as a present one, so a slow start is not answered by more starts, and it has no idle time,
+so a load longer than any window is never interrupted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ WAIT_TARGET_S = 0.25
 """The queue is sized to drain within this: half of the default service level for a unary call."""
 STEP_DOWN = 0.2
 """The largest part of a version's containers that one step removes."""
-FLOOR_PATIENCE_S = 10.0
-"""For a floor, only containers that have been idle for so long give way."""
+FLOOR_IDLE_S = 10.0
+"""For a floor, only containers that have been idle for so long are drained."""
 MIN_RESIDENCY_S = 1.0
-"""An idle container may give way to another version's calls after this, not sooner."""
+"""Idle seconds before a container may be drained for another version's calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VersionSpeed:
-    """Items per second within the service level: of each container that is there, and of another one at best."""
+    """Items per second within the service level: of each present container, and of another one at best."""
 
     there: tuple[float, ...]
     next: float
@@ -48,9 +48,9 @@ class VersionView:
     containers: Sequence[ContainerReport]
     pending: int = 0
     rate: float = 0.0
-    """Calls per second that come."""
+    """Calls per second that arrive."""
     speed: VersionSpeed | None = None
-    """What containers do within the service level; None where that is not promised or not known."""
+    """None without a service level or a known curve."""
 
     @property
     def size(self) -> int:
@@ -58,33 +58,33 @@ class VersionView:
 
     @property
     def floor(self) -> int:
-        """Containers that stay whatever the demand; a superseded version has none."""
+        """Containers that stay at any demand; a superseded version has none."""
         return self.spec.min_containers if self.deployed else 0
 
 
 def wanted_by_demand(view: VersionView) -> int:
-    """Containers that the present demand asks for, before floor, buffer and ceiling."""
+    """Containers for the present demand, before floor, buffer and ceiling."""
     running = sum(container.running for container in view.containers)
     queued = 0
     if view.demand is not None:
-        # A report newer than the demand shows calls that the demand still has in the queue: they count once.
+        # A report newer than the demand shows calls that the demand still counts as queued: count them once.
         queued = max(0, view.demand.queued - max(0, running - view.demand.running))
         running = max(running, view.demand.running)
-    # One call never asks for a second container: headroom is bought with buffer_containers, not by rounding.
+    # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
     holding = math.floor((running - 1) / (view.spec.slots * TARGET_UTILISATION)) + 1 if running else 0
     if not queued:
         return holding
     most = math.ceil(queued / view.spec.slots)
     service_s = view.demand.service_ms / 1000.0 if view.demand else 0.0
-    # Before anything has run, nobody knows how long a call takes: one container finds out.
+    # Before the first call the service time is unknown: start one container.
     draining = math.ceil(queued * service_s / (view.spec.slots * WAIT_TARGET_S)) if service_s else 1
     return max(1, holding + min(most, draining))
 
 
 def wanted_by_level(view: VersionView) -> int:
-    """Containers whose throughput within the service level, used to the target, carries the calls that come.
+    """Containers whose throughput within the service level, used to the target, carries the arriving calls.
 
-    Where the next container will run is not known: the best slice is assumed, and the next pass sees the real one.
+    The place of the next container is unknown: the best slice is assumed, and the next pass sees the real one.
     """
     if view.speed is None or not view.rate:
         return 0
@@ -96,19 +96,18 @@ def wanted_by_level(view: VersionView) -> int:
 
 
 def wanted(view: VersionView) -> int:
-    """Containers that the version should have now."""
     active = view.demand is not None and bool(view.demand.queued or view.demand.running)
     count = max(wanted_by_demand(view), wanted_by_level(view)) + (view.spec.buffer_containers if active else 0)
     return min(max(count, view.floor), view.spec.max_containers)
 
 
 def is_idle(container: ContainerReport, at_least_s: float) -> bool:
-    """Whether it is ready, holds nothing, and has been so for `at_least_s` seconds."""
+    """Whether it has been ready without calls for `at_least_s` seconds."""
     return container.state is ContainerState.READY and not container.running and container.idle_s >= at_least_s
 
 
 def to_drain(view: VersionView) -> list[ContainerReport]:
-    """The containers that may go now: idle for the window, the longest idle first."""
+    """The containers to drain now: idle for the window, the longest idle first."""
     window = view.spec.scaledown_window if view.deployed else MIN_RESIDENCY_S
     surplus = view.size - max(wanted(view), view.floor)
     if surplus <= 0:
@@ -123,7 +122,6 @@ def may_give_way(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list
 
 
 def idle_ones(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:
-    """Idle containers of a version without queued calls, the longest idle first."""
     if view.demand is not None and view.demand.queued:
         return []
     return sorted((c for c in view.containers if is_idle(c, at_least_s)), key=lambda c: (-c.idle_s, c.id))

@@ -1,7 +1,7 @@
-"""For which version devices are reserved, and for how long. Pure: time is an argument (seconds).
+"""The version that devices are reserved for, and for how long. Pure: time is an argument (seconds).
 
-One version at a time: of those without a place, the one whose call has waited longest. After `FOR_S` another version
-has its turn, on other devices if there are any.
+It is one version at a time: of those without a place, the one whose call has waited longest. After `FOR_S` it is
+another version's turn, on other devices if there are any.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from pilotlight_placement.plan.reservation import Reservation, choose_reservatio
 AFTER_S = 15.0
 """A version whose call has waited for so long has devices reserved."""
 FOR_S = 300.0
-"""At most for so long: the containers on the devices may run for ever."""
+"""The longest time, because the containers on the devices may run for ever."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingVersion:
-    """A version that finds no place."""
-
     version: str
     ask: Ask
     waited_s: float
@@ -30,7 +28,7 @@ class WaitingVersion:
 
 @dataclass(frozen=True, kw_only=True)
 class VersionReservation:
-    """Devices kept for a version, and since when."""
+    """Devices reserved for a version, and since when."""
 
     version: str
     kept: Reservation
@@ -40,7 +38,6 @@ class VersionReservation:
 def next_reservation(
     now: VersionReservation | None, waiting: Sequence[WaitingVersion], fleet: Fleet, at: float
 ) -> VersionReservation | None:
-    """What is kept from now on."""
     long = [each for each in waiting if each.waited_s >= AFTER_S]
     long.sort(key=lambda each: (-each.waited_s, each.version))
     if now is not None and at - now.since < FOR_S and is_available(fleet, now.kept):
@@ -48,7 +45,7 @@ def next_reservation(
             if each.version == now.version:
                 return replace(now, kept=replace(now.kept, ask=each.ask))
     last = frozenset() if now is None else now.kept.devices
-    # Who had its time goes last, and elsewhere if it can.
+    # The version that had its turn comes last, and on other devices if possible.
     for each in sorted(long, key=lambda each: now is not None and each.version == now.version):
         if devices := choose_reservation(fleet, each.ask, last):
             return VersionReservation(version=each.version, kept=Reservation(ask=each.ask, devices=devices), since=at)
@@ -56,7 +53,7 @@ def next_reservation(
 
 
 def is_available(fleet: Fleet, kept: Reservation) -> bool:
-    """Whether all that is kept takes containers still."""
+    """Whether all reserved devices still accept containers."""
     places = fleet.places
     return all(
         node in places and device in places[node].by_id and places[node].by_id[device].serves

@@ -1,20 +1,21 @@
-"""What the controller has seen: node reports, demands, commands under way. Pure: time is an argument (seconds).
+"""The controller's observations: node reports, demands, commands under way. Pure: time is an argument (seconds).
 
-Agents hold the truth. The world is rebuilt from what is repeated (reports each second, demand each 250 ms), so a new
-leader knows it within a second, and what is not repeated is forgotten.
+The agents' reports are authoritative. The world is rebuilt from repeated messages (reports each second, demand each 250
+ms), so a new leader has it within a second, and what is not repeated is dropped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.call_rate import CallRate
 from pilotlight_autoscaler.curve_learning import CurveLearner
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.plan_execution import PlanExecutions
 from pilotlight_autoscaler.version_reservation import VersionReservation
 from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
     ContainerReport,
@@ -32,26 +33,30 @@ from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, R
 from pilotlight_placement.fragmentation.histogram import DemandHistogram
 
 NODE_SILENT_S = 3.0
-"""A node that has not reported for so long (three reports) gets nothing new."""
+"""A node without a report for so long (three reports) gets no new containers."""
 NODE_LOST_S = 6.0
-"""Then its containers count as gone; an agent that was only paused is fenced by its instance."""
+"""After this its containers count as gone; if the agent was only paused, its instance number fences it."""
 DEMAND_STALE_S = 2.0
-"""Homes repeat demand each 250 ms; an older one is of a home that is gone."""
+"""Homes repeat demand each 250 ms; after this the home is gone."""
 BIND_LOST_S = 2.0
-"""A bind that no report shows after so long is sent again: agents know container ids, so that is harmless."""
+"""A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
 BIND_TRIES = 3
 PASSING = frozenset({"slice_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"})
-"""Refusals of which the next report, or the next leader, knows more."""
+"""Temporary refusals: the next report, or the next leader, resolves them."""
 MOST_FAILURES = 16
-"""More of them in a row delay the next start by no more."""
+"""More failures in a row do not lengthen the delay of the next start."""
 MAX_WEIGHTS = 256
 """Weights remembered for a node; older ones have left its file cache."""
+SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
+"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
+RATE_SMOOTHING_S = 2.0
+"""A rate follows a step by 63 % in this time."""
 LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
 
 
 @dataclass(frozen=True, kw_only=True)
 class PendingBind:
-    """A bind that was sent and not yet seen in a report."""
+    """A bind that was sent and that no report shows yet."""
 
     bind: Bind
     node: str
@@ -61,17 +66,28 @@ class PendingBind:
 
 @dataclass(frozen=True, kw_only=True)
 class FailedStarts:
-    """Consecutive failed starts of a version."""
-
     count: int = 0
     retry_at: float = 0.0
     """No further start before this instant."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CallRate:
+    """Calls per second, as of an instant."""
+
+    value: float = 0.0
+    at: float = -math.inf
+
+    def after(self, arrivals: int, at: float) -> CallRate:
+        """The rate after so many more calls until `at`."""
+        elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
+        part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
+        value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
+        return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)
+
+
 @dataclass(kw_only=True)
 class World:
-    """The controller's picture of fleet and demand."""
-
     nodes: dict[str, NodeReport] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
@@ -80,17 +96,13 @@ class World:
     """Containers with a drain under way, and when it was sent."""
     failures: dict[str, FailedStarts] = field(default_factory=dict)
     decisions: DecisionLog = field(default_factory=DecisionLog)
-    """Why containers are where they are."""
     asked: DemandHistogram = field(default_factory=DemandHistogram)
-    """What kinds of slices were asked for lately."""
+    """The recent demand by shape of ask."""
     executions: PlanExecutions = field(default_factory=PlanExecutions)
-    """Plans under way."""
     levels: dict[str, str] = field(default_factory=dict)
-    """Functions with a service level and a known curve: how many containers carry their calls, in words."""
+    """The number of containers for each function with a service level and a known curve, in words."""
     moves: MoveBudget = field(default_factory=MoveBudget)
-    """Running containers that may still be moved."""
     learner: CurveLearner = field(default_factory=CurveLearner)
-    """How fast versions are in use."""
     reservation: VersionReservation | None = None
     """Devices reserved for the version that has waited longest."""
     preemption_turn: int = 0
@@ -98,15 +110,15 @@ class World:
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
-    """node -> its incarnation, and the weights that it has loaded, the latest last."""
+    """node -> its incarnation, and its loaded weights, the latest last."""
     _rates: dict[str, CallRate] = field(default_factory=dict)
     _index: dict[str, ContainerReport] | None = None
     _mirror: FleetMirror = field(default_factory=FleetMirror)
     _settled: dict[str, float] = field(default_factory=dict)
-    """Containers whose start is over, and when their last credit came."""
+    """Containers whose start is over, and the time of their last credit."""
 
     def on_report(self, report: NodeReport, at: float) -> None:
-        """Take a node's report; one older than the last of the same incarnation is dropped."""
+        """Record a node's report, unless it is older than the last one of the incarnation."""
         last = self.nodes.get(report.node)
         if last is not None and last.instance == report.instance and report.seq <= last.seq:
             return
@@ -124,7 +136,7 @@ class World:
         self._rates[demand.version] = self._rates.get(demand.version, CallRate()).after(demand.arrivals, at)
 
     def rate(self, version: str, at: float) -> float:
-        """Calls per second that come for a version; 0 if nothing is heard of it."""
+        """Calls per second that arrive for a version; 0 without reports of it."""
         return self._rates[version].value if self.demand(version, at) is not None and version in self._rates else 0.0
 
     def on_ran(self, ran: Ran, at: float) -> None:
@@ -140,20 +152,20 @@ class World:
                 self.learner.observe(batches, (slice_.type, cut, gpu is not None and gpu.fake), at)
 
     def on_credit(self, credit: Credit, at: float) -> None:
-        """Learn how starts end: one that never became ready delays the next by up to 30 s; a success resets that."""
+        """Record the end of a start: a failed one delays the next by up to 30 s; a success resets that."""
         name = credit.container
         if credit.state is ContainerState.READY:
             self._settled[name] = at
             self.failures.pop(credit.version, None)
         elif credit.state is ContainerState.GONE:
-            # Whether the tenant's code or the platform failed: either way the next start would fail alike.
+            # Whether the tenant's code or the platform failed, the next start would fail too.
             if name not in self._settled and name not in self.draining:
                 self._failed(credit.version, at)
             self._settled[name] = at
             self.pending.pop(name, None)
 
     def on_refused(self, bind: Bind, reason: str, at: float) -> None:
-        """A node refused a bind. Unless the reason passes by itself, the next start waits as after a failed one."""
+        """Record a refused bind: unless the reason is temporary, the next start is delayed as after a failed one."""
         self.pending.pop(bind.container, None)
         if reason not in PASSING:
             self._failed(bind.version, at)
@@ -163,7 +175,7 @@ class World:
         self.failures[version] = FailedStarts(count=count, retry_at=at + min(30.0, 0.25 * 2**count))
 
     def forget(self, at: float) -> None:
-        """Forget what was not repeated for too long."""
+        """Drop what was not repeated for too long."""
         for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
             self.nodes.pop(node, None)
             self._resident.pop(node, None)
@@ -177,12 +189,11 @@ class World:
         self.failures = {v: f for v, f in self.failures.items() if at - f.retry_at <= 300.0}
 
     def demand(self, version: str, at: float) -> Demand | None:
-        """The version's demand, unless it is stale."""
         demand, seen = self.demands.get(version, (None, 0.0))
         return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
 
     def containers(self, at: float) -> Iterator[tuple[str, ContainerReport]]:
-        """Every container of every node that still counts, with its node's name."""
+        """Every container on a node that is not lost, with its node's name."""
         for node in self.nodes.values():
             if at - self.seen.get(node.node, at) <= NODE_LOST_S:
                 for container in node.containers:
@@ -196,7 +207,7 @@ class World:
         return lost
 
     def fleet(self, at: float) -> Fleet:
-        """The fleet of nodes that take containers, with incoming ones; always the same object, up to date."""
+        """The fleet of nodes that accept containers, with incoming ones; always the same object, updated."""
         live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
         binds = [(pending.node, pending.bind) for pending in self.pending.values()]
         binds += [(step.node, bind) for step, bind in self.executions.starts()]
@@ -217,9 +228,9 @@ class World:
         return self._mirror.sync(live, beside, at)
 
     def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
-        """Take from the versions what reports do not say: which agree to neighbours, and which weights are where.
+        """Record what reports lack: which versions agree to neighbours, and which weights are where.
 
-        Weights are resident on a node where a container that loads them became ready, as long as its agent lives.
+        Weights are resident on a node where a container that loads them became ready, as long as its agent runs.
         """
         self.agreeing = frozenset(name for name, record in versions.items() if record.spec.placing.neighbours)
         weights = {
@@ -248,22 +259,20 @@ class World:
             if node in self.nodes and self.nodes[node].instance == instance
         }
 
-    # --- what works under way ask ---
+    # --- NodeObservations ---
 
     def state(self, container: str) -> ContainerState | None:
-        """A container's state; None if no node has it."""
         if self._index is None:
             self._index = {each.id: each for report in self.nodes.values() for each in report.containers}
         found = self._index.get(container)
         return found.state if found else None
 
     def lately_drained(self, at: float, within_s: float) -> list[str]:
-        """The containers whose drain began within the last `within_s` seconds and that are still there."""
-        told = (name for name, since in self.draining.items() if at - since < within_s)
-        return [name for name in told if self.state(name) not in (None, ContainerState.GONE)]
+        """The present containers whose drain began within the last `within_s` seconds."""
+        recent = (name for name, since in self.draining.items() if at - since < within_s)
+        return [name for name in recent if self.state(name) not in (None, ContainerState.GONE)]
 
     def device(self, node: str, gpu: str) -> DeviceReport | None:
-        """A GPU as its node last reported it; None if it did not."""
         report = self.nodes.get(node)
         return next((device for device in report.devices if device.id == gpu), None) if report else None
 

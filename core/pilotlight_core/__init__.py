@@ -1,1 +1,1 @@
-"""The ground floor: the vocabulary (`model`), the bus (`bus`), and what server processes share besides (`host`)."""
+"""The base of all packages: the types (`model`), the bus (`bus`), and shared parts of server processes (`host`)."""

@@ -18,11 +18,11 @@ from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
 
 EXPECTED = (BusDown, BusLost, NameTaken, BadInput, LedgerRefused, OSError)
-"""What ends it with a line in the log."""
+"""Errors that end it with a line in the log."""
 
 
 def main() -> None:
-    """Run a gateway; ends with 0 when it was told to, 1 when it must be started anew."""
+    """Run a gateway; exits with 0 after a signal, 1 if it must be restarted."""
     settings = load(ServeSettings, "one gateway: the HTTP API and scheduling")
     telemetry.setup("gateway")
     try:

@@ -1,4 +1,4 @@
-"""Both sides of a gateway's calls and the door between them, put together over one port."""
+"""Both sides of a gateway's calls and their router, over one port."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.node_watch import NodeWatch
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.home.homes import Homes
 
-LOOK_S = 0.5
-"""How often silent nodes are looked for."""
+CHECK_S = 0.5
+"""Between two checks for silent nodes."""
 
 
 class CallDrivers:
-    """One `Driver`: what comes in goes to the side that it is for, and a turn is over when neither has anything left.
+    """One `Driver` for both sides: a turn ends when both inboxes are empty.
 
-    One call costs one publish, one frame back, and one alarm; if its function's home is another gateway, a word to it,
-    its grant, and a word when it has ended.
+    A call costs one publish, one frame back and one alarm; with a home at another gateway also an enqueue, a grant and
+    a settlement.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class CallDrivers:
             port, ownership, router, router.origin_inbox, bodies, region=region, gateway=gateway
         )  # fmt: skip
         self._nodes = NodeWatch((self.homes, self.origins))
-        self._look_at = float("-inf")
+        self._check_at = float("-inf")
 
     # -- the driver ----------------------------------------------------------------------------------------------
 
@@ -73,62 +72,62 @@ class CallDrivers:
             subjects.ask(region, gateway): self.origins.on_ask,
         }
 
-    def turn(self) -> None:
+    def take_turn(self) -> None:
         """See `Driver`."""
         at, router = self._port.clock(), self._router
-        if at >= self._look_at:
-            self._look_at = at + LOOK_S
-            self._nodes.look(at)
+        if at >= self._check_at:
+            self._check_at = at + CHECK_S
+            self._nodes.check_silence(at)
             self._fleet.forget(at)
-        self._port.wake_at(self._look_at)
-        self.homes.turn(at)
-        self.origins.turn(at)
+        self._port.wake_at(self._check_at)
+        self.homes.take_turn(at)
+        self.origins.take_turn(at)
         while router.home_inbox or router.origin_inbox:
             at = self._port.clock()
-            self.homes.turn(at)
-            self.origins.turn(at)
+            self.homes.take_turn(at)
+            self.origins.take_turn(at)
         self._outbox.flush()
 
     def reconnected(self) -> None:
         """See `Driver`."""
-        self.homes.stir_all()
+        self.homes.wake_all()
 
     # -- other gateways ------------------------------------------------------------------------------------------
 
     def homes_changed(self, shards: frozenset[int]) -> None:
-        """Other gateways are the homes of shards."""
+        """Other gateways are the homes of these shards now."""
         self.origins.homes_changed(shards)
 
     def gateway_gone(self, instance: str) -> None:
-        """A gateway is gone, and its callers with it."""
+        """A gateway is gone, with its callers."""
         self.homes.gateway_gone(instance)
 
     # -- what arrives --------------------------------------------------------------------------------------------
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if isinstance(message, Refused | Started | Chunk | Ended):
-            self.origins.frame(message)
+            self.origins.on_frame(message)
         else:
             self._on_credit(subject, message, reply)  # of a slot that we had taken for another gateway
 
     def _on_unheard(self, subject: str, message: object, _: str) -> None:
         if message is not NO_RESPONDERS:
             return
-        call, grant = subject.rsplit(".", 2)[1:]
-        if call == NODE:
-            self._nodes.unheard(grant, self._port.clock())
+        call_id, last = subject.rsplit(".", 2)[1:]
+        if call_id == NODE:
+            self._nodes.on_unheard(last, self._port.clock())
         else:
-            self.origins.unheard(call, int(grant))
+            self.origins.on_unheard(call_id, int(last))
 
     def _on_credit(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Credit):
-            self._nodes.credit(message, self._port.clock())
+            self._nodes.on_credit(message, self._port.clock())
 
     def _on_report(self, _: str, message: object, __: str) -> None:
         if isinstance(message, NodeReport):
             at = self._port.clock()
             self._fleet.on_report(message, at)
-            self._nodes.report(message, at)
+            self._nodes.on_report(message, at)
 
     def _on_breakers(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Breakers):
@@ -136,4 +135,4 @@ class CallDrivers:
 
     def _on_shortage(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Shortage):
-            self._nodes.shortage(message, self._port.clock())
+            self._nodes.on_shortage(message, self._port.clock())

@@ -1,4 +1,4 @@
-"""A gateway's part in live calls, put together over a bus: both drivers, who is the home of what, and what waits."""
+"""A gateway's part in live calls, over a bus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pilotlight_gateway.home.home import QueueLimits
 
 
 class GatewayCalls:
-    """`service` is what HTTP and jobs use. It takes calls while its `running` and that of its `shards` are open."""
+    """`service` takes calls while this object's `running` and that of its `shards` are open."""
 
     def __init__(
         self, bus: Bus, bodies: LargeBodies, *, region: str, name: str, instance: str, limits: QueueLimits
@@ -42,7 +42,7 @@ class GatewayCalls:
         )
 
     def shards(self, participants: Mapping[str, ShardParticipant]) -> Shards:
-        """Shards in which calls take part, and `participants`, by the names under which their parts move."""
+        """The shards of calls and of `participants`, by the names under which their state is handed over."""
         return Shards(
             self._bus,
             self.table,
@@ -54,6 +54,6 @@ class GatewayCalls:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Listen, and give the drivers their turns, until the block ends."""
+        """Run the drivers until the block ends."""
         async with self._port.driving(self.drivers):
             yield

@@ -1,4 +1,4 @@
-"""The HTTP side put together: each group of endpoints gets what it needs, and nothing else."""
+"""Composes the HTTP side: each group of endpoints gets only the services that it needs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
-from pilotlight_gateway.http.calls.call_answers import CallAnswers
-from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
-from pilotlight_gateway.http.calls.call_limits import CallLimits
-from pilotlight_gateway.http.calls.call_reader import CallReader
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry, CallLimits, CallReader
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls, StreamServices
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
-from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
+from pilotlight_gateway.http.calls.unary_calls import CallAnswers, UnaryCalls
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
@@ -53,7 +50,7 @@ from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 512 * 10**6
-"""Of all requests and answers, in memory at a time."""
+"""Of all requests and answers at a time."""
 
 
 def upload_slots() -> SlotLimit:
@@ -91,7 +88,7 @@ def wire_http(
     validators: Validators,
     webhooks: WebhookStore,
 ) -> ASGIApp:
-    """The whole API. Whoever made the parts opens and closes them."""
+    """The whole API. The caller opens and closes the parts."""
     clock, gate, book = readiness.clock, readiness.gate, ledger.book
     resolver, curves = Resolver(registry), CurveService(registry)
     deployer = Deployer(registry=registry, blobs=blobs, signer=signer, placements=placements)

@@ -1,4 +1,4 @@
-"""A gateway from start to end: what it stands on is opened in order, and closed in the other."""
+"""A gateway from start to end: opens its parts in order, and closes them in reverse."""
 
 from __future__ import annotations
 
@@ -59,24 +59,24 @@ from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
+from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
-from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 
 ABORT_SECONDS = 2.0
-"""How long aborted calls have to tell their callers."""
+"""For aborted calls to answer their callers."""
 LOOPBACK = "127.0.0.1"
 
 log = structlog.get_logger(__name__)
 
 
 class BusLost(Exception):
-    """The connection to the bus is gone for good: the process must be started anew."""
+    """The connection to the bus is gone for good: the process must be restarted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gateway:
-    """The parts of a running gateway that its end has to go through."""
+    """The parts of a running gateway that its shutdown needs."""
 
     gate: DrainGate
     public: QuietServer
@@ -84,7 +84,7 @@ class Gateway:
     superseded: asyncio.Future[NameTaken]
 
     async def shut_down(self, drain_seconds: float) -> None:
-        """End without cutting anybody off who can be served in time. Every step has a bound."""
+        """End after all calls that can be answered in time. Every step has a bound."""
         # 1. Take no more calls; /readyz says so.
         # 2. Let those inside finish.
         if not await self.gate.drain(drain_seconds):
@@ -100,9 +100,9 @@ async def serve(settings: ServeSettings) -> None:
     """Run a gateway until SIGTERM or SIGINT.
 
     Raises:
-        BadInput: if the price file or the tiers file is wrong.
-        BusDown: if there is no bus at the start. BusLost: if it is gone for good.
-        NameTaken: if another gateway has its name.
+        BadInput: the price file or the tiers file is wrong.
+        BusDown: there is no bus at the start. BusLost: it is gone for good.
+        NameTaken: another gateway has its name.
     """
     book, tiers = load_prices(settings.prices), load_tiers(settings.tiers)
     stop = asyncio.Event()
@@ -175,7 +175,7 @@ def _metric_sources(
     readiness: Readiness,
     budget: ByteBudget,
 ) -> tuple[MetricSource, ...]:
-    """What is asked at each scrape, beside what `GatewayMetrics` counts."""
+    """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
         lambda: bus_gauges(bus.statistics()),
         lambda: key_counts(idempotency.statistics()),

@@ -1,4 +1,4 @@
-"""What a gateway and its duties are told."""
+"""The settings of a gateway and of the duties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lifetime = Annotated[float, Meta(ge=60, le=31 * 86_400)]
 
 
 class DutySettings(Settings, frozen=True, kw_only=True):
-    """What a gateway and the duties have in common."""
+    """Settings of both."""
 
     price_file: Annotated[str, Meta(description="prices (TOML) over those of the standard price book")] = ""
     ledger_url: Annotated[str, Meta(description="postgresql://…; empty: SQLite below --state-dir")] = ""

@@ -1,1 +1,1 @@
-"""Where containers go: pure functions over a model of the fleet."""
+"""Placement of containers: pure functions over a model of the fleet."""

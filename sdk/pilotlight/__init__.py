@@ -1,4 +1,4 @@
-"""Pilotlight: GPU functions that start at once and cost nothing while nobody calls.
+"""Pilotlight: GPU functions that start at once and cost nothing while they are not called.
 
     from pilotlight import App, gpu_function, SLO
 
@@ -7,24 +7,24 @@
     @app.gpu_function(gpu="any", slo=SLO(p95_ms=300))
     def embed(text: str) -> list[float]: ...
 
-    embed.local("hi")       # here
-    embed.remote("hi")      # there, once `pilotlight deploy` has brought it there
+    embed.local("hi")       # in this process
+    embed.remote("hi")      # on the platform, after `pilotlight deploy`
 
-Names are loaded by their first use, so that `import pilotlight` stays cheap and only calls load an HTTP client.
+Names are loaded on first use: `import pilotlight` stays cheap, and only calls load an HTTP client.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pilotlight.version import VERSION
+from pilotlight.definitions.version import VERSION
 
 if TYPE_CHECKING:
     from pilotlight.app import App
     from pilotlight.client import Client, call_id, cancel
     from pilotlight.cls import Cls, Obj
     from pilotlight.decorate import gpu_function
-    from pilotlight.errors import (
+    from pilotlight.definitions.errors import (
         BadInput,
         BadOutput,
         CallFailed,
@@ -59,7 +59,7 @@ _HOMES = {
     "pilotlight.client": ("Client", "call_id", "cancel"),
     "pilotlight.cls": ("Cls", "Obj"),
     "pilotlight.decorate": ("gpu_function",),
-    "pilotlight.errors": (
+    "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NotFound", "OptionError",
         "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",

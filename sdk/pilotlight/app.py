@@ -1,4 +1,4 @@
-"""An app: functions that are deployed together, atomically, under one name."""
+"""Apps: functions that are deployed together, atomically, under one name."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from pilotlight.cls import Cls
-from pilotlight.decorated import Decorated
-from pilotlight.errors import OptionError
+from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.options import Options
+from pilotlight.definitions.specs import build_spec
 from pilotlight.function import Function
-from pilotlight.options import Options
-from pilotlight.specs import build_spec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 
@@ -23,7 +23,7 @@ _HINTS = {"function": "@app.gpu_function", "cls": "@app.gpu_function", "server":
 
 
 class Decorator(Protocol):
-    """What `gpu_function(...)` with options returns."""
+    """The result of `gpu_function(...)` with options."""
 
     @overload
     def __call__(self, target: type[T], /) -> Cls[T]: ...  # type: ignore[overload-overlap]
@@ -32,7 +32,11 @@ class Decorator(Protocol):
 
 
 class App:
-    """A named set of functions; `functions` maps their names, in order of decoration."""
+    """A named set of functions; `functions` maps their names, in order of decoration.
+
+    Raises:
+        OptionError: if the name is not a legal one.
+    """
 
     def __init__(self, name: str) -> None:
         try:
@@ -52,7 +56,7 @@ class App:
         return decorate(target, {**options, "app": options.get("app", self)})
 
     def register(self, function: Function[..., Any] | Cls[Any]) -> None:
-        """Make `function` part of the app. When its module is imported anew, it replaces itself.
+        """Make `function` part of the app. A function whose module is imported anew replaces itself.
 
         Raises:
             OptionError: if another function has its name.
@@ -119,7 +123,6 @@ _collected: Registered | None = None
 
 
 def app_named(name: str) -> App:
-    """Return the process's App of this name."""
     if name not in _by_name:
         _by_name[name] = App(name)
     return _by_name[name]
@@ -127,7 +130,7 @@ def app_named(name: str) -> App:
 
 @contextmanager
 def collecting() -> Iterator[Registered]:
-    """Yield a list of all that is registered during the block, in which named apps start empty."""
+    """Yield a list of the functions registered in the block, where named apps start empty."""
     global _by_name, _collected
     outer = _by_name, _collected
     _by_name, _collected = {}, []

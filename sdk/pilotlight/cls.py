@@ -1,15 +1,15 @@
-"""A class that Pilotlight can run: one object per container, loaded once, called by method."""
+"""Decorated classes: one object per container, loaded once, called by method."""
 
 from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from pilotlight.call_target import CallTarget
-from pilotlight.decorated import Decorated
-from pilotlight.errors import OptionError
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.local_calls import LocalInstance
+from pilotlight.definitions.signature import Callee
 from pilotlight.function import Function
-from pilotlight.local_calls import LocalInstance
-from pilotlight.signature import Callee
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Cls(Decorated, Generic[T]):
-    """A decorated class. Calling it gives an Obj, whose methods have the verbs; `__wrapped__` is the class itself."""
+    """A decorated class. Calling it makes an Obj; `__wrapped__` is the class itself."""
 
     is_class = True
 
@@ -42,7 +42,7 @@ class Cls(Decorated, Generic[T]):
         return Obj(self)
 
     def find_method(self, name: str, instance: LocalInstance) -> Function[..., Any] | None:
-        """Return the method called `name`, which runs on `instance` when it runs here; None if there is none."""
+        """Return the method `name`, which runs on `instance` in this process, or None."""
         callee = self._callees.get(name)
         if callee is None:
             return None
@@ -71,7 +71,7 @@ class Cls(Decorated, Generic[T]):
 
 
 class Obj(Generic[T]):
-    """An instance of a decorated class, here and at the platform: its methods are Functions."""
+    """An instance of a decorated class; its methods are Functions."""
 
     def __init__(self, cls: Cls[T]) -> None:
         self._cls = cls

@@ -7,8 +7,8 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from pilotlight.app import Decorator, decorate
 from pilotlight.cls import Cls
+from pilotlight.definitions.options import Options
 from pilotlight.function import Function
-from pilotlight.options import Options
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,7 +22,7 @@ def gpu_function(target: Callable[P, R], /) -> Function[P, R]: ...
 @overload
 def gpu_function(**options: Unpack[Options]) -> Decorator: ...
 def gpu_function(target: Any = None, /, **options: Any) -> Any:
-    """Turn a function, async function, generator or class into a Function or Cls, which Pilotlight can run.
+    """Turn a function, async function, generator or class into a Function or Cls.
 
     Bare, or with options: `@gpu_function(gpu="any", timeout=60)`; `@app.gpu_function` is the same with an app.
 
@@ -31,34 +31,34 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         vram: GPU memory: "10GiB", or MiB as an int. Default: the whole device.
         cpu: Cores of the host. Default 1.
         memory: Host memory: "2GiB", or MiB as an int. Default 2 GiB.
-        timeout: Seconds one call may run. Default 300.
+        timeout: Seconds that one call may run. Default 300.
         startup_timeout: Seconds that loading may take. Default 600.
         retries: How often a call that raised is tried again. Default 0.
         min_containers: Containers kept without calls. Default 0.
         max_containers: Default 10.
-        buffer_containers: Containers kept beyond those that work. Default 0.
+        buffer_containers: Containers kept beyond the busy ones. Default 0.
         scaledown_window: Seconds without calls after which a container ends. Default 60.
         env: Environment variables by name; nothing secret.
         secrets: Not supported yet.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again if its container dies. Default False.
-        slo: The latencies to aim for: SLO(p95_ms=, ttft_ms=, itl_ms=).
+        slo: Target latencies: SLO(p95_ms=, ttft_ms=, itl_ms=).
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).
         by_cost: Take the GPU of the list with the least cost per call, instead of the first. Default False.
-        measured: Throughput and latency that were measured, by GPU and slice: a list of Measured.
+        measured: Measured throughput and latency, by GPU and slice: a list of Measured.
         weights: A name for the weights that it loads: nodes that have them go first.
-        spread: "node" or "zone" to keep its containers apart; Spread(over="zone", most=2) is a hard limit.
+        spread: "node" or "zone" keeps its containers apart; Spread(over="zone", most=2) is a hard limit.
         avoid: Functions ("app.function") whose nodes it avoids.
         spot: True: interruptible nodes only, False: none of them. Default: any.
-        region: Where it may run. Default: any.
-        zone: Where it may run. Default: any.
+        region: A region, or a list, in which it may run. Default: any.
+        zone: A zone, or a list, in which it may run. Default: any.
         neighbours: Whether other tenants may share its GPU, if they agree. Default False.
         media: Whether it needs the GPU's video engines. Default False.
-        name: The name it is deployed under. Default: its own.
+        name: The name of the deployed function. Default: its own.
         app: The app it belongs to. Default: one named after its module ("a-b" for `a.b`).
 
     Raises:
-        OptionError: naming the option, what it expects, and the right word for another platform's.
+        OptionError: naming the option, the values it takes, and what another platform's option is here.
     """
     return decorate(target, options)

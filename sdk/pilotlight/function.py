@@ -1,4 +1,4 @@
-"""A function that Pilotlight can run: `.local() .remote() .remote_gen() .map() .starmap() .spawn()`; see `verbs`."""
+"""Decorated functions, called by `.local() .remote() .remote_gen() .map() .starmap() .spawn()`; see `verbs`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
-from pilotlight.call_target import CallSettings, CallTarget
-from pilotlight.decorated import Decorated
-from pilotlight.errors import Misuse
-from pilotlight.signature import Callee
+from pilotlight.definitions.call_target import CallSettings, CallTarget
+from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.errors import Misuse
+from pilotlight.definitions.signature import Callee
 from pilotlight.verbs import Local, Map, Remote, RemoteGen, Spawn, StarMap
 from pilotlight_core.model.ids import CLIENT_CALL_ID, Ref, check_name
 from pilotlight_core.model.spec import FunctionSpec
@@ -23,9 +23,9 @@ R = TypeVar("R")
 
 
 class Function(Decorated, Generic[P, R]):
-    """A plain function, or a method of a class. Calling it runs it here, as `.local()` does.
+    """A plain function, or a method of a class. Calling it runs it in this process, as `.local()` does.
 
-    `__wrapped__` is the function as it was written, `spec` what is deployed, `target` what is called and how.
+    `__wrapped__` is the function as written, `spec` its deployed form, `target` what a call names.
     """
 
     def __init__(self, target: CallTarget, client: Client | None = None) -> None:
@@ -40,7 +40,6 @@ class Function(Decorated, Generic[P, R]):
 
     @classmethod
     def of(cls, target: Callable[P, R], *, app: str, spec: FunctionSpec, callee: Callee) -> Function[P, R]:
-        """Return the Function of a decorated function."""
         del target  # it is the callee's; it stands here for its type
         return Function(CallTarget(ref=Ref(app=app, function=spec.name), spec=spec, callee=callee))
 
@@ -48,11 +47,11 @@ class Function(Decorated, Generic[P, R]):
     def from_name(
         cls, app: str, name: str, *, version: int | str | None = None, method: str = ""
     ) -> Function[..., Any]:
-        """Return a deployed function by its name; the platform is not asked.
+        """Return a deployed function by its name, without a request.
 
         Args:
             app: the app's name; "tenant:app" for another owner's.
-            version: 7, "v7" or an alias; default: what is deployed.
+            version: 7, "v7" or an alias; default: the deployed one.
             method: of a class.
 
         Raises:
@@ -67,7 +66,7 @@ class Function(Decorated, Generic[P, R]):
 
     @property
     def ref(self) -> Ref:
-        """Its app, function and, for others' functions, tenant."""
+        """Its app, function and, of another owner, tenant."""
         return self.target.ref
 
     @property
@@ -77,7 +76,7 @@ class Function(Decorated, Generic[P, R]):
 
     @property
     def spec(self) -> FunctionSpec:
-        """What is deployed.
+        """Its FunctionSpec.
 
         Raises:
             Misuse: if it was found by name.
@@ -96,21 +95,20 @@ class Function(Decorated, Generic[P, R]):
         idempotency_key: str | None = None,
         run_at: float | None = None,
     ) -> Function[P, R]:
-        """Return the same function, called differently. What is not given stays.
+        """Return the same function with other settings for its calls; those that are not given stay.
 
         Args:
             id: an id of your own for one call, from `pilotlight.call_id()`, for `pilotlight.cancel(id)`.
             deadline: seconds that the caller waits in all; default: as long as the function may take. Of `.spawn()`:
                 seconds that the call may wait for a container; default: a day.
             on_stage: called with (name, ms since the call began, detail) at each stage, also of a cold start.
-            client: another platform or key than the configured one.
-            idempotency_key: one call with this key is carried out, and its answer repeated for others; "auto": a fresh
-                key for each call. A call whose connection breaks is then safely sent again, goes on when its caller
-                leaves, and reports no stages.
-            run_at: of `.spawn()` and `.map()`: unix seconds before which it is not begun.
+            client: of another platform or key than the configured one.
+            idempotency_key: calls with one key run once and have one answer; "auto": a fresh key for each call. Such a
+                call is sent again if its connection breaks, goes on when its caller leaves, and reports no stages.
+            run_at: of `.spawn()` and `.map()`: unix seconds before which it does not begin.
 
         Raises:
-            Misuse: if the id, the deadline or the key is not one.
+            Misuse: if the id, the deadline or the key is malformed.
         """
         if id is not None and not CLIENT_CALL_ID.fullmatch(id):
             raise Misuse(f"id={id!r}: expected cid_ and 8 to 60 letters, digits, '_' or '-'.", field="id")
@@ -136,7 +134,7 @@ class Function(Decorated, Generic[P, R]):
 
     @property
     def remote(self) -> Remote[P, R]:
-        """Run it on the platform and wait for its answer."""
+        """Run it on the platform and return its answer."""
         return Remote(self.target, self._client)
 
     @property
@@ -156,7 +154,7 @@ class Function(Decorated, Generic[P, R]):
 
     @property
     def spawn(self) -> Spawn[P, R]:
-        """Store a call on the platform, whose answer is fetched later: a `FunctionCall`."""
+        """Store a call on the platform; return a `FunctionCall`, which fetches its answer later."""
         return Spawn(self.target, self._client)
 
     if not TYPE_CHECKING:  # type checkers know the attributes there are

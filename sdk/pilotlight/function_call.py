@@ -1,4 +1,4 @@
-"""Durable calls as their callers hold them."""
+"""Durable calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AioCallable(Generic[P, T]):
-    """A request to the platform: call it to block, use its `.aio` in an event loop."""
+    """A request to the platform: blocking when called, for event loops with `.aio`."""
 
     def __init__(self, work: Callable[P, Coroutine[Any, Any, T]]) -> None:
         self._work = work
@@ -32,7 +32,7 @@ class AioCallable(Generic[P, T]):
 
 
 class FunctionCall(Generic[R]):
-    """A call that the platform has stored, and carries out whether or not anybody holds this."""
+    """A call that the platform stored, and carries out whether or not this process goes on."""
 
     def __init__(self, id: str, client: Client | None = None) -> None:  # noqa: A002 - what the wire calls it
         self.id = id
@@ -40,12 +40,12 @@ class FunctionCall(Generic[R]):
 
     @classmethod
     def from_id(cls, id: str, *, client: Client | None = None) -> FunctionCall[Any]:  # noqa: A002
-        """Return the call with this id; the platform is not asked."""
+        """Return the call with this id, without a request."""
         return FunctionCall(id, client)
 
     @property
     def get(self) -> AioCallable[..., R]:
-        """`get(timeout=None)`: wait for what it returned, at most `timeout` seconds.
+        """`get(timeout=None)`: return its answer, after at most `timeout` seconds.
 
         Raises:
             DeadlineExceeded: if it has not ended by then; it goes on.
@@ -55,22 +55,30 @@ class FunctionCall(Generic[R]):
 
     @property
     def cancel(self) -> AioCallable[[], bool]:
-        """`cancel()`: end it; whether it was still alive."""
+        """`cancel()`: end it; return whether it was alive.
+
+        Raises:
+            UnknownCall: if there is no such call.
+        """
         return AioCallable(lambda: self._jobs.cancel(self.id))
 
     @property
     def status(self) -> AioCallable[[], dict[str, Any]]:
-        """`status()`: its state, attempts, times, place in the queue, and how it failed or what it returned."""
+        """`status()`: its state, attempts, times, place in the queue, and its answer or error."""
         return AioCallable(lambda: self._jobs.get_status(self.id))
 
     @staticmethod
     def gather(*calls: FunctionCall[Any], timeout: float | None = None, return_exceptions: bool = False) -> list[Any]:
-        """Wait for what all of them returned, in order.
+        """Return the answers of all, in order.
 
         Args:
             calls: of one client.
             timeout: seconds to wait; default: until they have ended.
-            return_exceptions: give failures in place of answers instead of raising the first.
+            return_exceptions: return failures in place of answers, instead of raising the first.
+
+        Raises:
+            TypeError: for a list of calls.
+            DeadlineExceeded, FunctionRaised, PilotlightError: as `get()`.
         """
         from pilotlight.client import shared_portal
 

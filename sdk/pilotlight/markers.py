@@ -1,6 +1,6 @@
 """The decorators below `gpu_function`: `@enter() @exit() @method() @batched() @concurrent()`.
 
-A marker is an attribute of the plain function, so a marked class is still the class that its author wrote.
+A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, TypeVa
 
 import msgspec
 
-from pilotlight.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
-from pilotlight.errors import OptionError
-from pilotlight.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
 
 if TYPE_CHECKING:
     from pilotlight.function import Function
@@ -57,7 +57,7 @@ def enter(function: F, /) -> F: ...
 @overload
 def enter() -> Callable[[F], F]: ...
 def enter(function: Any = None, /, **unknown: Any) -> Any:
-    """Mark a method that runs once in each container, before its first call: load the model here.
+    """Mark a method that runs once in each container, before its first call: load the model in it.
 
     Raises:
         OptionError: for any option, as `exit` and `method`.
@@ -70,7 +70,7 @@ def exit(function: F, /) -> F: ...  # noqa: A001 - the hook's name, as everywher
 @overload
 def exit() -> Callable[[F], F]: ...  # noqa: A001
 def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
-    """Mark a method that runs when a container ends in order."""
+    """Mark a method that runs at the orderly end of a container."""
     return _hook("exit", function, unknown)
 
 
@@ -80,7 +80,7 @@ def method(function: Callable[Concatenate[Any, P], R], /) -> Function[P, R]: ...
 @overload
 def method() -> Callable[[Callable[Concatenate[Any, P], R]], Function[P, R]]: ...
 def method(function: Any = None, /, **unknown: Any) -> Any:
-    """Mark a method that can be called."""
+    """Mark a method that calls may name."""
     if "is_generator" in unknown:
         raise OptionError("@method: is_generator= is not needed: a method that yields is a generator.")
     return _hook("method", function, unknown)
@@ -98,13 +98,13 @@ def batched(
 
     Args:
         max_batch_size: 1 to 1000 items.
-        wait_ms: the longest that a first item waits for others; with an SLO it may be less.
-        cost: what an item counts: `len` (of the only parameter), a parameter's name (its value if it is a number,
-            else its length), "len:PARAM" or "value:PARAM". Default: 1.
-        max_batch_cost: the most that the items of a batch count, unless one alone does.
+        wait_ms: the longest that a first item waits for others; less with an SLO.
+        cost: of an item: `len` (of the only parameter), a parameter's name (its value if it is a number, else its
+            length), "len:PARAM" or "value:PARAM". Default: 1.
+        max_batch_cost: the highest cost of a batch of several items.
 
     Raises:
-        OptionError: for a value out of bounds, or an option that it does not have.
+        OptionError: for a value out of bounds, or an unknown option.
     """
     known = frozenset({"max_batch_size", "wait_ms", "cost", "max_batch_cost"})
     _refuse_unknown("batched", unknown, known, BATCHED_HINTS)
@@ -124,10 +124,10 @@ def batched(
 
 
 def concurrent(*, max_inputs: int | None = None, **unknown: Any) -> Callable[[C], C]:
-    """Let one container work on up to `max_inputs` calls (1 to 10000) at a time: of a class, or of an async function.
+    """Run up to `max_inputs` calls (1 to 10000) at a time in one container: of a class, or of an async function.
 
     Raises:
-        OptionError: for a value out of bounds, or an option that it does not have.
+        OptionError: for a value out of bounds, or an unknown option.
     """
     _refuse_unknown("concurrent", unknown, frozenset({"max_inputs"}), CONCURRENT_HINTS)
     if not _is_int(max_inputs) or not 1 <= max_inputs <= MAX_INPUTS:

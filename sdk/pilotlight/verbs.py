@@ -1,4 +1,4 @@
-"""The ways to call a function. Each is an object: call it to block, use its `.aio` in an event loop."""
+"""The verbs of a Function. Each is an object: blocking when called, for event loops with `.aio`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from pilotlight.call_target import CallTarget
-from pilotlight.errors import Misuse, OptionError
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.errors import Misuse, OptionError
+from pilotlight.definitions.local_calls import call_locally
+from pilotlight.definitions.signature import Callee
 from pilotlight.function_call import FunctionCall
-from pilotlight.local_calls import call_locally
-from pilotlight.signature import Callee
 
 if TYPE_CHECKING:
     from pilotlight.client import Client
@@ -28,10 +28,11 @@ class Local(Generic[P, R]):
         self._target = target
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run it: its value, an async function's coroutine, or a generator.
+        """Return its value, an async function's coroutine, or a generator.
 
         Raises:
             Misuse: if it was found by name.
+            ValueError: if a batched function does not return one value per item.
         """
         instance = self._target.instance
         bound = self._bind(None if instance is None else instance.get())
@@ -68,7 +69,7 @@ class Local(Generic[P, R]):
 
 
 class _PlatformVerb:
-    """A way to call a function at a platform: the configured one, or that of a client."""
+    """A verb that calls a platform: the configured one, or that of a client."""
 
     def __init__(self, target: CallTarget, client: Client | None) -> None:
         self._target = target
@@ -82,18 +83,19 @@ class _PlatformVerb:
 
 
 class Remote(_PlatformVerb, Generic[P, R]):
-    """`.remote()`: run a function on the platform and wait for its answer."""
+    """`.remote()`: run a function on the platform and return its answer."""
 
     @overload
     def __call__(self: Remote[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Wait for the answer. An interrupt cancels the call.
+        """Return the answer. An interrupt cancels the call.
 
         Raises:
-            FunctionRaised: if it raised; of a builtin type, `except ValueError` catches it too.
-            PilotlightError: any other of the tree.
+            TypeError: if the arguments do not fit.
+            FunctionRaised: if the function raised; of a builtin type, `except ValueError` catches it too.
+            PilotlightError: for any other failure.
         """
         from pilotlight.client import shared_portal
 
@@ -145,13 +147,13 @@ class RemoteGen(_PlatformVerb, Generic[P]):
 
 
 class Spawn(_PlatformVerb, Generic[P, R]):
-    """`.spawn()`: store a call on the platform, whose answer is fetched later."""
+    """`.spawn()`: store a call on the platform; its answer is fetched later."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> FunctionCall[R]:
-        """Store a call. A generator's answer is the list of what it yields.
+        """Store a call. A generator's answer is the list of its chunks.
 
         Raises:
-            PilotlightError: if it was not taken.
+            PilotlightError: if the platform refused it.
         """
         from pilotlight.client import shared_portal
 
@@ -172,7 +174,7 @@ class Spawn(_PlatformVerb, Generic[P, R]):
 class StarMap(_PlatformVerb):
     """`.starmap()`: call a function for each tuple of arguments, many at a time.
 
-    Each call is a durable job, which is not lost with a gateway or a connection.
+    Each call is a durable job, which survives its gateway and connection.
     """
 
     verb = "starmap"
@@ -188,18 +190,18 @@ class StarMap(_PlatformVerb):
     ) -> Iterator[Any]:
         """Iterate over the answers.
 
-        The iterable is read as needed, so it may be endless; leaving the loop cancels what is under way.
+        The iterable is read as needed and may be endless; leaving the loop cancels the calls in flight.
 
         Args:
             arguments: the positional arguments of each call.
-            kwargs: named arguments that every call gets.
+            kwargs: named arguments of every call.
             order_outputs: in the order of the inputs; False: as they come.
-            return_exceptions: give exceptions in place of answers instead of raising the first.
-            durable: False: as live calls, which start sooner, wait no longer than the queue allows, and are lost
-                with their gateway.
+            return_exceptions: yield exceptions in place of answers, instead of raising the first.
+            durable: False: make live calls, which start sooner, wait no longer than the queue allows, and are lost with
+                their gateway.
 
         Raises:
-            OptionError, Misuse: if the function or its options are not for many calls.
+            OptionError, Misuse: if the function or its options do not suit many calls.
             PilotlightError: as `.remote()`.
         """
         from pilotlight.client import shared_portal
@@ -223,7 +225,7 @@ class StarMap(_PlatformVerb):
         return shared_portal().iterate_async(run(arguments, ordered=order_outputs, keep_exceptions=return_exceptions))
 
     def _prepare(self, kwargs: dict[str, Any], *, durable: bool) -> Callable[..., AsyncGenerator[Any, None]]:
-        """Return `map_calls` with what is called and how many at a time."""
+        """Return `map_calls`, bound to the call and its window."""
         from pilotlight.client.concurrent_map import map_calls, window_of
 
         self._check(durable=durable)
@@ -254,7 +256,7 @@ class Map(StarMap):
     verb = "map"
 
     def __call__(self, *iterables: Iterable[Any], **how: Any) -> Iterator[Any]:
-        """Iterate over the answers; several iterables are several parameters. Else as `starmap`."""
+        """Iterate over the answers; each iterable is one parameter. Else as `starmap`."""
         return super().__call__(_zipped(iterables), **how)
 
     def aio(self, *iterables: Iterable[Any], **how: Any) -> AsyncIterator[Any]:

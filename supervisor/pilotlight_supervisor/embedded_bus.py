@@ -1,7 +1,7 @@
-"""A nats-server of our own: one file-backed server on loopback, or three as a cluster, for one machine and for tests.
+"""An embedded nats-server: one file-backed server on loopback, or three as a cluster, for one machine and for tests.
 
-Everything it acknowledges is on disk first (`sync_interval: always`, about 0.5 ms a write on the machines measured), so
-the registry, leases and usage survive `kill -9` and power loss alike.
+Whatever it acknowledges is synced to disk (`sync_interval: always`, about 0.5 ms a write), so the registry, leases and
+usage survive `kill -9` and power loss.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pilotlight_supervisor import launch
 
 START_TIMEOUT = 10.0
 STOP_TIMEOUT = 5.0
-GREET_EVERY = 0.02
+GREET_EVERY_S = 0.02
 LOG_TAIL = 2000
 TOKEN_BYTES = 24
 HOST = "127.0.0.1"
 QUIET_PORTS = range(20_000, 32_000)
-"""Below those that a system gives its outgoing connections: Linux from 32,768, others from 49,152."""
+"""Below the ports of outgoing connections: Linux from 32,768, others from 49,152."""
 PORTS_TRIED = 64
 
 CONFIG = """\
@@ -67,19 +67,17 @@ cluster {{
 }}
 """
 ROUTE = "route"
-"""The user as which servers of a cluster speak to each other."""
+"""The user of the connections between a cluster's servers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterServer:
-    """One server of a cluster."""
-
     folder: Path
     """Of this server alone."""
     port: int
     """For clients."""
     routes: tuple[int, ...]
-    """Ports on which the servers of the cluster, this one first, speak to each other."""
+    """Ports between the cluster's servers, this server's first."""
 
 
 class EmbeddedError(RuntimeError):
@@ -100,7 +98,7 @@ def find_nats_server() -> Path:
 
 
 def free_port(host: str = HOST) -> int:
-    """A port of `host` that nobody listens on now, and that no connection is given before somebody does."""
+    """An unused port of `host`, outside the range of outgoing connections if possible."""
     for port in random.sample(QUIET_PORTS, PORTS_TRIED):
         if can_listen(host, port):
             return port
@@ -110,7 +108,6 @@ def free_port(host: str = HOST) -> int:
 
 
 def can_listen(host: str, port: int) -> bool:
-    """Whether nobody listens on the port yet."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -121,7 +118,7 @@ def can_listen(host: str, port: int) -> bool:
 
 
 def choose_port(folder: Path, port: int = 0) -> int:
-    """`port`, or for 0 the one that this folder had last if it is free still, else a free one; it is written down."""
+    """`port`, or for 0 the folder's last one if it is still free, else a free one; it is stored in the folder."""
     note = folder / "port"
     if not port:
         last = int(note.read_text()) if note.is_file() and note.read_text().strip().isdigit() else 0
@@ -132,15 +129,15 @@ def choose_port(folder: Path, port: int = 0) -> int:
 
 
 def folder_of(folder: Path, number: int) -> Path:
-    """Where server `number` (from 0) of a bus lives whose first lives in `folder`."""
+    """The folder of server `number` (from 0); the first server's is `folder`."""
     return folder.with_name(f"{folder.name}-{number + 1}") if number else folder
 
 
 def choose_ports(folder: Path, servers: int, port: int = 0) -> tuple[int, ...]:
-    """The client ports of a bus of so many servers, each chosen as by `choose_port`; `port` is the first one's.
+    """The client ports of a bus of so many servers, each chosen by `choose_port`; `port` is the first one's.
 
     Raises:
-        EmbeddedError: if what `folder` holds was kept by another number of servers: they would not find it.
+        EmbeddedError: if the store in `folder` belongs to another number of servers.
     """
     note = private_folder(folder, OWNER_ONLY) / "servers"
     before = int(note.read_text()) if note.is_file() else 1 if (folder / "jetstream").is_dir() else servers
@@ -153,12 +150,12 @@ def choose_ports(folder: Path, servers: int, port: int = 0) -> tuple[int, ...]:
 
 
 def server_name(folder: Path) -> str:
-    """The name with which the server of a folder greets, so that another one on its port is told from it."""
+    """The name in the server's greeting, which distinguishes it from another server on its port."""
     return f"pilotlight-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}"
 
 
 def bus_token(folder: Path, user: str = bus_users.OPERATOR) -> str:
-    """A user's password at the server in `folder`, made there if there is none: loopback is everybody's."""
+    """A user's password at the server in `folder`, created if missing: every local user can reach loopback."""
     path = private_file(private_folder(private_folder(folder, OWNER_ONLY) / "users", OWNER_ONLY) / user)
     if not (token := path.read_text().strip()):
         token = secrets.token_hex(TOKEN_BYTES)
@@ -167,9 +164,9 @@ def bus_token(folder: Path, user: str = bus_users.OPERATOR) -> str:
 
 
 def write_config(folder: Path, port: int, nodes: Sequence[str] = (), member: ClusterServer | None = None) -> Path:
-    """Write the server's configuration into its folder, where its store is too. Each of `nodes` gets a user.
+    """Write the server's configuration into its folder, with a user for each of `nodes`.
 
-    The passwords are in `folder`; of a cluster it is that of the first server, and `member` says which one is meant.
+    The passwords are in `folder`; in a cluster that is the first server's, and `member` is the server to configure.
     """
     own = folder if member is None else member.folder
     path = private_file(private_folder(own, OWNER_ONLY) / "nats.conf")
@@ -194,7 +191,7 @@ def _cluster(folder: Path, member: ClusterServer) -> str:
 
 
 def cluster(folder: Path, ports: Sequence[int]) -> tuple[ClusterServer, ...]:
-    """The servers of a cluster by their client ports; the first lives in `folder`, the others beside it."""
+    """The servers of a cluster by their client ports."""
     routes = [free_port() for _ in ports]
     return tuple(
         ClusterServer(
@@ -207,18 +204,18 @@ def cluster(folder: Path, ports: Sequence[int]) -> tuple[ClusterServer, ...]:
 
 
 def nats_url(port: int, token: str, user: str = bus_users.OPERATOR) -> str:
-    """The server's address with a password: to be handed on in files and variables of our own, not on command lines."""
+    """The server's address with a password; it must not appear on command lines."""
     return f"nats://{user}:{token}@{HOST}:{port}"
 
 
 def user_url(folder: Path, port: int | Sequence[int], user: str) -> str:
-    """The address of the server in `folder` for one of its users; of several the addresses, with commas between."""
+    """The server's address for one of its users; for several ports the addresses, separated by commas."""
     ports = (port,) if isinstance(port, int) else port
     return ",".join(nats_url(each, bus_token(folder, user), user) for each in ports)
 
 
 def with_parent(*command: str | Path) -> tuple[str, ...]:
-    """`command`, made to die with this process."""
+    """`command`, wrapped to end with this process."""
     return (sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *map(str, command))
 
 
@@ -227,7 +224,7 @@ async def wait_listening(folder: Path, port: int, timeout: float) -> bool:
     try:
         async with asyncio.timeout(timeout):
             while not await _greets(port, server_name(folder)):  # noqa: ASYNC110 - another process's port rings no bell
-                await asyncio.sleep(GREET_EVERY)
+                await asyncio.sleep(GREET_EVERY_S)
     except TimeoutError:
         return False
     return True
@@ -251,8 +248,6 @@ async def _greets(port: int, name: str) -> bool:
 
 @dataclass(kw_only=True)
 class EmbeddedNats:
-    """A nats-server that runs in `folder`."""
-
     folder: Path
     port: int
     nodes: tuple[str, ...] = ()
@@ -263,7 +258,6 @@ class EmbeddedNats:
         return nats_url(self.port, bus_token(self.folder))
 
     def url_of(self, user: str) -> str:
-        """The address for one of its users."""
         return user_url(self.folder, self.port, user)
 
     @property
@@ -302,7 +296,6 @@ class EmbeddedNats:
         return self.log.read_bytes()[-LOG_TAIL:].decode(errors="replace") if self.log.is_file() else ""
 
     def kill(self) -> None:
-        """As `kill -9` does."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
 
@@ -322,7 +315,7 @@ class EmbeddedNats:
 
 @asynccontextmanager
 async def embedded_nats(folder: Path, port: int = 0, nodes: tuple[str, ...] = ()) -> AsyncIterator[EmbeddedNats]:
-    """Run a nats-server in `folder` until the block ends; it also ends when this process dies.
+    """Run a nats-server in `folder` until the block ends; it also ends with this process.
 
     `port` 0 takes a free one. The port is written to `folder/port`. Each of `nodes` gets a user.
 

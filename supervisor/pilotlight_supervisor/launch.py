@@ -1,7 +1,7 @@
 """Run a command that ends with its parent: `python -I -S launch.py PARENT_PID COMMAND [ARGUMENT…]`.
 
-The kernel kills the command when the process that started it dies, however that dies. The request survives the exec,
-so nothing stays between. It must be started as a file: it is on the way of every process that the platform starts.
+The kernel kills the command when its parent ends for any reason; this setting survives the exec, so no process stays
+between. It is started as a file, which is fast, because every process of the platform starts through it.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ def main() -> None:
     parent, command = int(sys.argv[1]), sys.argv[2:]
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit(f"{command[0]}: the kernel does not offer PR_SET_PDEATHSIG")
-    # It may have died before the kernel knew.
+    # The parent may have ended before the setting.
     if os.getppid() != parent:
         sys.exit(f"{command[0]}: whoever started it is gone")
     try:

@@ -1,4 +1,4 @@
-"""What `up` is told, and the processes that follow from it."""
+"""The settings of `up`, and the processes that follow from them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ from pilotlight_supervisor.embedded_bus import (
 )
 from pilotlight_supervisor.supervisor import ManagedProcess
 
-NATS_WITHIN = 15.0
+NATS_WITHIN_S = 15.0
 NATS_SERVERS = (1, 3)
-"""Two would stand still when one of them is gone: what is stored needs more than half."""
+"""Two would stop when one of them fails: storing needs more than half."""
 
 
 class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What `up` is told."""
-
     state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
     host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
@@ -69,7 +67,7 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def client_file(settings: UpSettings) -> Path:
-    """Where the SDK looks for the address and key."""
+    """Where the SDK finds the address and key."""
     if settings.client_file:
         return Path(settings.client_file).expanduser().resolve()
     home = Path(os.environ.get("PILOTLIGHT_HOME") or "~/.pilotlight").expanduser()
@@ -79,7 +77,7 @@ def client_file(settings: UpSettings) -> Path:
 def plan(
     settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: Sequence[int]
 ) -> tuple[ManagedProcess, ...]:
-    """The processes of a platform, in the order in which they are shown.
+    """The processes of a platform, in the order of their display.
 
     Args:
         ports: public and internal port of each gateway.
@@ -91,7 +89,7 @@ def plan(
     nodes = [_numbered("local", number) for number in _agents(settings)]
 
     def env(user: str) -> Mapping[str, str]:
-        # The address holds the user's password, and everybody can read a command line.
+        # The address has the user's password, and every user can read command lines.
         return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_ports, user)}
 
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
@@ -102,12 +100,12 @@ def plan(
             for number, pair in enumerate(ports, 1)
         ),
         ManagedProcess(
-            name="controller", rank=1, stop_within=5.0, env=env(bus_users.CONTROLLER),
+            name="controller", rank=1, stop_within_s=5.0, env=env(bus_users.CONTROLLER),
             command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
         ),
-        # It ends after the agents: what they meter at last is in the ledger when all is over.
+        # It ends after the agents, so that their last usage gets into the ledger.
         ManagedProcess(
-            name="duties", rank=1, stop_within=5.0, env=env(bus_users.DUTIES),
+            name="duties", rank=1, stop_within_s=5.0, env=env(bus_users.DUTIES),
             command=_python("pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url),
         ),
         *(
@@ -121,7 +119,7 @@ def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Manag
     members = cluster(folder, ports) if len(ports) > 1 else (None,)
     return [
         ManagedProcess(
-            name=_numbered("nats", number + 1), rank=0, stop_within=5.0,
+            name=_numbered("nats", number + 1), rank=0, stop_within_s=5.0,
             ready=partial(_nats_ready, folder_of(folder, number), ports[number]),
             command=(str(find_nats_server()), "-c", str(write_config(folder, ports[0], nodes, member))),
         )
@@ -130,7 +128,7 @@ def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[Manag
 
 
 async def _nats_ready(folder: Path, port: int) -> None:
-    if not await wait_listening(folder, port, NATS_WITHIN):
+    if not await wait_listening(folder, port, NATS_WITHIN_S):
         raise EmbeddedError(f"nats-server does not answer on port {port}.")
 
 
@@ -149,8 +147,8 @@ def _gateway(
     )  # fmt: skip
     first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
-    bury = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
-    return ManagedProcess(name=name, rank=3, stop_within=30.0, env=env, command=command, bury=bury)
+    clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
+    return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
 
 
 def _numbered(name: str, number: int) -> str:
@@ -171,7 +169,7 @@ def _agent(
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     command = _python("pilotlight_runtime", *common, *flags, *fake)
-    return ManagedProcess(name=_numbered("agent", number), rank=2, stop_within=10.0, env=env, command=command)
+    return ManagedProcess(name=_numbered("agent", number), rank=2, stop_within_s=10.0, env=env, command=command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Whether a platform is up: asked over HTTP, told in a file."""
+"""Whether the platform is ready: checked over HTTP, reported in a file."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import msgspec
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_supervisor.supervisor import Supervisor
 
-READY_WITHIN = 60.0
-READY_EVERY = 0.03
-ANSWER_WITHIN = 2.0
+READY_WITHIN_S = 60.0
+READY_EVERY_S = 0.03
+ANSWER_WITHIN_S = 2.0
 GIVE_UP_AFTER = 4
-"""Deaths of one part before the platform was ever ready."""
+"""Deaths of one process before the platform was ever ready."""
 
 
 class UpError(RuntimeError):
@@ -25,7 +25,7 @@ class UpError(RuntimeError):
 
 
 class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The ready file; written anew when a pid changes."""
+    """Rewritten when a pid changes."""
 
     url: str
     api_key_file: str
@@ -37,32 +37,32 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_ready(path: Path, ready: ReadyFile) -> None:
-    """Write the ready file, whole or not at all; for its owner's eyes, since the bus's address holds its token."""
+    """Write the ready file atomically; only its owner may read it, since the bus's address has a token."""
     temporary = private_file(path.with_name(f".{path.name}.{os.getpid()}"))
     temporary.write_bytes(msgspec.json.encode(ready))
     temporary.rename(path)
 
 
-async def wait_ready(supervisor: Supervisor, url: str, within: float = READY_WITHIN) -> None:
-    """Until the gateway at `url` says that it is ready.
+async def wait_ready(supervisor: Supervisor, url: str, within_s: float = READY_WITHIN_S) -> None:
+    """Wait until the gateway at `url` is ready.
 
     Raises:
-        UpError: with the end of the logs, if a part dies again and again, or it takes too long.
+        UpError: with the end of the logs, if a process dies repeatedly, or after `within_s`.
     """
     try:
-        async with asyncio.timeout(within):
+        async with asyncio.timeout(within_s):
             while await http_status(f"{url}/readyz") != 200:
                 for name, statistics in supervisor.statistics().items():
                     if statistics.deaths >= GIVE_UP_AFTER:
                         raise UpError(f"{name} does not start:\n{supervisor.log_tail(name)}")
-                await asyncio.sleep(READY_EVERY)
+                await asyncio.sleep(READY_EVERY_S)
     except TimeoutError:
         tails = "\n".join(f"--- {name}\n{supervisor.log_tail(name)[-1000:]}" for name in supervisor.statistics())
-        raise UpError(f"The gateway is not ready after {within:.0f} s.\n{tails}") from None
+        raise UpError(f"The gateway is not ready after {within_s:.0f} s.\n{tails}") from None
 
 
 async def http_status(url: str) -> int:
-    """The status of a GET, 0 if there is no answer."""
+    """The status of a GET; 0 without an answer."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
@@ -70,7 +70,7 @@ async def http_status(url: str) -> int:
     except OSError:
         return 0
     try:
-        async with asyncio.timeout(ANSWER_WITHIN):
+        async with asyncio.timeout(ANSWER_WITHIN_S):
             writer.write(f"GET {parts.path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
             words = (await reader.readline()).split()
         return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0

@@ -1,7 +1,7 @@
-"""Keeps processes running: starts them in order, starts again what dies, ends them in reverse order.
+"""Keeps processes running: starts them in order, restarts those that die, and ends them in reverse order.
 
-Each part is a session of its own, so that nothing it started stays behind, and dies with this process, however that
-dies. Output goes to `<logs>/<name>.log`, which is bounded.
+Each process has its own session, so that its children end with it, and ends with the supervisor for any reason. Output
+goes to `<logs>/<name>.log`, which is bounded.
 """
 
 from __future__ import annotations
@@ -27,40 +27,38 @@ from pilotlight_supervisor.embedded_bus import with_parent
 
 log = structlog.get_logger(__name__)
 
-FIRST_BACKOFF = 0.1
-LONGEST_BACKOFF = 5.0
-STEADY = 10.0
+FIRST_BACKOFF_S = 0.1
+LONGEST_BACKOFF_S = 5.0
+STEADY_S = 10.0
 """Seconds of life after which a death counts as the first again."""
 LAUNCH = "PILOTLIGHT_LAUNCH"
-"""The variable that tells a process what this life of its part is called."""
-BURY_WITHIN = 1.0
+"""The variable with the id of the process's launch."""
+CLEANUP_TIMEOUT = 1.0
 MAX_LOG = 16 * 2**20
-TRIM_EVERY = 1.0
+TRIM_EVERY_S = 1.0
 TAIL = 3000
-LAST_WORDS = 500
+LAST_LINE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManagedProcess:
-    """One process to keep running."""
-
     name: str
     command: tuple[str, ...]
     rank: int
-    """Parts start in rising order, each rank when the one before is ready, and end in falling order."""
-    stop_within: float = 5.0
+    """Processes start in rising order, each rank when the one before is ready, and end in falling order."""
+    stop_within_s: float = 5.0
     """Seconds from SIGTERM to SIGKILL."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables on top of our own."""
+    """In addition to the supervisor's own."""
     ready: Callable[[], Awaitable[None]] | None = None
-    """Returns when it can be relied on; asked when it was started first."""
-    bury: Callable[[str], Awaitable[None]] | None = None
-    """Asked after each death, with the dead process's `LAUNCH`, before the next one is started."""
+    """Called after the first start; returns when the process is ready."""
+    clean_up: Callable[[str], Awaitable[None]] | None = None
+    """Called after each death with the ended process's `LAUNCH`, before the restart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessStatistics:
-    """How a part is. `pid` 0: it does not run at the moment."""
+    """`pid` 0: it does not run."""
 
     pid: int
     deaths: int
@@ -80,11 +78,11 @@ class _Kept:
 
 def backoff(deaths: int) -> float:
     """Seconds before the start that follows `deaths` deaths in a row: none, then 0.1 s doubling up to 5 s."""
-    return 0.0 if deaths <= 1 else min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (deaths - 2))
+    return 0.0 if deaths <= 1 else min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (deaths - 2))
 
 
 class Supervisor:
-    """Keeps `parts` running; `on_change` is told whenever a pid changes."""
+    """Keeps `parts` running; calls `on_change` whenever a pid changes."""
 
     def __init__(
         self, parts: Iterable[ManagedProcess], logs: Path, on_change: Callable[[], None] = lambda: None
@@ -96,7 +94,6 @@ class Supervisor:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Pids of the parts that run."""
         return {name: kept.pid for name, kept in self._kept.items() if kept.pid}
 
     def statistics(self) -> dict[str, ProcessStatistics]:
@@ -109,29 +106,28 @@ class Supervisor:
         return self._logs / f"{name}.log"
 
     def log_tail(self, name: str) -> str:
-        """The end of a part's output."""
         path = self.log_path(name)
         return path.read_bytes()[-TAIL:].decode(errors="replace") if path.is_file() else ""
 
-    def last_words(self, name: str) -> str:
-        """The last line of a part's output: why it ended, if it could say so."""
-        return (self.log_tail(name).strip().splitlines() or [""])[-1][-LAST_WORDS:]
+    def last_line(self, name: str) -> str:
+        """The last line of a process's output, which often says why it ended."""
+        return (self.log_tail(name).strip().splitlines() or [""])[-1][-LAST_LINE:]
 
     async def start(self) -> None:
-        """Start all parts, rank by rank; a rank waits until the one before is ready."""
+        """Start all processes, rank by rank; a rank waits until the one before is ready."""
         private_folder(self._logs, OWNER_ONLY)
         self._trimmer = asyncio.create_task(self._trim_logs())
         for _, rank in groupby(sorted(self._kept.values(), key=_rank), key=_rank):
             members = list(rank)
             for kept in members:
                 kept.task = asyncio.create_task(self._keep(kept, await self._launch(kept)))
-                kept.task.add_done_callback(partial(_tell_crash, kept.part.name))
+                kept.task.add_done_callback(partial(_log_crash, kept.part.name))
             for kept in members:
                 if kept.part.ready is not None:
                     await kept.part.ready()
 
     async def stop(self) -> None:
-        """End all parts, last rank first; each rank is bounded by the longest `stop_within` of its members."""
+        """End all processes, last rank first; each rank is bounded by the longest `stop_within_s` of its members."""
         for _, rank in groupby(sorted(self._kept.values(), key=_rank, reverse=True), key=_rank):
             members = [kept for kept in rank if kept.task is not None]
             for kept in members:
@@ -139,13 +135,13 @@ class Supervisor:
             for kept in members:
                 if kept.task is not None:
                     await asyncio.wait([kept.task])
-                    _kill_group(kept.pid)  # it is gone, unless keeping it crashed
+                    _kill_group(kept.pid)  # if its task crashed
         if self._trimmer is not None:
             self._trimmer.cancel()
             await asyncio.wait([self._trimmer])
 
     def kill(self) -> None:
-        """End all parts now; `stop` then returns soon."""
+        """Kill all processes now; `stop` then returns soon."""
         for kept in self._kept.values():
             kept.stopping.set()
             _kill_group(kept.pid)
@@ -153,33 +149,33 @@ class Supervisor:
     async def _keep(self, kept: _Kept, process: Process) -> None:
         deaths_in_a_row = 0
         while True:
-            born = time.monotonic()
+            started_at = time.monotonic()
             await self._until_gone(kept, process)
             if kept.stopping.is_set():
                 return
-            deaths_in_a_row = 1 if time.monotonic() - born > STEADY else deaths_in_a_row + 1
+            deaths_in_a_row = 1 if time.monotonic() - started_at > STEADY_S else deaths_in_a_row + 1
             kept.deaths += 1
             pause = backoff(deaths_in_a_row)
-            words = self.last_words(kept.part.name)
+            line = self.last_line(kept.part.name)
             code = process.returncode
-            log.warning("a part died", part=kept.part.name, code=code, start_again_in_s=pause, last_words=words)
-            await self._bury(kept)
+            log.warning("a part died", part=kept.part.name, code=code, start_again_in_s=pause, last_line=line)
+            await self._clean_up(kept)
             again = await self._launch_again(kept, deaths_in_a_row)
             if again is None:
                 return
             process = again
 
-    async def _bury(self, kept: _Kept) -> None:
-        if kept.part.bury is None:
+    async def _clean_up(self, kept: _Kept) -> None:
+        if kept.part.clean_up is None:
             return
         try:
-            async with asyncio.timeout(BURY_WITHIN):
-                await kept.part.bury(kept.launch)
-        except Exception:  # what it would have spared others, they wait for now
-            log.exception("a dead part is not buried", part=kept.part.name)
+            async with asyncio.timeout(CLEANUP_TIMEOUT):
+                await kept.part.clean_up(kept.launch)
+        except Exception:  # others then wait for a timeout
+            log.exception("a dead part was not cleaned up", part=kept.part.name)
 
     async def _launch_again(self, kept: _Kept, deaths_in_a_row: int) -> Process | None:
-        """The part's next process, after a pause, however often that fails; None: the part is to end."""
+        """The next process, after a pause, however often that fails; None if it is to end."""
         for deaths in count(deaths_in_a_row):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(backoff(deaths)):
@@ -188,7 +184,7 @@ class Supervisor:
                 break
             try:
                 return await self._launch(kept)
-            except OSError as error:  # no memory, no file or no process more, just now
+            except OSError as error:  # no memory, file or process left at the moment
                 log.warning("a part cannot be started", part=kept.part.name, error=str(error))
         return None
 
@@ -208,21 +204,21 @@ class Supervisor:
         return process
 
     async def _until_gone(self, kept: _Kept, process: Process) -> None:
-        """Until it ends by itself, or because it is told to; nothing of its session is left then."""
+        """Wait until the process ends, by itself or because of `stopping`, and kill the rest of its session."""
         ended = asyncio.create_task(process.wait())
-        told = asyncio.create_task(kept.stopping.wait())
+        stopping = asyncio.create_task(kept.stopping.wait())
         try:
-            await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((ended, stopping), return_when=asyncio.FIRST_COMPLETED)
             if not ended.done():
                 with contextlib.suppress(ProcessLookupError):
                     process.send_signal(signal.SIGTERM)
-                await asyncio.wait((ended,), timeout=kept.part.stop_within)
+                await asyncio.wait((ended,), timeout=kept.part.stop_within_s)
             if not ended.done():
-                log.warning("a part did not end in time", part=kept.part.name, within_s=kept.part.stop_within)
+                log.warning("a part did not end in time", part=kept.part.name, within_s=kept.part.stop_within_s)
             _kill_group(process.pid)
             await ended
         finally:
-            told.cancel()
+            stopping.cancel()
             kept.last_code = process.returncode
             kept.pid = 0
             self._changed()
@@ -230,17 +226,17 @@ class Supervisor:
     def _changed(self) -> None:
         try:
             self._on_change()
-        except Exception:  # a full disk, above all: the parts are kept running
-            log.exception("a changed pid is not told")
+        except Exception:  # such as a full disk: the processes are kept running
+            log.exception("a changed pid was not reported")
 
     async def _trim_logs(self) -> None:
         failing: set[str] = set()
         while True:
-            await asyncio.sleep(TRIM_EVERY)
+            await asyncio.sleep(TRIM_EVERY_S)
             for name in self._kept:
                 try:
                     trim_log(self.log_path(name))
-                except Exception as error:  # a full disk, above all: it is tried again, and told once
+                except Exception as error:  # such as a full disk: it is retried, and logged once
                     if name not in failing:
                         log.warning("a log cannot be trimmed", part=name, exc_info=error)
                     failing.add(name)
@@ -249,9 +245,9 @@ class Supervisor:
 
 
 def trim_log(path: Path, limit: int = MAX_LOG) -> None:
-    """Move a log that has grown beyond `limit` bytes to `<name>.1`, in place of the one that was there.
+    """Move a log that has grown beyond `limit` bytes to `<name>.1`, which it replaces.
 
-    It is copied and emptied, since its writers keep it open; they append, so they go on at its start.
+    It is copied and emptied, because its writers keep it open and append.
     """
     try:
         if path.stat().st_size <= limit:
@@ -262,7 +258,7 @@ def trim_log(path: Path, limit: int = MAX_LOG) -> None:
         return
 
 
-def _tell_crash(name: str, keeping: asyncio.Task[None]) -> None:
+def _log_crash(name: str, keeping: asyncio.Task[None]) -> None:
     if not keeping.cancelled() and (error := keeping.exception()) is not None:
         log.critical("a part is kept running no more", part=name, exc_info=error)
 

@@ -2,12 +2,12 @@
 
 It keeps a nats-server, a gateway, a controller and an agent running as processes, and ends them in order:
 
-    1. the gateway stops admitting and finishes what it holds
-    2. the agents end their containers and hand in their usage
-    3. the controller gives up its lease
-    4. nats-server ends last, because all others speak through it
+    1. the gateway stops admitting and finishes its calls
+    2. the agents end their containers and report their usage
+    3. the controller releases its lease
+    4. nats-server ends last, because all others communicate through it
 
-Each step has a bound, after which the process is killed. One `up` at a time uses a state folder.
+Each step is bounded; then the process is killed. Only one `up` at a time uses a state folder.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 @contextmanager
 def locked(state: Path) -> Iterator[None]:
-    """The state folder for ourselves.
+    """Lock the state folder.
 
     Raises:
-        UpError: if another `up` has it, or there can be none.
+        UpError: if another `up` has it, or it cannot be created.
     """
     try:
         private_folder(state, WALK_ONLY)
@@ -64,7 +64,7 @@ def choose_http_port(settings: UpSettings) -> int:
     """The port of the HTTP API.
 
     Raises:
-        UpError: if somebody listens there already.
+        UpError: if it is in use.
     """
     if not settings.port:
         return free_port(settings.host)
@@ -74,10 +74,10 @@ def choose_http_port(settings: UpSettings) -> int:
 
 
 def check_blob_url(url: str) -> None:
-    """Read the blob store's address as the parts will; "" is a folder of the state's.
+    """Check the blob store's address; "" is a folder of the state's.
 
     Raises:
-        UpError: if it is none.
+        UpError: if it is invalid.
     """
     try:
         if url:
@@ -87,18 +87,18 @@ def check_blob_url(url: str) -> None:
 
 
 async def check_fake_gpus(spec: str) -> None:
-    """Ask the runtime, which reads such specs, whether it understands this one; "" is none.
+    """Check the spec of fake GPUs with the runtime's parser; "" is none.
 
     Raises:
-        UpError: if it does not, with its words.
+        UpError: with the parser's message.
     """
     if not spec:
         return
     command = (sys.executable, "-m", "pilotlight_runtime.devices.fake.fake_machine", spec)
     child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
-    _, told = await child.communicate()
+    _, message = await child.communicate()
     if child.returncode:
-        raise UpError(f"{told.decode(errors='replace').strip()} Correct --fake-gpus.")
+        raise UpError(f"{message.decode(errors='replace').strip()} Correct --fake-gpus.")
 
 
 async def run(settings: UpSettings) -> None:
@@ -128,22 +128,22 @@ async def run(settings: UpSettings) -> None:
 
 
 async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyFile, ready_file: Path | None) -> None:
-    """Run `parts` until SIGINT or SIGTERM; a second one ends them without waiting.
+    """Run `parts` until SIGINT or SIGTERM; a second signal kills them.
 
-    When `ready.url` answers, one line says so and the ready file is written; then whenever a pid changes.
+    When `ready.url` answers, print a line and write the ready file, again whenever a pid changes.
     """
     is_up = False
 
-    def tell() -> None:
+    def write_pids() -> None:
         if is_up and ready_file is not None:
             write_ready(ready_file, msgspec.structs.replace(ready, pids=supervisor.pids))
 
-    supervisor = Supervisor(parts, logs, tell)
+    supervisor = Supervisor(parts, logs, write_pids)
     stop = _stop_on_signals(supervisor)
     try:
         is_up = await _come_up(supervisor, ready.url, stop)
         if is_up:
-            tell()
+            write_pids()
             print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
             await stop.wait()
     finally:
@@ -152,39 +152,37 @@ async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyF
 
 
 async def _come_up(supervisor: Supervisor, url: str, stop: asyncio.Event) -> bool:
-    """Whether everything is ready; False if it was told to stop before."""
 
     async def all_ready() -> None:
         await supervisor.start()
         await wait_ready(supervisor, url)
 
-    up, told = asyncio.create_task(all_ready()), asyncio.create_task(stop.wait())
+    up, stopped = asyncio.create_task(all_ready()), asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((up, told), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((up, stopped), return_when=asyncio.FIRST_COMPLETED)
         if up.done():
             up.result()
         return up.done()
     finally:
-        for task in (up, told):
+        for task in (up, stopped):
             task.cancel()
-        await asyncio.wait((up, told))
+        await asyncio.wait((up, stopped))
 
 
 def _stop_on_signals(supervisor: Supervisor) -> asyncio.Event:
     stop = asyncio.Event()
 
-    def told() -> None:
+    def on_signal() -> None:
         if stop.is_set():
             supervisor.kill()
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, told)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
     return stop
 
 
 def main() -> None:
-    """The command."""
     settings = config.load(UpSettings, "The whole platform on this machine, until Ctrl-C.")
     telemetry.setup("up")
     try:

@@ -1,4 +1,4 @@
-"""What tests of the controller are about: versions of `greet`, a node of CPU slots, and who waits."""
+"""Builders of the controller's tests: versions of `greet`, a node of CPU slots, and demand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def report(*containers: ContainerReport, seq: int = 1, slots: int = 4, instance:
 
 
 def demand(version: str = "ver_1", **more: Any) -> Demand:
-    """What the home of a version tells: nobody waits and nothing runs, unless `more` says so."""
+    """A version's demand, without queued or running calls unless `more` has them."""
     fields: dict[str, Any] = {
         "tenant": "acme", "gateway": "g", "epoch": 1, "queued": 0, "oldest_ms": 10.0, "running": 0,
         "arrivals": more.get("queued", 0),

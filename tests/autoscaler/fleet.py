@@ -1,7 +1,7 @@
-"""A fleet of nodes in memory, and a controller that drives it: what agents do, and the promises they hold it to.
+"""A fleet of nodes in memory, and a controller that drives it, with assertions on what a controller must never do.
 
-Time is a number. Nodes answer commands at once and act in the next step, as agents do; a start takes as many steps as
-`start_steps` says. Whatever a controller must never do fails an assertion where it is done.
+Time is a number. Nodes answer commands at once and execute them in the next step, as agents do; a start takes
+`start_steps` steps.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MIB = 2**20
 
 @dataclass(kw_only=True)
 class FakeGpu:
-    """One GPU: its instances, and who runs on it or on them."""
+    """One GPU: its instances, and the containers on them."""
 
     id: str
     kind: str
@@ -130,7 +130,7 @@ class FakeNode:
         return [name for name in names if gpu.id in name.devices]
 
     def take(self, command: AgentCommand, at: float) -> str:
-        """Do as told; why not, if it is refused."""
+        """Execute a command; the reason if it is refused."""
         self.log.append(command)
         match command:
             case Bind():

@@ -1,14 +1,14 @@
-"""The controller on a real bus, with a node that answers as a test says."""
+"""The controller on a real bus, with a scripted node."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.units import GpuAsk
@@ -32,17 +32,38 @@ from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.fleet import FakeGpu
 from tests.builders.nodes import container
 from tests.builders.specs import function_spec
+from tests.waiting import until
+
+REPEAT_EVERY_S = 0.25
+"""The period of homes' demands; nodes report each second, or sooner."""
+
+
+@dataclass(kw_only=True)
+class CountingWorld(World):
+    """A world that counts the controller's passes."""
+
+    passes: int = 0
+
+    def forget(self, at: float) -> None:
+        super().forget(at)
+        self.passes += 1
+
+    async def wait_passes(self, bus: Bus, count: int = 3) -> None:
+        """Wait until `count` more passes were made, and all that they sent has arrived."""
+        enough = self.passes + count + 1  # the last one may still be under way
+        await until(lambda: self.passes >= enough)
+        await bus.flush()
 
 
 class ScriptedNode:
-    """Answers commands; what it was told is in `commands`."""
+    """Answers commands, and keeps them in `commands`."""
 
     def __init__(self, bus: Bus, region: str) -> None:
         self.commands: list[Bind | Drain | Stop | Cut | SwitchMig] = []
         self.reply = CommandReply(ok=True)
         self.answers = True
         self._bus, self._region, self._seq = bus, region, 0
-        self._decision_lines = asyncio.Event()
+        self._received = asyncio.Event()
         self._last: NodeReport | None = None
 
     async def listen(self) -> None:
@@ -50,16 +71,14 @@ class ScriptedNode:
 
     def _on_command(self, _: str, message: Bind | Drain | Stop | Cut | SwitchMig, reply: str) -> None:
         self.commands.append(message)
-        self._decision_lines.set()
+        self._received.set()
         if self.answers:
             self._bus.publish_nowait(reply, self.reply)
 
-    async def repeat(self) -> None:
-        """Report what was reported last again and again, as nodes do: a controller believes no old report."""
-        while True:
-            await asyncio.sleep(0.25)
-            if self._last is not None:
-                self.report(self._last)
+    def repeat(self) -> None:
+        """Repeat the last report, since a controller drops nodes without fresh ones."""
+        if self._last is not None:
+            self.report(self._last)
 
     def report(self, reported: NodeReport) -> None:
         self._seq += 1
@@ -67,12 +86,12 @@ class ScriptedNode:
         reported = msgspec.structs.replace(reported, seq=self._seq, region=self._region)
         self._bus.publish_nowait(subjects.beat(self._region, "n1"), reported)
 
-    async def told(self, number: int) -> Bind | Drain | Stop | Cut | SwitchMig:
-        """The command with that number, when it has come."""
+    async def command(self, number: int) -> Bind | Drain | Stop | Cut | SwitchMig:
+        """The command with that number, from 1, when it has been received."""
         async with asyncio.timeout(30):
             while len(self.commands) < number:
-                self._decision_lines.clear()
-                await self._decision_lines.wait()
+                self._received.clear()
+                await self._received.wait()
         return self.commands[number - 1]
 
 
@@ -94,12 +113,17 @@ async def version(bus: Bus) -> VersionRecord:
 
 
 @pytest.fixture
-async def region(bus: Bus, version: VersionRecord) -> AsyncIterator[str]:
-    """A region of its own with a controller in it: tests do not hear each other."""
+def world() -> CountingWorld:
+    return CountingWorld()
+
+
+@pytest.fixture
+async def region(bus: Bus, version: VersionRecord, world: CountingWorld) -> AsyncIterator[str]:
+    """A region with a controller, of this test alone."""
     name = f"r{token(6)}"
     async with (
         Registry(bus) as registry,
-        Controller(bus, registry, bus.lease("controller", name), World(), region=name).running(),
+        Controller(bus, registry, bus.lease("controller", name), world, region=name).running(),
     ):
         yield name
 
@@ -108,14 +132,20 @@ async def region(bus: Bus, version: VersionRecord) -> AsyncIterator[str]:
 async def node(bus: Bus, region: str) -> AsyncIterator[ScriptedNode]:
     node = ScriptedNode(bus, region)
     await node.listen()
-    async with meanwhile(node.repeat()):
+    async with repeated(node.repeat):
         yield node
 
 
 @asynccontextmanager
-async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Something that goes on until the block ends."""
-    task = asyncio.create_task(work)
+async def repeated(send: Callable[[], None]) -> AsyncIterator[None]:
+    """Send at once and each quarter of a second until the block ends, as nodes and homes do."""
+
+    async def repeat() -> None:
+        while True:
+            send()
+            await asyncio.sleep(REPEAT_EVERY_S)
+
+    task = asyncio.create_task(repeat())
     try:
         yield
     finally:
@@ -124,70 +154,63 @@ async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             await task
 
 
-async def calls_wait(bus: Bus, region: str, *versions: str) -> None:
-    """What homes say as long as calls wait: a controller believes no old word of theirs either."""
-    while True:
+def calls_wait(bus: Bus, region: str, *versions: str) -> AbstractAsyncContextManager[None]:
+    """Calls of these versions wait until the block ends: their homes repeat the demand."""
+
+    def send() -> None:
         for each in versions:
-            asked = msgspec.structs.replace(demand(each, queued=1), edge=True)
-            bus.publish_nowait(subjects.demand(region, each), asked)
-        await asyncio.sleep(0.25)
+            bus.publish_nowait(
+                subjects.demand(region, each), msgspec.structs.replace(demand(each, queued=1), edge=True)
+            )
+
+    return repeated(send)
 
 
 async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(
-    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord, world: CountingWorld
 ) -> None:
     """One bind for one waiting call, under the lease's epoch, whatever is repeated."""
     node.report(report())
-    async with meanwhile(calls_wait(bus, region, version.id)):
-        first = await node.told(1)
+    async with calls_wait(bus, region, version.id):
+        first = await node.command(1)
     assert isinstance(first, Bind)
     assert first.epoch > 0
     node.report(report(container(first.container, version.id, running=1, slice=first.slice)))
     bus.publish_nowait(subjects.demand(region, version.id), demand(version.id, running=1))
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.8):
-            await node.told(2)
+    await world.wait_passes(bus)
+
+    assert node.commands == [first]
 
 
 async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, version: VersionRecord) -> None:
-    """Scale to zero, by the agent's own word on idleness."""
-    async with asyncio.timeout(30):
-        while not node.commands:  # a report each fifth of a second, as a node's clock would make them
-            node.report(report(container("c1", version.id, idle_s=9.0)))
-            await asyncio.sleep(0.2)
+    """Scale to zero, by the agent's report of idleness."""
+    node.report(report(container("c1", version.id, idle_s=9.0)))
 
-    drain = await node.told(1)
+    drain = await node.command(1)
     assert isinstance(drain, Drain)
     assert drain.container == "c1"
     assert "idle" in drain.reason
 
 
 async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version: VersionRecord) -> None:
-    """As soon as nobody has answered: the container is idle still, by its agent's word."""
+    """As soon as its time to answer is over: the container is still idle, by its agent's report."""
     node.answers = False
+    node.report(report(container("c1", version.id, idle_s=9.0)))
 
-    async def reports() -> None:
-        while True:
-            node.report(report(container("c1", version.id, idle_s=9.0)))
-            await asyncio.sleep(0.2)
-
-    async with asyncio.TaskGroup() as group:
-        telling = group.create_task(reports())
-        first, second = await node.told(1), await node.told(2)
-        telling.cancel()
+    first, second = await node.command(1), await node.command(2)
 
     assert (type(first), type(second)) == (Drain, Drain)
     assert subject_of_command(first) == subject_of_command(second) == "c1"
 
 
 async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
-    """Without a free slice, the calls' home hears why."""
+    """Without a free slice, the home of the calls gets the reason."""
     heard: asyncio.Queue[Shortage] = asyncio.Queue()
     await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
     await bus.flush()
     node.report(report(container("busy", "ver_other", running=1), slots=1))
 
-    async with asyncio.timeout(30), meanwhile(calls_wait(bus, region, version.id)):
+    async with asyncio.timeout(30), calls_wait(bus, region, version.id):
         shortage = await heard.get()
     assert shortage.version == version.id
     assert "in use" in shortage.reason
@@ -197,11 +220,11 @@ async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region:
 async def test_a_refused_bind_is_decided_again(
     bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
 ) -> None:
-    """The agent's word counts: the next tick chooses anew, with another id."""
+    """The next tick chooses again, with another container id."""
     node.reply = CommandReply(ok=False, reason="slice_taken")
     node.report(report())
-    async with meanwhile(calls_wait(bus, region, version.id)):
-        first, second = await node.told(1), await node.told(2)
+    async with calls_wait(bus, region, version.id):
+        first, second = await node.command(1), await node.command(2)
 
     assert isinstance(second, Bind)
     assert subject_of_command(first) != subject_of_command(second)
@@ -223,10 +246,10 @@ async def test_a_version_that_cannot_be_decided_on_stops_nobody_else(bus: Bus, v
     async with (
         Registry(bus) as registry,  # which knows the curve before anything is decided
         Controller(bus, registry, bus.lease("controller", region), World(), region=region).running(),
-        meanwhile(node.repeat()),
-        meanwhile(calls_wait(bus, region, bad.id, version.id)),
+        repeated(node.repeat),
+        calls_wait(bus, region, bad.id, version.id),
     ):
-        bind = await node.told(1)
+        bind = await node.command(1)
 
     assert isinstance(bind, Bind)
     assert bind.version == version.id
@@ -235,32 +258,28 @@ async def test_a_version_that_cannot_be_decided_on_stops_nobody_else(bus: Bus, v
 async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
     bus: Bus, region: str, version: VersionRecord
 ) -> None:
-    """Otherwise leaders that die one after the other would make callers give up on a fleet that is there."""
+    """Otherwise a series of short-lived leaders would make callers give up although the fleet is there."""
     heard: asyncio.Queue[Shortage] = asyncio.Queue()
     await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
     began = time.monotonic()
 
-    async with asyncio.timeout(30):
-        while heard.empty():
-            bus.publish_nowait(subjects.demand(region, version.id), demand(version=version.id, queued=1))
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.25):
-                    heard.put_nowait(await heard.get())
+    async with asyncio.timeout(30), calls_wait(bus, region, version.id):
+        shortage = await heard.get()
 
-    assert heard.get_nowait().never
+    assert shortage.never
     assert time.monotonic() - began > SETTLE_S - 0.1
 
 
 async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
-    """A question over the bus, answered from the decision that sent the bind."""
+    """The answer comes from the decision that sent the bind."""
     node.report(report())
-    async with meanwhile(calls_wait(bus, region, version.id)):
-        bind = await node.told(1)
+    async with calls_wait(bus, region, version.id):
+        bind = await node.command(1)
     assert isinstance(bind, Bind)
 
     told = await bus.request(subjects.explain(region), ExplainPlacement(container=bind.container), 30.0)
 
-    assert isinstance(told, PlacementTold)
+    assert isinstance(told, PlacementReply)
     assert told.lines[0].startswith(f"{bind.container} starts on a CPU slot on n1: {version.ref}, placed ")
     (decision,) = msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
     assert abs(datetime.fromisoformat(decision.decided_at).timestamp() - time.time()) < 60.0
@@ -278,12 +297,12 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
     gpu = FakeGpu(id="GPU-1", kind="H100-80GB", mig=MigMode.ON)
     node.report(report(devices=(gpu.report({}),)))
 
-    async with meanwhile(calls_wait(bus, region, made.id)):
-        cut = await node.told(1)
+    async with calls_wait(bus, region, made.id):
+        cut = await node.command(1)
         assert isinstance(cut, Cut)
         gpu.instances = {MigPlacement(start=place.start, profile=place.profile) for place in cut.create}
         node.report(report(devices=(gpu.report({}),)))
-        bind = await node.told(2)
+        bind = await node.command(2)
 
     assert isinstance(bind, Bind)
     assert bind.slice == "GPU-1:1g@6"
@@ -292,35 +311,36 @@ async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
 async def test_what_ran_is_kept_beside_its_version(
     bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
 ) -> None:
-    """Learnt by whoever leads, from reports of work; the registry has it for everybody."""
+    """The leader learns it from reports of batches; every process reads it in the registry."""
     done = BatchesRan(container="c1", version=version.id, slice="cpu-0", batch=2, count=40, ms=(10.0, 10.0))
-    async with Registry(bus) as registry, asyncio.timeout(30):
-        while (known := registry.curves(version.id)) is None:
-            node.report(report(container("c1", version.id, running=1)))
-            bus.publish_nowait(subjects.ran(region, "n1"), Ran(node="n1", instance="i1", batches=(done,)))
-            await asyncio.sleep(0.1)
+    ran = Ran(node="n1", instance="i1", batches=(done,))
+    node.report(report(container("c1", version.id, running=1)))
+    async with Registry(bus) as registry, repeated(lambda: bus.publish_nowait(subjects.ran(region, "n1"), ran)):
+        await until(lambda: registry.curves(version.id))
+        known = registry.curves(version.id)
 
+    assert known is not None
     (curve,) = known.curves
     assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", CurveSource.LEARNT)
     assert [(point.batch, point.throughput) for point in curve.points] == [(2, 200.0)]
 
 
 async def test_a_leader_that_knows_its_fleet_says_so_once(bus: Bus, version: VersionRecord) -> None:
-    """Then what it knows is taken out of the garbage collector's way."""
-    name, told = f"r{token(6)}", asyncio.Queue[str]()
+    """Then the process freezes its objects for the garbage collector."""
+    name, world, settled = f"r{token(6)}", CountingWorld(), asyncio.Queue[str]()
     async with (
         Registry(bus) as registry,
         Controller(
             bus,
             registry,
             bus.lease("controller", name),
-            World(),
+            world,
             region=name,
-            on_settled=lambda: told.put_nowait("settled"),
+            on_settled=lambda: settled.put_nowait("settled"),
         ).running(),
         asyncio.timeout(2 * SETTLE_S + 30),
     ):
-        assert await told.get() == "settled"
-        await asyncio.sleep(0.6)  # two more ticks
+        assert await settled.get() == "settled"
+        await world.wait_passes(bus)
 
-    assert told.empty()
+    assert settled.empty()

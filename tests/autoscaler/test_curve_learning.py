@@ -87,7 +87,7 @@ def test_a_sample_stands_for_as_many_as_it_was_taken_of() -> None:
 
 
 def test_a_large_fleet_is_sampled() -> None:
-    """No more than so many durations are looked at in a second, whoever reports."""
+    """The number of durations counted per second is bounded."""
     learner = CurveLearner()
     for number in range(3 * MOST_PER_S):
         learner.observe(ran(1, 10.0), T4, 1.0 + number / (3 * MOST_PER_S))

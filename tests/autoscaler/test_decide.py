@@ -48,7 +48,7 @@ def test_an_edge_starts_the_first_container_at_once() -> None:
 
 
 def test_without_a_node_calls_are_told_what_is_missing() -> None:
-    """Nothing is bound; the shortage says why, and that nothing could ever fit."""
+    """There is no bind; the shortage has the reason, and that nothing could ever fit."""
     world = World()
     world.on_demand(demand(queued=1), 1.0)
 
@@ -89,7 +89,7 @@ def test_a_tenant_takes_no_more_of_others_floors_than_brings_it_its_first_contai
 
 
 def test_an_idle_container_gives_way_when_the_fleet_is_full() -> None:
-    """The longest idle container of a version nobody waits for is drained, one at a time."""
+    """The longest idle container of a version without waiting calls is drained, one at a time."""
     world = World()
     idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(2)]
     world.on_report(report(*idle, slots=2), 1.0)
@@ -141,7 +141,7 @@ def test_stale_demand_starts_nothing() -> None:
 
 
 def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
-    """One tenant's min_containers fill the fleet: whoever waits and has nothing gets a slice of it."""
+    """One tenant's min_containers fill the fleet: a waiting tenant without a container gets a slice of it."""
     world = World()
     hog = msgspec.structs.replace(record("ver_2", min_containers=2), tenant="hog")
     idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(2)]

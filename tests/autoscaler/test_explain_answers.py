@@ -1,4 +1,4 @@
-"""Answers to who asks why."""
+"""Answers to questions about placement decisions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container
@@ -37,11 +37,11 @@ def world_that_placed() -> World:
     return world
 
 
-def ask(world: World, *, at: float = 1.5, **asked: str) -> PlacementTold:
+def ask(world: World, *, at: float = 1.5, **asked: str) -> PlacementReply:
     return answer(world, ExplainPlacement(**asked), at, EPOCH + at)
 
 
-def data(told: PlacementTold) -> tuple[DecisionInfo, ...]:
+def data(told: PlacementReply) -> tuple[DecisionInfo, ...]:
     return msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
 
 
@@ -130,7 +130,7 @@ def test_of_a_function_what_runs_is_told_before_what_ran() -> None:
 
 
 def test_a_function_of_which_nothing_runs_says_so() -> None:
-    """What ran is told still."""
+    """Its former containers are still described."""
     world = world_that_placed()
     world.on_report(report(slots=1, seq=3), 60.0)
 
@@ -193,7 +193,7 @@ def test_of_many_containers_the_latest_are_told() -> None:
 
 
 def test_what_is_not_remembered_is_said_to_be_so() -> None:
-    """A new leader has not decided what runs; it knows which version it is."""
+    """A new leader did not decide on a running container, but knows its version."""
     world = World()
     assert not ask(world).found
     world.on_report(report(container("ctr_9")), 1.0)

@@ -11,7 +11,7 @@ from pilotlight_autoscaler.move_budget import HOUR_S, MoveBudget
 
 
 def test_what_is_spent_comes_back_after_an_hour() -> None:
-    """Move by move; until then it is said when."""
+    """Move by move; until then the refusal says when."""
     budget = MoveBudget(per_hour=2)
     budget.spend(0.0)
     assert (budget.left(60.0), budget.refusal_for(60.0, "acme")) == (1, "")

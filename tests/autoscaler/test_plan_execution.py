@@ -182,7 +182,7 @@ def test_steps_are_described_in_words() -> None:
 
 
 def test_an_original_that_ends_its_last_calls_is_waited_for() -> None:
-    """As long as its calls may take, and somewhat longer; it is told once, and nobody else is moved meanwhile."""
+    """It has the time of its calls and a margin, gets one drain, and no other container moves meanwhile."""
     executions, seen = PlanExecutions(), Scripted(states={"old": ContainerState.READY})
     told = Drain(epoch=1, container="old", within_ms=600_000.0)
     executions.add([step(0, told), step(1, bind("large"), 0)])
@@ -198,7 +198,9 @@ def test_an_original_that_ends_its_last_calls_is_waited_for() -> None:
 
 
 def test_nobody_waits_for_ever_for_what_another_tenant_does() -> None:
-    """A copy that loads for a day, and an original with a call of a day: whoever room is made for is decided anew."""
+    """A copy that loads for a day, and an original with a call of a day: the step fails, and its version is decided
+    again.
+    """
     for first, state in ((bind("copy"), ContainerState.LOADING), (drain("old"), ContainerState.DRAINING)):
         executions, seen = PlanExecutions(), Scripted(states={first.container: state})
         slow = msgspec.structs.replace(first, within_ms=86_400_000.0) if isinstance(first, Drain) else first

@@ -116,7 +116,7 @@ def blocked(tenant: str, function: str) -> Shortfall:
 
 
 def test_one_of_each_tenant_is_looked_at_first() -> None:
-    """A tenant with a hundred functions that wait is before nobody's second one."""
+    """A tenant with a hundred waiting functions comes with its second one after the first one of all others."""
     shorts = [blocked("evil", "e1"), blocked("evil", "e2"), blocked("evil", "e3"), blocked("acme", "a1")]
 
     assert [short.function for short in round_robin(shorts, 0)] == ["e1", "a1", "e2", "e3"]

@@ -207,7 +207,7 @@ def two_apart(**more: Any) -> tuple[FakeFleet, list[FakeNode]]:
 
 
 def test_room_is_made_however_much_else_is_started_and_stopped() -> None:
-    """Every pass starts something and some plan is always under way: whoever needs a move is served all the same."""
+    """Starts in every pass and plans under way do not delay a version that needs a move for ever."""
     fleet, _ = two_apart()
     fleet.nodes.append(FakeNode(name="n3", gpus=[FakeGpu(id=f"GPU-{n}", kind="T4") for n in "abcdefgh"], busy=False))
     for n in range(30):
@@ -286,7 +286,7 @@ def test_the_young_are_not_moved() -> None:
 
 
 def test_no_more_is_moved_in_an_hour_than_may_be_and_that_is_said() -> None:
-    """Whoever is blocked hears why nothing makes room, and when it may."""
+    """A blocked version's shortage says why no room is made, and when it may be."""
     nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
     large = version("large", gpu=H100, vram=60 * GIB)
     fleet = fleet_of(*nodes, versions=(small(max_containers=4), large), bounds=MOVES_AT_ONCE)
@@ -327,7 +327,7 @@ def test_hardly_used_gpus_are_emptied_onto_those_in_use() -> None:
 
 
 def test_a_gpu_that_cannot_be_cut_is_left_for_another() -> None:
-    """The plan is given up when its report says why, and the GPU takes nothing new for a while."""
+    """The plan is dropped when the report has the failure, and the GPU accepts nothing new for a while."""
     bad, good = h100("GPU-1", mig=True), FakeGpu(id="GPU-2", kind="A30", mig=MigMode.ON)
     bad.broken = True
     node = FakeNode(name="n1", gpus=[bad, good])
@@ -342,7 +342,7 @@ def test_a_gpu_that_cannot_be_cut_is_left_for_another() -> None:
 
 
 def test_a_gpu_that_is_left_alone_for_a_while_is_none_that_is_missing() -> None:
-    """Calls that wait for it are not told that nothing could ever hold them, which would refuse them soon."""
+    """Calls that wait for it do not get "never", which would refuse them."""
     gpu = h100("GPU-1", mig=True)
     gpu.broken = True
     fleet = fleet_of(FakeNode(name="n1", gpus=[gpu]), versions=(small(max_containers=1),))
@@ -355,7 +355,7 @@ def test_a_gpu_that_is_left_alone_for_a_while_is_none_that_is_missing() -> None:
 
 
 def test_a_node_that_falls_silent_takes_its_plan_with_it() -> None:
-    """What waits for it is dropped, and decided anew elsewhere."""
+    """Its waiting steps are dropped, and decided again elsewhere."""
     nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
     fleet = fleet_of(*nodes, versions=(small(max_containers=1),))
     fleet.step({"ver_small": 1})

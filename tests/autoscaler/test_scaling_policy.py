@@ -36,7 +36,7 @@ def test_nothing_runs_while_nobody_calls() -> None:
 
 
 def test_the_first_call_gets_one_container_however_many_wait() -> None:
-    """Before anything has run nobody knows how long a call takes."""
+    """Before the first call has run its duration is unknown."""
     assert wanted(view(queued=50)) == 1
 
 
@@ -65,7 +65,7 @@ def test_one_caller_after_another_needs_one_container() -> None:
 
 
 def test_a_call_that_has_just_left_the_queue_counts_once() -> None:
-    """The node's report shows it running before the home's next demand says that it waits no more."""
+    """The node's report shows it running before the home's next demand."""
     assert wanted(view(container(running=1), queued=1, service_ms=600.0)) == 1
     assert wanted(view(container(running=1), queued=2, service_ms=600.0)) == 2
     assert wanted(view(container(running=1), running=1, queued=1, service_ms=600.0)) == 2

@@ -1,4 +1,4 @@
-"""For whom devices are kept."""
+"""The choice of the version that devices are reserved for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kept_for(now: VersionReservation | None) -> str:
 
 
 def test_the_one_that_waits_longest_has_devices_kept_as_long_as_it_waits() -> None:
-    """After a while; and whoever waits longer meanwhile does not take its turn."""
+    """After a while; a version that waits longer meanwhile does not replace it."""
     there = fleet()
     assert next_reservation(None, [waits("pair", AFTER_S - 1)], there, 0.0) is None
     assert next_reservation(None, [waits("one", AFTER_S), waits("pair", AFTER_S + 1)], there, 0.0) is not None
@@ -99,7 +99,7 @@ def serve(fleet: FakeFleet, steps: int) -> set[str]:
 
 @pytest.mark.parametrize("mig", [False, True])
 def test_whoever_needs_much_is_served_among_many_who_need_little(mig: bool) -> None:
-    """Each part that becomes free would go to somebody who waits for no more: some are kept for it together."""
+    """Each free part would go to a version that needs no more: some are reserved together instead."""
     need = {"vram": 30 * GIB, "isolation": Isolation.MIG} if mig else {}
     little = [
         version(f"s{n}", tenant=f"t{n}", gpu=(GpuAsk("H100"),), max_containers=1, **need)

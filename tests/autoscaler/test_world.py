@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import count
 
 import msgspec
+import pytest
 
 from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass, PassInput
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.world import CallRate, World
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.agent_messages import Bind, ContainerState
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
@@ -27,7 +28,7 @@ def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | 
 
 
 def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> None:
-    """An older report of the same agent is dropped; a restarted agent starts from its own word."""
+    """An older report of the same agent is dropped; a restarted agent starts with its first report."""
     world = World()
     world.on_report(report(container(), seq=5), 1.0)
     world.on_report(report(seq=4), 1.1)
@@ -38,7 +39,7 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
-    """Agents know container ids, so repeating is harmless; after three tries it is forgotten."""
+    """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
     from pilotlight_autoscaler.world import PendingBind
 
     world = World()
@@ -52,7 +53,7 @@ def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
 
 
 def test_containers_of_a_silent_node_are_forgotten() -> None:
-    """A node that says nothing for six seconds has nothing."""
+    """After six seconds without a report the node has no containers."""
     world = World()
     world.on_report(report(container()), 1.0)
     world.forget(8.0)
@@ -80,7 +81,9 @@ def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:
 
 
 def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> None:
-    """Its sandbox holds one tenant, say. What the next report knows better is decided anew at once."""
+    """Such as one whose sandbox allows one tenant only. A refusal that the next report resolves is decided again at
+    once.
+    """
     for reason, soon in (("other_tenant", []), ("slice_taken", ["new1"])):
         world = World()
         world.on_report(report(), 1.0)
@@ -103,3 +106,19 @@ def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
         at += 31.0
 
     assert world.failures["ver_1"].retry_at == at - 31.0 + 30.0
+
+
+def test_a_steady_rate_is_found_within_seconds() -> None:
+    """25 calls each 250 ms are 100 a second."""
+    rate = CallRate()
+    for number in range(40):
+        rate = rate.after(25, number * 0.25)
+
+    assert rate.value == pytest.approx(100.0, rel=0.02)
+
+
+def test_what_comes_after_a_pause_came_at_its_end() -> None:
+    """One call after an idle hour is no rate of one an hour, nor what was before."""
+    rate = CallRate(value=500.0, at=0.0).after(10, 3600.0)
+
+    assert rate.value == pytest.approx(10 * (1 - 2.718281828**-0.5), rel=0.01)

@@ -6,7 +6,8 @@ from typing import Any
 
 from pilotlight_core.model.messages.agent_messages import BodyRef, CallDescriptor, ContainerState, Credit, Grant, Run
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.calls.call_plan import CallPlan
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from tests.builders.specs import function_spec, method, version_record
 
 BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
 """A large input, where its origin has it."""
@@ -21,13 +22,14 @@ def call(name: str, tenant: str = "acme", **more: Any) -> CallDescriptor:
     return CallDescriptor(call_id=name, tenant=tenant, **fields | more)
 
 
-def plan(**more: Any) -> CallPlan:
-    """What an origin knows of a call."""
+def prepared_call(call_id: str = "a", *, idempotent: bool = False, retries: int = 0, **more: Any) -> PreparedCall:
+    """A call of `app.fn`, which came at 0 s and is given up at 60 s."""
+    version = version_record(function_spec("fn", method(), idempotent=idempotent, retries=retries), app="app")
     fields: dict[str, Any] = {
-        "id": "a", "tenant": "acme", "version": "ver_1", "function": "acme:app.fn", "method": "",
-        "priority": Priority.STANDARD, "gateway": "gw1", "arrived": 0.0, "deadline": 60.0,
+        "client_id": None, "tenant": "acme", "version": version, "method": version.spec.methods[0], "input": b"",
+        "priority": Priority.STANDARD, "arrived_at": 0.0, "deadline_at": 60.0, "stream": False,
     }  # fmt: skip
-    return CallPlan(**fields | more)
+    return PreparedCall(call_id=call_id, **fields | more)
 
 
 def credit(container: str = "c1", seq: int = 1, *held: str, slots: int = 1, **more: Any) -> Credit:

@@ -29,7 +29,7 @@ class Site:
             self.port, self.ownership, FleetView(), bodies, region="r", gateway="gw1", limits=QueueLimits()
         )
         self.drivers.homes.begin(quiet_call().shard, 1, b"")
-        self.drivers.turn()
+        self.drivers.take_turn()
         self.credit()
 
     def credit(self, *held: str) -> None:
@@ -58,14 +58,14 @@ def test_a_local_call_takes_one_turn_to_its_container_and_one_to_the_next() -> N
     first = site.begin("a")
     site.begin("b")
     assert (site.port.woken(), site.runs()) == (SOON, [])
-    site.drivers.turn()
+    site.drivers.take_turn()
     assert site.runs() == ["a"]
 
     (run,) = site.port.told(Run)
     ended = Ended(call_id="a", grant_number=run.grant_number, container="c1", outcome=Outcome.OK)
     site.hear("pl.r.gw.gw1.reply", ended)
     assert [type(said) for said in first.said] == [CallResult]
-    site.drivers.turn()
+    site.drivers.take_turn()
     assert site.runs() == ["a", "b"]
 
 
@@ -73,10 +73,10 @@ def test_what_an_agent_says_in_order_is_heard_in_order() -> None:
     """It refuses a call and then tells of its room: the room is what was said last."""
     site = Site()
     site.begin("a")
-    site.drivers.turn()
+    site.drivers.take_turn()
     site.hear("pl.r.gw.gw1.reply", Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.DRAINING))
     site.credit()
-    site.drivers.turn()
+    site.drivers.take_turn()
     assert site.runs() == ["a", "a"]
 
 
@@ -84,13 +84,13 @@ def test_a_node_at_which_nobody_listens_has_no_room() -> None:
     """The bus says so of a run, or of a whole node: the call waits until its container speaks."""
     site = Site()
     site.begin("a")
-    site.drivers.turn()
+    site.drivers.take_turn()
     site.drivers.handlers()["pl.r.gw.gw1.unheard.*.*"]("pl.r.gw.gw1.unheard.a.1", NO_RESPONDERS, "")
     site.drivers.handlers()["pl.r.gw.gw1.unheard.*.*"]("pl.r.gw.gw1.unheard.node.n1", NO_RESPONDERS, "")
-    site.drivers.turn()
+    site.drivers.take_turn()
     assert site.runs() == ["a"]
     site.credit()
-    site.drivers.turn()
+    site.drivers.take_turn()
     assert site.runs() == ["a", "a"]
 
 
@@ -99,11 +99,11 @@ def test_while_the_bus_is_away_the_drivers_stand_still() -> None:
     site = Site(slots=3)
     site.begin("a")
     site.port.connected = False
-    site.drivers.turn()
+    site.drivers.take_turn()
     site.port.connected = True
     site.drivers.reconnected()
     assert site.port.woken() == SOON
-    site.drivers.turn()
+    site.drivers.take_turn()
     assert site.runs() == ["a"]
 
 
@@ -112,6 +112,6 @@ def test_a_call_whose_home_is_elsewhere_goes_with_the_mail_of_the_turn() -> None
     site = Site(home="gw2")
     for name in ("a", "b"):
         site.begin(name)
-    site.drivers.turn()
+    site.drivers.take_turn()
     (mail,) = site.port.told(ToHome)
     assert len(mail.items) == 2

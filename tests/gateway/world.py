@@ -46,8 +46,7 @@ from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
-from pilotlight_gateway.tenancy.auth import Authenticator
-from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.tenancy.auth import Authenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pilotlight_core.model.messages.agent_messages import NodeReport, Refusal
 from tests.runtime.harness import Harness, everybody
+from tests.waiting import until
 
 
 @asynccontextmanager
@@ -55,9 +56,7 @@ def descendants(pid: int) -> set[int]:
 
 
 async def until_gone(pids: set[int]) -> None:
-    async with asyncio.timeout(30):
-        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # noqa: ASYNC110, ASYNC240 - it rings no bell
-            await asyncio.sleep(0.01)
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
 async def test_it_ends_in_order_when_it_is_told_to(server_url: str, tmp_path: Path) -> None:
@@ -103,7 +102,7 @@ async def test_what_came_while_it_stood_still_is_not_taken_for_fresh(server_url:
         container = await world.bind(await world.deploy("def f(n):\n    return n\n"))
         os.kill(agent.pid, signal.SIGSTOP)
         old = world.run(container, {"start_within_ms": 300.0}, n=1)
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(0.6)  # twice its time to start
         young = world.run(container, {"start_within_ms": 30_000.0}, n=2)
         await world.bus.flush()
         os.kill(agent.pid, signal.SIGCONT)

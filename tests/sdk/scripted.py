@@ -19,6 +19,7 @@ from pilotlight_core.model import values
 from pilotlight_core.model.errors import CODES
 
 KEY = "pl_live_test_secret"
+JOB = "call_local_1_abc"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class Request:
 
 @dataclass(kw_only=True)
 class Answer:
-    """What it is told: pieces are sent one by one. `hold`: the last piece is followed by silence until it hangs up."""
+    """An answer, sent piece by piece. `hold`: after the last piece nothing is sent until the client hangs up."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
@@ -112,6 +113,18 @@ def chunk(seq: int, value: Any) -> bytes:
 def stream(*pieces: bytes, hold: bool = False, cut: bool = False) -> Answer:
     """An event stream."""
     return Answer(headers={"content-type": "text/event-stream"}, pieces=pieces, hold=hold, cut=cut)
+
+
+def job_taken(name: str = JOB, *, cut: bool = False) -> Answer:
+    """The answer of a submission that was stored; `cut`: the connection breaks in it."""
+    given = answer({"id": name, "state": "queued"}, status=202)
+    return Answer(status=202, headers=given.headers, pieces=given.pieces, cut=cut)
+
+
+def job_status(state: str, name: str = JOB, **more: Any) -> Answer:
+    """How a job is, as msgpack."""
+    body = values.encode({"id": name, "state": state, **more})
+    return Answer(headers={"content-type": "application/msgpack"}, pieces=[body])
 
 
 def _is_json(value: Any) -> bool:

@@ -1,377 +1,49 @@
-"""`gpu_function`: what it takes, what it makes, what it refuses and how it says so."""
+"""`gpu_function`, bare and with options; `definitions/test_options.py` has each option."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pilotlight import (
-    SLO,
     App,
     Cls,
     Function,
-    Measured,
-    Model,
     OptionError,
-    Spread,
-    batched,
-    concurrent,
-    enter,
-    exit,  # noqa: A004
     gpu_function,
     method,
 )
-from pilotlight.migration_hints import NOT_YET, OPTION_HINTS
-from pilotlight.options import KNOWN, Options
-from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.placing import Over, Purchase
-from pilotlight_core.model.spec import FunctionSpec, Isolation, Mode, Priority
-from pilotlight_core.model.units import GpuAsk
-
-POINT = Measured(gpu="H100", slice="3g", batch=8, throughput=100.0, p95_ms=20.0)
-
-
-def embed(text: str) -> list[float]:
-    return [float(len(text))]
-
-
-def spec_with(**options: Any) -> FunctionSpec:
-    """The spec of a plain function with these options."""
-    decorated: Function[..., Any] = App("tests").gpu_function(**options)(embed)
-    return decorated.spec
-
-
-@pytest.mark.parametrize(
-    ("options", "field", "expected"),
-    [
-        ({"gpu": "H100"}, "gpu", (GpuAsk(type="H100"),)),
-        ({"gpu": "h100:2"}, "gpu", (GpuAsk(type="H100", count=2),)),
-        ({"gpu": ["L40S", "A100-80GB:2", "cpu"]}, "gpu", (GpuAsk("L40S"), GpuAsk("A100-80GB", 2), GpuAsk("CPU"))),
-        ({"gpu": None}, "gpu", ()),
-        ({"gpu": "any", "vram": "10GiB"}, "vram", 10 * 2**30),
-        ({"cpu": 2}, "cpu", 2.0),
-        ({"memory": "2GB"}, "memory", 2 * 10**9),
-        ({"memory": 512}, "memory", 512 * 2**20),
-        ({"timeout": 5}, "timeout", 5.0),
-        ({"startup_timeout": 30}, "startup_timeout", 30.0),
-        ({"retries": 2}, "retries", 2),
-        ({"min_containers": 1}, "min_containers", 1),
-        ({"max_containers": 3}, "max_containers", 3),
-        ({"buffer_containers": 1}, "buffer_containers", 1),
-        ({"scaledown_window": 0}, "scaledown_window", 0.0),
-        ({"env": {"MODE": "fast"}}, "env", {"MODE": "fast"}),
-        ({"secrets": None}, "env", {}),
-        ({"isolation": "mig"}, "isolation", Isolation.MIG),
-        ({"idempotent": True}, "idempotent", True),
-        ({"slo": SLO(p95_ms=300, ttft_ms=50)}, "slo", SLO(p95_ms=300, ttft_ms=50)),
-        ({"priority": "batch"}, "priority", Priority.BATCH),
-        ({"name": "other"}, "name", "other"),
-    ],
-)
-def test_every_option_reaches_the_spec(options: dict[str, Any], field: str, expected: object) -> None:
-    """In the units of the spec."""
-    assert getattr(spec_with(**options), field) == expected
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "field", "expected"),
-    [
-        ("by_cost", True, "by_cost", True),
-        ("spread", "zone", "spread", Spread(over=Over.ZONE)),
-        ("spread", Spread(over=Over.NODE, most=2), "spread", Spread(over=Over.NODE, most=2)),
-        ("avoid", "jobs.train", "avoid", ("jobs.train",)),
-        ("weights", "llama-3-8b", "weights", "llama-3-8b"),
-        ("spot", None, "purchase", Purchase.ANY),
-        ("spot", True, "purchase", Purchase.SPOT),
-        ("spot", False, "purchase", Purchase.ON_DEMAND),
-        ("region", "eu", "regions", ("eu",)),
-        ("zone", ["a", "b"], "zones", ("a", "b")),
-        ("neighbours", True, "neighbours", True),
-        ("media", True, "media", True),
-        ("model", Model(parameters=7e9), "model", Model(parameters=7e9)),
-        ("measured", [POINT], "measured", (POINT,)),
-    ],
-)
-def test_where_it_should_run_is_part_of_the_spec(option: str, value: object, field: str, expected: object) -> None:
-    """Under the name by which placement knows it."""
-    assert getattr(spec_with(**{"gpu": "any", option: value}).placing, field) == expected
-
-
-def test_defaults_are_those_of_the_spec() -> None:
-    """A bare decorator asks for a CPU slot."""
-    spec = App("tests").gpu_function(embed).spec
-    assert (spec.gpu, spec.vram, spec.cpu, spec.max_containers, spec.scaledown_window) == ((), None, 1.0, 10, 60.0)
-
-
-@pytest.mark.parametrize("name", sorted(OPTION_HINTS))
-def test_another_dialect_is_answered_with_the_right_word(name: str) -> None:
-    """By name, whatever its value."""
-    with pytest.raises(OptionError) as caught:
-        spec_with(**{name: 1})
-    assert f"{name}=" in str(caught.value)
-    assert OPTION_HINTS[name] in str(caught.value)
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_what_is_not_there_yet_is_refused_by_name(name: str) -> None:
-    """With what it waits for."""
-    with pytest.raises(OptionError) as caught:
-        spec_with(**{name: ["x"]})
-    assert f"{name}= is not supported yet" in str(caught.value)
-    assert NOT_YET[name] in str(caught.value)
-
-
-def test_no_dialect_word_is_an_option_of_ours() -> None:
-    """Else it would be refused and taken both."""
-    assert not KNOWN & OPTION_HINTS.keys()
-    assert KNOWN & NOT_YET.keys() == {"secrets"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tiemout": 3}, r"tiemout= is not an option; did you mean timeout=\?"),
-        ({"keep_wram": 3}, r"here it is min_containers="),
-        ({"zzz": 3}, r"the options are app, avoid, buffer_containers"),
-        ({"gpu": "H 100"}, r"gpu='H 100' is not a GPU"),
-        ({"gpu": 2}, r"gpu=2: expected"),
-        ({"gpu": []}, r"gpu=\[\]: expected"),
-        ({"vram": "10GiB"}, r'gpu="any"'),
-        ({"gpu": "any", "vram": "lots"}, r"vram='lots'"),
-        ({"gpu": "any", "vram": 8}, r'vram=8 is 8 MiB, less than the 600 MiB .* did you mean vram="8GiB"\?'),
-        ({"memory": 2}, r'memory=2 is 2 MiB, less than the 64 MiB .* did you mean memory="2GiB"\?'),
-        ({"cpu": (1, 2)}, r"not a \(request, limit\) pair"),
-        ({"cpu": True}, r"cpu=True: expected a number"),
-        ({"cpu": 0}, r"cpu=0.0 is out of range"),
-        ({"memory": (1, 2)}, r"not a \(request, limit\) pair"),
-        ({"memory": True}, r"memory=True"),
-        ({"timeout": 0}, r"timeout=0.0 is out of range"),
-        ({"timeout": None}, r"timeout=None: expected a number"),
-        ({"retries": 1.5}, r"retries=1.5: expected a whole number"),
-        ({"retries": 11}, r"retries=11 is out of range"),
-        ({"min_containers": 3, "max_containers": 2}, r"min_containers=3"),
-        ({"env": ["A=1"]}, r"expected a dict of strings"),
-        ({"env": {"A": 1}}, r"values that are strings"),
-        ({"env": {"1A": "x"}}, r"names like MODE"),
-        ({"env": {"PILOTLIGHT_URL": "x"}}, r"belong to the platform"),
-        ({"isolation": "full"}, r'"shared" or "mig" or "exclusive"'),
-        ({"idempotent": 1}, r"True or False"),
-        ({"slo": {"p95_ms": 1}}, r"expected SLO\("),
-        ({"slo": SLO(p95_ms=0)}, r"more than 0"),
-        ({"priority": "urgent"}, r'"interactive" or "standard" or "batch"'),
-        ({"spread": "rack"}, r'spread=\'rack\': expected "node", "zone"'),
-        ({"spread": Spread(over=Over.NODE, most=0)}, r"spread= allows 0 containers in one node"),
-        ({"model": 7e9}, r"model=.*expected Model\("),
-        ({"model": Model(parameters=7e9)}, r"model= is memory of a GPU"),
-        ({"gpu": "any", "vram": "8GiB", "model": Model(parameters=7e9)}, r"model= and vram= both say"),
-        ({"gpu": "any", "model": Model(parameters=7e9, precision="fp3")}, r"model= precision='fp3' is not known"),
-        ({"gpu": "any", "model": Model(parameters=0)}, r"model= parameters=0.0 is out of range"),
-        ({"gpu": "any", "model": Model(parameters=7e9, layers=-1)}, r"model= layers=-1 is out of range"),
-        ({"gpu": "any", "model": Model(parameters=7e9, layers=32)}, r"KV cache needs kv_heads= and head_size="),
-        ({"gpu": "any", "model": Model(parameters=7e9, activations=-1)}, r"activations=-1 is out of range"),
-        ({"gpu": "any", "model": Model(parameters="7B")}, r"Expected `float`"),  # type: ignore[arg-type]
-        ({"measured": [3]}, r"measured=\[3\]: expected a list of Measured"),
-        ({"measured": [Measured(gpu="T4", batch=0, throughput=1, p95_ms=1)]}, r"expected batch=, throughput= and"),
-        ({"measured": [Measured(gpu="T 4", batch=1, throughput=1, p95_ms=1)]}, r'expected gpu="H100-80GB"'),
-        ({"measured": [Measured(gpu="T4", batch=1, throughput=1e-320, p95_ms=1)]}, r"throughput= of at least 1e-06"),
-        ({"weights": ""}, r"weights='': expected a name"),
-        ({"weights": "a\nb"}, r"weights= expected a name of at most 200"),
-        ({"avoid": "other"}, r"avoid= names 'other': expected functions of yours, as app\.function"),
-        ({"spot": "yes"}, r"spot='yes': expected True or False"),
-        ({"region": []}, r"region=\[\]: expected a name, or a list"),
-        ({"region": "eu north"}, r"region 'eu north' is not a name"),
-        ({"zone": ["a", "a"]}, r"zone= names 2: expected at most 32, each once"),
-        ({"neighbours": 1}, r"neighbours=1: expected True or False"),
-        ({"media": "h264"}, r"media='h264': expected True or False"),
-        ({"by_cost": "yes"}, r"by_cost='yes': expected True or False"),
-        ({"name": "a.b"}, r"name 'a\.b' is not a name"),
-        ({"app": 3}, r"app=3: expected a name or an App"),
-    ],
-)
-def test_a_bad_value_says_what_is_expected(options: dict[str, Any], message: str) -> None:
-    """And which function, and where it stands."""
-    with pytest.raises(OptionError, match=message):
-        spec_with(**options)
-
-
-def test_an_option_error_is_a_type_error_with_a_place() -> None:
-    """As Python's own for a wrong keyword; also BadInput, as everything that is refused."""
-    assert issubclass(OptionError, TypeError)
-    assert issubclass(OptionError, BadInput)
-    with pytest.raises(OptionError, match=rf"embed \({Path(__file__).name}:\d+\): keep_warm="):
-        spec_with(keep_warm=1)
-
-
-def test_each_kind_of_function_is_recognised() -> None:
-    """By how it is written."""
-    app = App("tests")
-
-    @app.gpu_function
-    def plain() -> None: ...
-
-    @app.gpu_function
-    async def coroutine() -> None: ...
-
-    @app.gpu_function
-    def generator() -> Iterator[int]:
-        yield 1
-
-    @app.gpu_function
-    async def async_generator() -> AsyncIterator[int]:
-        yield 1
-
-    modes = [
-        (f.spec.methods[0].mode, f.spec.methods[0].is_async) for f in (plain, coroutine, generator, async_generator)
-    ]
-    assert modes == [(Mode.UNARY, False), (Mode.UNARY, True), (Mode.GENERATOR, False), (Mode.GENERATOR, True)]
-    assert list(app.functions) == ["plain", "coroutine", "generator", "async_generator"]
-
-
-def test_a_class_becomes_its_methods_and_hooks() -> None:
-    """Base classes first; what is not marked cannot be called."""
-    app = App("tests")
-
-    class Base:
-        @enter()
-        def open(self) -> None: ...
-
-        @method()
-        def ping(self) -> str:
-            return "pong"
-
-    @app.gpu_function(gpu="any")
-    @concurrent(max_inputs=8)
-    class Model(Base):
-        @enter()
-        async def load(self) -> None: ...
-
-        @batched(max_batch_size=4, cost=len)
-        def embed(self, texts: list[str]) -> list[int]:
-            return [len(text) for text in texts]
-
-        @method()
-        def words(self, text: str) -> Iterator[str]:
-            yield from text.split()
-
-        def helper(self) -> None: ...
-
-        @exit()
-        def close(self) -> None: ...
-
-    wrapped: Any = Model
-    assert isinstance(wrapped, Cls)
-    spec = wrapped.spec
-    assert spec.is_class
-    assert [(m.name, m.mode.value) for m in spec.methods] == [
-        ("ping", "unary"), ("embed", "unary"), ("words", "generator"),
-    ]  # fmt: skip
-    assert (spec.enter, spec.exit, spec.max_inputs) == (("open", "load"), ("close",), 8)
-    assert spec.slots == 8
-
-
-def test_wrappers_keep_what_they_wrap() -> None:
-    """Name, documentation, module, and the thing itself."""
-    decorated = App("tests").gpu_function(embed)
-    assert decorated.__wrapped__ is embed
-    assert (decorated.__name__, decorated.__module__, decorated.name) == ("embed", __name__, "embed")
-    assert str(decorated.ref) == "tests.embed"
-
-
-def test_without_an_app_it_is_the_modules_own() -> None:
-    """Named after the module, with dashes for its dots."""
-    assert gpu_function(embed).ref.app == __name__.replace(".", "-")
-    named: Function[..., Any] = gpu_function(app="by-name")(embed)
-    assert named.ref.app == "by-name"
-
-
-def test_a_name_is_taken_once_in_an_app() -> None:
-    """The same function anew replaces itself; another one is refused."""
-    app = App("tests")
-    app.gpu_function(embed)
-    app.gpu_function(embed)
-    with pytest.raises(OptionError, match="two functions called 'embed'"):
-        app.gpu_function(name="embed")(test_a_name_is_taken_once_in_an_app)
-
-
-def test_what_cannot_be_decorated_is_refused() -> None:
-    """With what to do instead."""
-    app = App("tests")
-    with pytest.raises(OptionError, match="decorates a function or a class"):
-        app.gpu_function(3)  # type: ignore[call-overload]
-    with pytest.raises(OptionError, match="not a name"):
-        app.gpu_function(lambda: 0)
-    with pytest.raises(OptionError, match="already"):
-        app.gpu_function(app.gpu_function(embed))
-    with pytest.raises(OptionError, match="by keyword"):
-        gpu_function("search")  # type: ignore[call-overload]
-    with pytest.raises(OptionError, match="is not a name"):
-        App("a b")
-    with pytest.raises(AttributeError, match="gpu_function"):
-        app.function  # noqa: B018
-
-    class Holder:
-        def plain(self) -> None: ...
-
-        @method()
-        def marked(self) -> None: ...
-
-    Holder.plain.__qualname__ = "Holder.plain"  # as a method of a class at the top of a module is called
-    with pytest.raises(OptionError, match="decorate the class"):
-        app.gpu_function(Holder.plain)
-
-    @method()
-    def loose(self: object) -> None: ...
-
-    with pytest.raises(OptionError, match="a function needs none"):
-        app.gpu_function(loose)
-
-
-def test_a_class_that_cannot_run_is_refused() -> None:
-    """Nothing to call, parameters that nobody gives, hooks that cannot be hooks."""
-    app = App("tests")
-
-    class Empty:
-        def predict(self) -> None: ...
-
-    class Parametrised:
-        def __init__(self, size: int) -> None: ...
-
-        @method()
-        def predict(self) -> None: ...
-
-    class Yielding:
-        @enter()
-        def load(self) -> Iterator[None]:
-            yield
-
-        @method()
-        def predict(self) -> None: ...
-
-    class Asking:
-        @exit()
-        def close(self, why: str) -> None: ...
-
-        @method()
-        def predict(self) -> None: ...
-
-    for cls, message in (
-        (Empty, "at least one method"),
-        (Parametrised, "__init__ needs size"),
-        (Yielding, "split it"),
-        (Asking, "nothing but self"),
-    ):
-        with pytest.raises(OptionError, match=message):
-            app.gpu_function(cls)
+from pilotlight.definitions.options import Options
 
 
 def test_help_lists_every_option() -> None:
-    """Each on a line of its own; an app's decorator says where they are."""
+    """Each option is a line, and the help of an app's decorator refers to them."""
     help_text = inspect.getdoc(gpu_function) or ""
     options = re.findall(r"^    (\w+): ", help_text.partition("Options:")[2].partition("Raises:")[0], re.MULTILINE)
     assert options == list(Options.__annotations__)
     assert "`pilotlight.gpu_function`, whose help lists the options" in (inspect.getdoc(App.gpu_function) or "")
+
+
+def test_the_decorator_works_bare_and_with_options() -> None:
+    """Both make a Function, or of a class a Cls."""
+
+    def bare() -> None: ...
+
+    class Model:
+        @method()
+        def predict(self) -> None: ...
+
+    assert isinstance(gpu_function(bare), Function)
+    with_options: Function[..., Any] = gpu_function(timeout=5)(bare)
+    assert (with_options.spec.timeout, with_options.__wrapped__) == (5.0, bare)
+    assert isinstance(gpu_function(gpu="any")(Model), Cls)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    """The decorator and that of an app have the same options."""
+    for decorator in (gpu_function, App("tests").gpu_function):
+        with pytest.raises(OptionError, match=r"keep_warm= is another platform's word; here it is min_containers="):
+            decorator(keep_warm=1)(lambda: None)  # type: ignore[call-overload]

@@ -27,18 +27,18 @@ def modules_after(statement: str) -> set[str]:
         "import pilotlight; pilotlight.gpu_function(name='f')(lambda x: x)",
     ],
 )
-def test_importing_brings_nothing_heavy(statement: str) -> None:
-    """No HTTP client, event loop, terminal library or OpenSSL before the first call."""
+def test_an_import_loads_nothing_heavy(statement: str) -> None:
+    """No HTTP client, event loop, terminal library or OpenSSL is loaded before the first call."""
     assert not modules_after(statement) & set(HEAVY)
 
 
-def test_the_bare_import_brings_hardly_anything() -> None:
-    """Not even msgspec: names are loaded when they are first used."""
+def test_the_bare_import_loads_hardly_anything() -> None:
+    """Names are loaded on first use, and msgspec with them."""
     assert "msgspec" not in modules_after("import pilotlight")
 
 
 def test_every_public_name_exists() -> None:
-    """`__all__` and what can be had agree; other names do not exist."""
+    """`__all__` and the attributes agree, and other names do not exist."""
     for name in pilotlight.__all__:
         assert getattr(pilotlight, name) is not None
     assert set(pilotlight.__all__) <= set(dir(pilotlight))

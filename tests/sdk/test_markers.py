@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pilotlight import App, OptionError, batched, concurrent, enter, exit, method  # noqa: A004
-from pilotlight.decorated import markers_of
+from pilotlight.definitions.decorated import markers_of
 
 
 def test_a_mark_leaves_the_function_as_it_was() -> None:
-    """It is still a plain function; marks add up, with or without parentheses."""
+    """It is still a plain function, and markers add up, with or without parentheses."""
 
     @method()
     @batched(max_batch_size=8, wait_ms=5, cost="len:texts", max_batch_cost=100)
@@ -47,14 +47,14 @@ def test_a_mark_leaves_the_function_as_it_was() -> None:
         ({"max_batch_sise": 8}, r"did you mean max_batch_size=\?"),
     ],
 )
-def test_batched_says_what_it_takes(options: dict[str, Any], message: str) -> None:
-    """Bounds, other dialects, and code that would run outside the sandbox."""
+def test_batched_refuses_wrong_options(options: dict[str, Any], message: str) -> None:
+    """They are out of bounds, of other platforms, or code that would run outside the sandbox."""
     with pytest.raises(OptionError, match=message):
         batched(**options)
 
 
-def test_concurrent_says_what_it_takes() -> None:
-    """A number of inputs, and no target."""
+def test_concurrent_refuses_wrong_options() -> None:
+    """It takes a number of inputs and no target."""
     with pytest.raises(OptionError, match="max_inputs must be 1 to 10000"):
         concurrent()
     with pytest.raises(OptionError, match="finds the target itself"):
@@ -62,7 +62,7 @@ def test_concurrent_says_what_it_takes() -> None:
 
 
 def test_hooks_take_no_options() -> None:
-    """Snapshots come later; a generator needs no flag."""
+    """Snapshots are not supported yet, and a generator needs no flag."""
     with pytest.raises(OptionError, match=r"snap= .*snapshots come later"):
         enter(snap=True)  # type: ignore[call-overload]
     with pytest.raises(OptionError, match="takes no options"):
@@ -72,8 +72,8 @@ def test_hooks_take_no_options() -> None:
 
 
 def test_the_order_of_decorators_matters() -> None:
-    """`gpu_function` is on top, and properties are no methods."""
-    decorated = App("tests").gpu_function(test_concurrent_says_what_it_takes)
+    """`gpu_function` stands on top, and a property cannot be marked."""
+    decorated = App("tests").gpu_function(test_concurrent_refuses_wrong_options)
     with pytest.raises(OptionError, match="belongs on top"):
         batched(max_batch_size=3)(decorated)
     with pytest.raises(OptionError, match="mark a plain method"):

@@ -29,8 +29,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
-from pilotlight_runtime.calls.slot_table import SlotTable
+from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from tests.simulation.promises import Broken, answer_of
 from tests.simulation.world import REGION, Mail, Process, World
 
@@ -275,7 +274,7 @@ class SimAgent(Process):
             self.world.promises.stopped(run.container)
         ended = Ended(
             call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=outcome,
-            started=started, stages=Stages(execute=self.world.rng.random() * 3000.0), **more,
+            started=started, stages=Stages(execute_ms=self.world.rng.random() * 3000.0), **more,
         )  # fmt: skip
         self._tell(run.gateway, ended)
 

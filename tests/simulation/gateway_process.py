@@ -20,11 +20,11 @@ from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority,
 from pilotlight_core.model.subjects import SHARDS, shard_of
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.call_book import InFlightCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON, Driver
 from pilotlight_gateway.cluster.shard_plan import (
     BeginShard,
@@ -110,24 +110,24 @@ class SimCall(InFlightCall):
 
     process: GatewayProcess
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         pass
 
-    def chunk(self, seq: int, data: bytes) -> None:
-        self.process.world.promises.relayed(self.call.id, seq)
+    def relay_chunk(self, seq: int, data: bytes) -> None:
+        self.process.world.promises.relayed(self.call.call_id, seq)
         self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, len(data)))
 
     def finish(self, result: CallResult) -> None:
         world = self.process.world
-        world.note("ANSWERED", self.call.id)
-        world.promises.answered(self.call.id, result, world.now, self.process.woke_at)
+        world.note("ANSWERED", self.call.call_id)
+        world.promises.answered(self.call.call_id, result, world.now, self.process.woke_at)
         self._leave()
 
     def fail(self, error: PilotlightError) -> None:
         world = self.process.world
         self.error = error
-        world.note("FAILS", self.call.id, error.wire_code, error.detail)
-        world.promises.failed(self.call.id, error, world.now, self.process.woke_at)
+        world.note("FAILS", self.call.call_id, error.wire_code, error.detail)
+        world.promises.failed(self.call.call_id, error, world.now, self.process.woke_at)
         self._leave()
 
     def _leave(self) -> None:
@@ -275,9 +275,10 @@ class GatewayProcess(Process):
         at = self.clock
         tab = self.tabs[call] = CallUsage()
         prepared = _prepared(call, tenant, version, fate, at, at + fate.deadline - self.world.now, tab)
-        plan = CallPlan.of(prepared, self.instance, inline=True)
         self.world.promises.submitted(call, fate)
-        live = SimCall(call=prepared, shard=shard_of(plan.function), origin=Origin(plan, at), process=self)
+        live = SimCall(
+            call=prepared, shard=shard_of(prepared.function), origin=Origin(prepared, self.instance, at), process=self
+        )
         self.drivers.origins.begin(live)
 
     def submit_job(self, job: str, tenant: str, version: str, fate: Fate, options: JobOptions) -> None:
@@ -300,7 +301,7 @@ class GatewayProcess(Process):
     # -- messages ------------------------------------------------------------------------------------------------
 
     def _drive(self, port: SimPort, driver: Driver) -> None:
-        port.turn = driver.turn
+        port.turn = driver.take_turn
         for subject, handler in driver.handlers().items():
             self.listen(subject, handler)
         port.wake_at(SOON)
@@ -354,7 +355,9 @@ class GatewayProcess(Process):
             for live in self.drivers.origins._book:
                 if live.shard in changed and live.origin.state is OriginState.QUEUED:
                     owner = self.table.owner(live.shard)
-                    self.world.promises.knows_home(live.call.id, owner is None or live.origin._epoch >= owner.epoch)
+                    self.world.promises.knows_home(
+                        live.call.call_id, owner is None or live.origin._epoch >= owner.epoch
+                    )
         me = GatewayMember(self.name, self.instance, self.lease.epoch)
         if me in self.table.members:
             for shard in self.world.shards:
@@ -398,8 +401,8 @@ def _prepared(
 ) -> PreparedCall:
     record = _version(version, fate)
     return PreparedCall(
-        id=call, client_id=None, tenant=tenant, version=record, method=record.spec.methods[0], input=b"", tab=tab,
-        priority=Priority.STANDARD, deadline=deadline, arrived=at, stream=False,
+        call_id=call, client_id=None, tenant=tenant, version=record, method=record.spec.methods[0], input=b"", tab=tab,
+        priority=Priority.STANDARD, deadline_at=deadline, arrived_at=at, stream=False,
     )  # fmt: skip
 
 

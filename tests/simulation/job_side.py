@@ -19,8 +19,9 @@ from pilotlight_core.model.messages.wire import encode
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist, WatchedJob
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
@@ -61,7 +62,7 @@ class SimCallService(CallService):
         return f"call_{REGION}_{base36(self._process.table.epoch)}_{self._process.next_number():020d}"
 
     async def run(self, call: PreparedCall) -> CallResult:
-        self._process.world.promises.jobs.called(call.id, call.input)
+        self._process.world.promises.jobs.called(call.call_id, call.input)
         return await super().run(call)
 
 
@@ -142,9 +143,9 @@ class JobSide:
     async def _submit(self, version: VersionRecord, tenant: str, name: str, options: JobOptions) -> None:
         try:
             call = PreparedCall(
-                id=self._calls.new_id(), client_id=None, tenant=tenant, version=version,
+                call_id=self._calls.new_id(), client_id=None, tenant=tenant, version=version,
                 method=version.spec.methods[0], input=msgspec.msgpack.encode(name), priority=version.spec.priority,
-                deadline=0.0, arrived=0.0, stream=False,
+                deadline_at=0.0, arrived_at=0.0, stream=False,
             )  # fmt: skip
             submitted = await self.jobs.service.submit(call, options)
         except PilotlightError as error:

@@ -296,7 +296,7 @@ class History:
         for shard in self.world.shards:
             if (home := gateway.drivers.homes.get(shard, at)) is not None:
                 known = home.statistics(at)
-                running = {desk.version: count for desk in home._desks.values() if (count := desk.rooms.running())}
+                running = {queue.version: count for queue in home._queues.values() if (count := queue.pool.running())}
                 if known.queued or known.granted or running:
                     return f"{gateway.name} counts {known} and {running}"
         return ""

@@ -18,8 +18,8 @@ import msgspec
 from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown, BusError, BusTimeout, Handler, NoResponders, WrongRevision
 from pilotlight_core.bus.jetstream import (
     ANSWER_TIMEOUT,
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
     PAGE_MESSAGES,
     READ_TIMEOUT,
     JetStream,
@@ -185,7 +185,7 @@ class SimJetStream(JetStream):
                 waits.set_exception(BusDown("The connection is lost."))
 
     async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
-        until, pause = self._loop.time() + timeout, FIRST_PAUSE
+        until, pause = self._loop.time() + timeout, FIRST_PAUSE_S
         while True:
             try:
                 return await attempt(max(0.001, min(until - self._loop.time(), ANSWER_TIMEOUT)))
@@ -193,7 +193,7 @@ class SimJetStream(JetStream):
                 if self._loop.time() + pause >= until:
                     raise
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def store(
         self,

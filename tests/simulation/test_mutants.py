@@ -18,15 +18,14 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.calls.call_port import Go
+from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.effects import Effect, SendRun
-from pilotlight_gateway.calls.in_flight import InFlightCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.driver_port import SOON
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import OriginItem, ShardRouter
+from pilotlight_gateway.cluster.router import OriginItem, Outbox, ShardRouter
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist
 from pilotlight_gateway.home.home import Home
 from pilotlight_gateway.home.homes import Homes
@@ -39,8 +38,7 @@ from pilotlight_gateway.limits.call_usage import CallUsage, OpenUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
-from pilotlight_runtime.calls.slot_table import Reconciled, SlotTable
+from pilotlight_runtime.calls.slot_table import AcceptedCall, Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import simulate
@@ -67,8 +65,8 @@ class Boundless(SlotTable):
 class Greedy(Home):
     """Grants without looking at the room that is left."""
 
-    def credit(self, credit: Credit, at: float) -> None:
-        super().credit(msgspec.structs.replace(credit, slots=credit.slots + 6), at)
+    def on_credit(self, credit: Credit, at: float) -> None:
+        super().on_credit(msgspec.structs.replace(credit, slots=credit.slots + 6), at)
 
 
 class Leaky(SlotTable):
@@ -134,7 +132,7 @@ class Promiscuous(Origin):
         return (
             said
             if sends or self.state is OriginState.DONE
-            else [SendRun(grant.node, grant.instance, self.plan.run(grant, at))]
+            else [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
         )
 
 
@@ -223,16 +221,18 @@ class Settled(Origins):
 class Drowsy(Origins):
     """Asks for no turn at the time of its calls."""
 
-    def turn(self, at: float) -> None:
+    def take_turn(self, at: float) -> None:
         self._alarms = Timers[str]()
-        super().turn(at)
+        super().take_turn(at)
 
 
 class Incurious(Reconciler):
     """Forgets the starts that may run on though their calls have ended."""
 
-    def tell(self, calls: Iterable[InFlightCall], left: Iterable[OpenUsage], at: float) -> list[tuple[str, Reconcile]]:
-        return super().tell(calls, (), at)
+    def messages(
+        self, calls: Iterable[InFlightCall], left: Iterable[OpenUsage], at: float
+    ) -> list[tuple[str, Reconcile]]:
+        return super().messages(calls, (), at)
 
 
 class Misdirected(LimitDriver):
@@ -240,7 +240,7 @@ class Misdirected(LimitDriver):
 
     def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
         self._held.get(shard_of(tenant), {}).pop(answer.number, None)
-        self._mail.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
+        self._outbox.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
 
 
 class Generous(LimitHome):
@@ -253,9 +253,9 @@ class Generous(LimitHome):
 class Haughty(Homes):
     """Ignores origins that settle or withdraw their calls."""
 
-    def _tell(self, shard: int, item: HomeItem, at: float) -> None:
+    def _deliver(self, shard: int, item: HomeItem, at: float) -> None:
         if not isinstance(item, Settle | Withdraw):
-            super()._tell(shard, item, at)
+            super()._deliver(shard, item, at)
 
 
 class Impatient(JobStart):

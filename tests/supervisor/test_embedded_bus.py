@@ -1,4 +1,4 @@
-"""The embedded nats-server: it starts, keeps its port, says why it does not start, and dies with its parent."""
+"""The embedded nats-server starts, keeps its port, reports a failed start, and ends with its parent."""
 
 from __future__ import annotations
 

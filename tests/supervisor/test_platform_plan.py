@@ -43,7 +43,7 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
 
 
 def test_three_servers_are_one_bus(tmp_path: Path) -> None:
-    """Each has a folder and a configuration of its own, all start first, and everybody knows all addresses."""
+    """Each has its own folder and configuration, all start first, and every process has all addresses."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--nats-servers", "3"], {})
 
     parts = {part.name: part for part in plan(settings, ports=[(1, 3)], nats_ports=[11, 12, 13])}

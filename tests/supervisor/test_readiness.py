@@ -1,4 +1,4 @@
-"""Whether a platform is up: the question over HTTP, and the file that tells."""
+"""Readiness over HTTP, and the ready file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_waiting_ends_with_the_logs(tmp_path: Path) -> None:
     await supervisor.start()
     try:
         with pytest.raises(UpError, match=r"(?s)not ready after .* gateway\nit hangs"):
-            await wait_ready(supervisor, f"http://127.0.0.1:{free_port()}", within=0.5)
+            await wait_ready(supervisor, f"http://127.0.0.1:{free_port()}", within_s=0.5)
     finally:
         await supervisor.stop()
 

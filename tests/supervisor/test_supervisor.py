@@ -30,7 +30,7 @@ async def supervised(tmp_path: Path, *parts: ManagedProcess) -> AsyncIterator[Su
 
 
 def part(name: str, *command: str, rank: int = 0, ready: Callable[[], Awaitable[None]] | None = None) -> ManagedProcess:
-    return ManagedProcess(name=name, command=command or SLEEP, rank=rank, stop_within=0.5, ready=ready)
+    return ManagedProcess(name=name, command=command or SLEEP, rank=rank, stop_within_s=0.5, ready=ready)
 
 
 def shell(name: str, script: str, rank: int = 0) -> ManagedProcess:
@@ -63,7 +63,7 @@ async def test_parts_start_in_order_of_rank_when_the_ones_before_are_ready(tmp_p
 
 
 async def test_parts_end_in_the_reverse_order(tmp_path: Path) -> None:
-    """Each says when it is told to end; the later ranks say so first."""
+    """Each prints at SIGTERM; the later ranks print first."""
     said = tmp_path / "said"
     script = f"trap 'echo $0 >> {said}; exit' TERM; touch {tmp_path}/$0; while :; do sleep 0.01; done"
     parts = [
@@ -76,7 +76,7 @@ async def test_parts_end_in_the_reverse_order(tmp_path: Path) -> None:
 
 
 async def test_what_dies_is_started_again(tmp_path: Path) -> None:
-    """`kill -9` brings a new pid; the change is told."""
+    """`kill -9` leads to a new pid, which is reported."""
     async with supervised(tmp_path, part("x")) as supervisor:
         first = supervisor.pids["x"]
         os.kill(first, signal.SIGKILL)
@@ -87,28 +87,28 @@ async def test_what_dies_is_started_again(tmp_path: Path) -> None:
         assert supervisor.statistics()["x"].last_code == -signal.SIGKILL
 
 
-async def test_what_dies_is_buried_before_the_next_one_starts(tmp_path: Path) -> None:
-    """By the name that its life had; a burial that fails or hangs keeps nobody from starting."""
-    buried: list[tuple[str, set[str]]] = []
+async def test_a_dead_process_is_cleaned_up_before_the_next_one_starts(tmp_path: Path) -> None:
+    """With the id of its launch; a clean-up that fails does not delay the next start for good."""
+    cleaned_up: list[tuple[str, set[str]]] = []
     supervisor: Supervisor
 
-    async def bury(launch: str) -> None:
-        buried.append((launch, set(supervisor.pids)))
-        if len(buried) > 1:
+    async def clean_up(launch: str) -> None:
+        cleaned_up.append((launch, set(supervisor.pids)))
+        if len(cleaned_up) > 1:
             raise OSError("the bus is away")
 
     said = tmp_path / "said"
     command = ("/bin/sh", "-c", f"echo $PILOTLIGHT_LAUNCH >> {said}; test $(wc -l < {said}) -ge 3 && sleep 1000")
-    supervisor = Supervisor((ManagedProcess(name="a", command=command, rank=0, bury=bury),), tmp_path / "logs")
+    supervisor = Supervisor((ManagedProcess(name="a", command=command, rank=0, clean_up=clean_up),), tmp_path / "logs")
     await supervisor.start()
     try:
         await until(lambda: said.is_file() and said.read_text().count("\n") == 3)
         first, second, _ = said.read_text().split()
 
-        assert buried == [(first, set()), (second, set())]
+        assert cleaned_up == [(first, set()), (second, set())]
     finally:
         await supervisor.stop()
-    assert len(buried) == 2  # what is told to end gives up by itself what it has
+    assert len(cleaned_up) == 2  # a process that is stopped in order releases its lease itself
 
 
 async def test_what_dies_again_and_again_waits_between(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_what_dies_again_and_again_waits_between(tmp_path: Path) -> None:
         assert loop.time() - began >= 0.3
         assert supervisor.statistics()["x"].last_code == 7
         assert supervisor.log_tail("x").count("again") >= 4
-        assert supervisor.last_words("x") == "again"
+        assert supervisor.last_line("x") == "again"
 
 
 async def test_what_will_not_end_is_killed_with_all_it_started(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_children_of_a_part_that_dies_do_not_stay(tmp_path: Path) -> None:
 
 async def test_kill_ends_everything_now(tmp_path: Path) -> None:
     """Without waiting for anybody's bound."""
-    supervisor = Supervisor([ManagedProcess(name="x", command=SLEEP, rank=0, stop_within=60)], tmp_path)
+    supervisor = Supervisor([ManagedProcess(name="x", command=SLEEP, rank=0, stop_within_s=60)], tmp_path)
     await supervisor.start()
     supervisor.kill()
 
@@ -158,7 +158,7 @@ async def test_kill_ends_everything_now(tmp_path: Path) -> None:
 
 
 async def test_a_command_that_does_not_exist_dies_with_a_reason(tmp_path: Path) -> None:
-    """The log says what could not be run."""
+    """Its log names the missing command."""
     async with supervised(tmp_path, part("x", "/no/such/program")) as supervisor:
         await until(lambda: supervisor.statistics()["x"].deaths)
 
@@ -207,7 +207,7 @@ async def test_parts_die_with_the_supervisor(tmp_path: Path, number: signal.Sign
 
 
 async def test_a_part_has_its_variables_and_a_log_of_our_own(tmp_path: Path) -> None:
-    """On top of ours; nobody else reads what it prints."""
+    """In addition to the supervisor's; other users cannot read its log."""
     printing = ManagedProcess(
         name="a", command=("/bin/sh", "-c", "echo $MINE $PATH; exec sleep 1000"), rank=0, env={"MINE": "1"}
     )

@@ -32,7 +32,7 @@ async def test_a_part_that_cannot_be_started_again_is_tried_until_it_can(tmp_pat
 
 
 async def test_parts_are_kept_running_though_nobody_can_be_told(tmp_path: Path) -> None:
-    """The file that tells their pids may be on a full disk."""
+    """The ready file may be on a full disk."""
     full = False
 
     def tell() -> None:
@@ -51,8 +51,8 @@ async def test_parts_are_kept_running_though_nobody_can_be_told(tmp_path: Path) 
 
 
 async def test_a_part_whose_keeping_crashes_keeps_no_other_from_its_end(tmp_path: Path) -> None:
-    """It is told at once, and the part does not stay behind either."""
-    broken = replace(part("broken", rank=1), stop_within="soon")  # type: ignore[arg-type]
+    """The crash is logged at once, and the process is killed too."""
+    broken = replace(part("broken", rank=1), stop_within_s="soon")  # type: ignore[arg-type]
     supervisor = Supervisor((part("x"), broken), tmp_path / "logs")
     await supervisor.start()
     pids = supervisor.pids
@@ -64,8 +64,8 @@ async def test_a_part_whose_keeping_crashes_keeps_no_other_from_its_end(tmp_path
 
 
 async def test_logs_are_trimmed_again_once_they_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While they cannot, that is told once."""
-    monkeypatch.setattr(module, "TRIM_EVERY", 0.001)
+    """A lasting failure is logged once."""
+    monkeypatch.setattr(module, "TRIM_EVERY_S", 0.001)
     async with supervised(tmp_path, part("x")) as supervisor:
         log = supervisor.log_path("x")
         aside = log.with_name("x.log.1")

@@ -24,7 +24,7 @@ STUB = Path(__file__).with_name("stub_up.py")
 
 @contextmanager
 def running(tmp_path: Path, gateway: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """`up` over stub parts: a sleeper and something that answers HTTP in the way that `gateway` says."""
+    """`up` over stub processes: a sleeper, and an HTTP server that behaves as `gateway` says."""
     ready = tmp_path / "ready.json"
     command = [sys.executable, str(STUB), str(tmp_path), str(free_port()), str(ready), gateway]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

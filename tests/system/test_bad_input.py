@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import pilotlight
-from pilotlight.client.problems import error_of
+from pilotlight.client.transport.problems import error_of
 from pilotlight_core.model.errors import CODES
 from tests.system.support.bad_cases import CASES, Bench, Case
 from tests.system.support.platform import Platform

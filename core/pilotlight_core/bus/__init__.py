@@ -1,12 +1,9 @@
-"""The bus: messages, streams, keys and values, leases. A library over NATS that knows nothing of the platform's
-processes.
+"""The bus: messages, streams, keys and values, and leases, over NATS. It knows nothing of the platform's processes.
 
-`bus` is a connection, made by `connect`; `client` is the one module that touches nats-py, `inbox` its requests and
-`jetstream` its API. `kv` is a bucket, with `conflict_retry` for compare-and-set and `group_commit` for many writes at
-once; `mirror` keeps a bucket in memory, `reader` follows a stream, rung by `doorbells`; `lease` is a fenced lease.
-`streams` says which streams there are, `bus_users` who may do what on the bus, `bus_errors` what can go wrong.
-
-Entered by every server process. Stands on `model` alone.
+`connect` yields a `Bus`. `client` alone touches nats-py; `inbox` has requests, `jetstream` the server's API. `kv` has
+buckets, `conflict_retry` and `group_commit` their writes; `mirror` keeps a bucket in memory and `reader` follows a
+stream, both woken by `doorbells`; `lease` has fenced leases. `streams` lists the streams, `bus_users` the permissions,
+`bus_errors` the errors. Used by every server process; imports `model` alone.
 """
 
 from pilotlight_core.bus.bus import NO_RESPONDERS, Bus, BusStatistics, Handler, Notice, connect
@@ -21,13 +18,13 @@ from pilotlight_core.bus.bus_errors import (
     StoreRefused,
     WrongRevision,
 )
+from pilotlight_core.bus.client import Subscription
 from pilotlight_core.bus.conflict_retry import retry_conflicts
 from pilotlight_core.bus.kv import Kv, KvEntry, NewValue
 from pilotlight_core.bus.lease import Lease, LeaseHolder, read_holder
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits
-from pilotlight_core.bus.subscription import Subscription
 
 __all__ = [
     "DEFAULT_LIMITS",

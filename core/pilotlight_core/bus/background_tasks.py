@@ -1,6 +1,6 @@
-"""Standing jobs of a connection: tasks with one parent, cancelled and awaited with it.
+"""The background tasks of a connection, cancelled and awaited with it.
 
-Not a task group: its user's block would get every exception of its own wrapped in an exception group.
+A task group would wrap every exception of its user's block in an exception group.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ log = structlog.get_logger(__name__)
 
 
 class BackgroundTasks:
-    """The tasks that a connection keeps running."""
-
     def __init__(self, on_crash: Callable[[], None]) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._on_crash = on_crash

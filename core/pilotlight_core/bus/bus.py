@@ -1,7 +1,7 @@
-"""The bus: the one module through which processes talk, and the one that knows nats-py.
+"""A connection to the bus, through which processes exchange messages and keep state.
 
-A connection survives the server: it reconnects for ever and restores its subscriptions. While it is down nothing is
-buffered: a publish fails at once, because whoever would get it later has given up by then.
+A connection survives the server: it reconnects for ever and restores its subscriptions. While disconnected nothing is
+buffered and a publish fails at once, because its receiver would get it too late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import structlog
 
 from pilotlight_core.bus.background_tasks import BackgroundTasks
 from pilotlight_core.bus.bus_errors import BusDown, BusError
-from pilotlight_core.bus.client import NatsClient
+from pilotlight_core.bus.client import NatsClient, Subscription
 from pilotlight_core.bus.group_commit import GroupCommit
 from pilotlight_core.bus.inbox import STATUS, Inbox
 from pilotlight_core.bus.jetstream import JetStream
@@ -30,7 +30,6 @@ from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage, read_stream
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
-from pilotlight_core.bus.subscription import Subscription
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.wire import decode, encode
 
@@ -38,14 +37,12 @@ log = structlog.get_logger(__name__)
 
 
 class Notice(Enum):
-    """What a handler may get instead of a message."""
-
     NO_RESPONDERS = "no_responders"  # nobody listened where a message with this reply subject was sent
 
 
 NO_RESPONDERS: Final = Notice.NO_RESPONDERS
 Handler = Callable[[str, Any, str], None]
-"""(subject, message, reply), called in order; for NO_RESPONDERS `reply` is the subject on which nobody listened."""
+"""(subject, message, reply), called in order. For NO_RESPONDERS `reply` is the subject on which nobody listened."""
 
 SOFT_BACKLOG = 2**20
 """Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
@@ -53,17 +50,15 @@ FLUSH_TIMEOUT = 5.0
 CALLBACK_TIMEOUT = 10.0
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
-ERROR_EVERY = 10.0
+ERROR_EVERY_S = 10.0
 CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
-RECONNECT_PAUSE = 0.1
-PING_INTERVAL = 2
-"""Seconds; a server that answers no ping for two of these is given up."""
+RECONNECT_PAUSE_S = 0.1
+PING_INTERVAL_S = 2
+"""Seconds; a server that answers no ping for two of these counts as lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BusStatistics:
-    """How a connection is."""
-
     connected: bool
     reconnects: int
     messages_in: int
@@ -77,7 +72,7 @@ class BusStatistics:
 
 
 class Bus:
-    """A connection to the bus; made by `connect`."""
+    """A connection to the bus; `connect` makes it."""
 
     def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits, *, makes_streams: bool = True) -> None:
         self._client = client
@@ -91,16 +86,15 @@ class Bus:
         self.jetstream = JetStream(self._inbox)
         self._errors_told = float("-inf")
         self.closed = asyncio.Event()
-        """Set when the connection is gone for good: the process must end, so that it is started anew."""
+        """Set when the connection is gone for good: the process must then end, so that it is restarted."""
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
-        """Called after each reconnect, when streams and subscriptions are in place again."""
+        """Called after each reconnect, once streams and subscriptions are restored."""
         self._jobs = BackgroundTasks(self.closed.set)
 
     # -- messages -----------------------------------------------------------------------------------------------
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that it was opened in, and belongs to."""
         return self._client.loop
 
     @property
@@ -108,39 +102,39 @@ class Bus:
         return self._client.is_connected
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
-        """Send a message; it leaves when the loop turns.
+        """Queue a message, which is sent at the end of this turn of the loop.
 
         Raises:
-            BusDown: while disconnected: nothing was sent.
-            MessageTooLarge: if it does not fit.
+            BusDown: while disconnected; nothing was sent.
+            MessageTooLarge: beyond the server's limit.
         """
         self._client.publish_nowait(subject, encode(message), reply)
 
     async def publish(self, subject: str, message: Message, *, reply: str = "") -> None:
-        """Send a message, and wait for the server when it is behind.
+        """Queue a message, and wait for the server if the backlog is large.
 
         With `reply`, a subscriber of that subject gets NO_RESPONDERS if nobody listens on `subject`.
 
         Raises:
-            BusDown: while disconnected: nothing was sent.
-            MessageTooLarge: if it does not fit.
+            BusDown: while disconnected; nothing was sent.
+            MessageTooLarge: beyond the server's limit.
         """
         self._client.publish_nowait(subject, encode(message), reply)
         if self._client.backlog > SOFT_BACKLOG:
             await self.flush()
 
     async def request(self, subject: str, message: Message, timeout: float) -> Any:
-        """The answer to `message`.
+        """The reply to `message`.
 
         Raises:
-            NoResponders: nobody listens: it was not received.
+            NoResponders: nobody listens; it was not received.
             BusTimeout, BusDown: it may or may not have been received.
         """
         reply = await self._inbox.ask(subject, encode(message), timeout=timeout)
         return decode(reply.data)
 
     async def flush(self, timeout: float = FLUSH_TIMEOUT) -> None:
-        """Return when the server has seen everything published so far.
+        """Wait until the server has processed everything published before.
 
         Raises:
             BusTimeout, BusDown.
@@ -148,10 +142,10 @@ class Bus:
         await self._inbox.flush(timeout)
 
     async def subscribe(self, subject: str, handler: Handler, *, queue: str = "") -> Subscription:
-        """Call `handler` for each message on `subject`, in order, from now on and over reconnects.
+        """Call `handler` for each message on `subject`, in order, also after reconnects.
 
-        It is a plain function and must be fast: it runs in the read loop. What cannot be decoded is counted and
-        dropped; what it raises is logged. Who must not miss what others send next calls `flush` afterwards.
+        `handler` must be fast, since it runs in the read loop. Undecodable messages are counted and dropped; what
+        `handler` raises is logged. Call `flush` afterwards if no later message may be missed.
         """
 
         def receive(subject: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
@@ -171,7 +165,7 @@ class Bus:
         return Subscription(self._client, number, subject)
 
     async def doorbell(self, subject: str, ring: Callable[[], None]) -> Subscription:
-        """Call `ring` whenever anything is published on `subject`, whatever it is."""
+        """Call `ring` for each message on `subject`, without decoding it."""
 
         def receive(_subject: str, _reply: str, _data: bytes, _headers: dict[str, str] | None) -> None:
             ring()
@@ -187,9 +181,7 @@ class Bus:
         bells: Mapping[str, Callable[[], None]] = {},
         reconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncIterator[None]:
-        """Until the block ends: `subscribe` each subject's handler and `doorbell` each subject's bell, then call
-        `reconnected` after each reconnect.
-        """
+        """Until the block ends, call these handlers and bells, and `reconnected` after each reconnect."""
         async with AsyncExitStack() as stack:
             for subject, handler in handlers.items():
                 stack.push_async_callback((await self.subscribe(subject, handler)).unsubscribe)
@@ -203,21 +195,21 @@ class Bus:
     # -- what outlives a process --------------------------------------------------------------------------------
 
     async def ensure_streams(self, timeout: float = 15.0) -> None:
-        """Make the streams and buckets of the platform, or bring them up to date; `timeout` seconds for each.
+        """Create or update the platform's streams and buckets; `timeout` seconds for each.
 
         Raises:
-            BusError: if the server does not do it.
+            BusError.
         """
         for config in stream_configs(self._limits):
             await self.jetstream.ensure_stream(config, timeout)
 
     async def store(self, subject: str, message: Message, *, id: str, timeout: float = 10.0) -> int:  # noqa: A002
-        """Store a message in the stream of `subject` and return its sequence; once, however often it is retried.
+        """Store a message once in the stream of `subject`, however often it is retried; its sequence.
 
-        `id` is remembered per subject for the stream's window of two minutes.
+        The stream remembers `id` per subject for two minutes.
 
         Raises:
-            BusError: if it could not be confirmed within `timeout`: it may or may not be stored.
+            BusError: not confirmed within `timeout`; it may or may not be stored.
         """
         return await self.jetstream.store(subject, encode(message), message_id=f"{subject}:{id}", timeout=timeout)
 
@@ -226,21 +218,18 @@ class Bus:
     ) -> AsyncGenerator[DecodedMessage, None]:
         """The stored messages on `subject` (wildcards allowed) in order, each once.
 
-        `start` is "all", "new" or the first sequence wanted. With `follow` it waits for more for ever, over
-        reconnects and restarts of the server; without, it ends where the stream ended.
+        `start` is "all", "new" or the first sequence. With `follow` the iterator never ends and survives restarts of
+        the server; without, it ends with the stream's last message.
         """
         return read_stream(self, stream, subject, start=start, follow=follow)
 
     async def purge_before(self, stream: str, subject: str, seq: int) -> int:
-        """Remove the messages on `subject` below `seq` and return how many there were."""
         return await self.jetstream.purge(stream, subject=subject, below=seq)
 
     def kv(self, bucket: str) -> Kv:
-        """The bucket's keys and values."""
         return Kv(self.jetstream, bucket)
 
-    def convoy(self, bucket: str) -> GroupCommit:
-        """Writes to a bucket that many write at once: those wanted at the same time go together."""
+    def group_commit(self, bucket: str) -> GroupCommit:
         return GroupCommit(self.jetstream, bucket, self.loop)
 
     def mirror(self, bucket: str, prefix: str = "") -> Mirror:
@@ -250,7 +239,6 @@ class Bus:
     def lease(
         self, key: str, holder: str, ttl: float = 3.0, data: bytes = b"", may_succeed: MaySucceed = at_once
     ) -> Lease:
-        """The right to act as `key`, for one holder at a time."""
         return Lease(self, key, holder, ttl=ttl, data=data, may_succeed=may_succeed)
 
     # -- how it is ----------------------------------------------------------------------------------------------
@@ -271,11 +259,10 @@ class Bus:
         )
 
     def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a standing job as long as this connection; if it crashes, the connection counts as closed."""
+        """Run a background task as long as the connection; if it crashes, the connection counts as closed."""
         return self._jobs.spawn(job)
 
     async def end(self, job: asyncio.Task[None]) -> None:
-        """Cancel a standing job and wait for it."""
         await self._jobs.end(job)
 
     # -- the connection's own life ------------------------------------------------------------------------------
@@ -292,9 +279,9 @@ class Bus:
                     reconnected_cb=self._on_reconnected,
                     closed_cb=self._on_closed,
                     max_reconnect_attempts=-1,
-                    reconnect_time_wait=RECONNECT_PAUSE,  # type: ignore[arg-type]
+                    reconnect_time_wait=RECONNECT_PAUSE_S,  # type: ignore[arg-type]
                     connect_timeout=CONNECT_TIMEOUT,
-                    ping_interval=PING_INTERVAL,
+                    ping_interval=PING_INTERVAL_S,
                     max_outstanding_pings=2,
                     pending_size=0,
                 )
@@ -305,17 +292,17 @@ class Bus:
         self._jobs.spawn(self._restore())
 
     async def aclose(self) -> None:
-        """End the standing jobs, then the connection; bounded."""
+        """Cancel the background tasks and close the connection, within a bounded time."""
         await self._jobs.end_all()
         self._closing = True
-        with contextlib.suppress(Exception):  # a connection that is down says so in many ways
+        with contextlib.suppress(Exception):  # closing a broken connection raises many kinds of errors
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 await self._client.close()
 
     async def _on_error(self, error: Exception) -> None:
-        # While the server is away each attempt fails, ten times a second: one line in ten seconds says enough.
+        # While the server is away ten attempts a second fail: one line in ten seconds is enough.
         now = time.monotonic()
-        if now - self._errors_told > ERROR_EVERY:
+        if now - self._errors_told > ERROR_EVERY_S:
             self._errors_told = now
             log.warning("bus error", error=repr(error))
 
@@ -334,7 +321,7 @@ class Bus:
         self.closed.set()
 
     async def _restore(self) -> None:
-        # Apart from nats-py's own reconnect task, which is cancelled in the middle when the link drops once more.
+        # Not in nats-py's own reconnect task, which is cancelled when the link drops again.
         while True:
             await self._reconnected.wait()
             self._reconnected.clear()
@@ -343,7 +330,7 @@ class Bus:
                     await self.ensure_streams()
             except BusError as error:
                 log.warning("streams are not restored yet", error=str(error))
-                await asyncio.sleep(RECONNECT_PAUSE)
+                await asyncio.sleep(RECONNECT_PAUSE_S)
                 self._reconnected.set()
                 continue
             for callback in list(self.on_reconnect):
@@ -364,15 +351,14 @@ async def connect(
     limits: StreamLimits = DEFAULT_LIMITS,
     makes_streams: bool = True,
 ) -> AsyncIterator[Bus]:
-    """Connect to the bus at `url`, make the platform's streams, and keep connected until the block ends.
+    """Connect to the bus at `url`, create the platform's streams, and stay connected until the block ends.
 
-    `url` names several servers of a cluster with commas between.
-    `inbox` is the prefix of the subjects on which this service gets its answers; each service has its own.
-    `makes_streams` False is for those who may not make them (`host.users`): what they ask of a stream waits for it.
+    `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
+    service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
 
     Raises:
         BusDown: if there is no connection within `timeout` seconds.
-        BusError: if the streams cannot be made.
+        BusError: if the streams cannot be created.
     """
     client = NatsClient()
     bus = Bus(client, inbox, limits, makes_streams=makes_streams)

@@ -1,14 +1,8 @@
-"""What can go wrong on the bus.
+"""The errors of the bus.
 
-BusError (Unavailable, 503)
-├── BusDown            not connected: nothing was sent, or the answer cannot come any more
-├── BusTimeout         no answer in time
-├── NoResponders       nobody listens there: it was certainly not received
-└── StoreRefused       JetStream answered with an error
-MessageTooLarge        (BadInput) it does not fit the server's limit
-KeyConflict (Conflict)
-├── KeyExists          create: the key is there
-└── WrongRevision      update: somebody else was first
+BusError (Unavailable, 503)      BusDown, BusTimeout, NoResponders, StoreRefused
+MessageTooLarge (BadInput)
+KeyConflict (Conflict)           KeyExists, WrongRevision
 """
 
 from __future__ import annotations
@@ -19,17 +13,17 @@ from pilotlight_core.model.errors import BadInput, Conflict, Unavailable
 
 
 class BusError(Unavailable):
-    """The bus did not do it."""
+    """The base of the errors for which trying again later may help."""
 
     code: ClassVar[str] = "starting"
 
 
 class BusDown(BusError):
-    """There is no connection to the bus: nothing was sent, or the answer cannot come any more."""
+    """There is no connection to the bus: nothing was sent, or the reply cannot arrive any more."""
 
 
 class BusTimeout(BusError):
-    """No answer came in time."""
+    """No reply arrived in time."""
 
 
 class NoResponders(BusError):
@@ -37,7 +31,7 @@ class NoResponders(BusError):
 
 
 class StoreRefused(BusError):
-    """JetStream answered with an error."""
+    """JetStream replied with an error."""
 
     def __init__(self, detail: str, *, number: int = 0) -> None:
         super().__init__(detail)
@@ -52,11 +46,11 @@ class MessageTooLarge(BadInput):
 
 
 class KeyConflict(Conflict):
-    """A compare-and-set lost."""
+    """A compare-and-set failed."""
 
 
 class KeyExists(KeyConflict):
-    """The key to create is there already."""
+    """The key to create exists."""
 
 
 class WrongRevision(KeyConflict):

@@ -1,14 +1,13 @@
-"""Who may say and hear what on the bus: one user per role, and one per node.
+"""The users of the bus and their permissions: one user per role, and one per node.
 
     operator     everything: people and tests; no process of the platform
-    gateway      calls, the registry, shards and keys; makes the streams
+    gateway      calls, the registry, shards and keys; creates the streams
     controller   commands to agents, under its own lease
     duties       reads usage and logs, trims logs, sends webhooks, drives batches, under its own leases
-    agent-NODE   what concerns its node; usage and logs into their streams; how its GPUs are cut
+    agent-NODE   subjects of its node; usage and logs into their streams; the layouts of its GPUs
 
-Rights are lists of subjects, so what is not named is refused. Gateways speak among themselves below `pl.{region}.gw.`;
-whoever adds another subject, stream or bucket grants it here (a test asks for it). `python -m
-pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
+Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
+`python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
 """
 
 from __future__ import annotations
@@ -31,27 +30,22 @@ VARIABLE = "PILOTLIGHT_BUS_"
 
 
 class BusUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A role on the bus."""
-
     name: str
     inbox: str
-    """The prefix of the subjects on which it gets its answers: nobody else may listen there."""
+    """The prefix of its reply subjects, to which nobody else may subscribe."""
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
 
     @property
     def variable(self) -> str:
-        """Where its password is found in an environment."""
         return VARIABLE + self.name.upper().replace("-", "_")
 
 
 def operator() -> BusUser:
-    """Everything."""
     return BusUser(name=OPERATOR, inbox="_INBOX", publish=(">",), subscribe=(">",))
 
 
 def gateway() -> BusUser:
-    """HTTP, homes and origins."""
     buckets = (
         subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET, subjects.IDEMPOTENCY_BUCKET,
         subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET,
@@ -94,7 +88,6 @@ def gateway() -> BusUser:
 
 
 def controller() -> BusUser:
-    """What runs where, and how fast that was."""
     lease = key_subject(subjects.LEASE_BUCKET, "controller")
     return _user(
         CONTROLLER,
@@ -106,7 +99,7 @@ def controller() -> BusUser:
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             subjects.command(ANY, ANY),
             subjects.shortage(ANY),
-            "_GW.*.*",  # its answers to questions: each goes to a subject that only the question named
+            "_GW.*.*",  # its replies; each request names its own random subject
         ),
         subscribe=(
             _keys(subjects.REGISTRY_BUCKET),
@@ -121,7 +114,6 @@ def controller() -> BusUser:
 
 
 def duties() -> BusUser:
-    """The ledger's fold, the trimming of logs, webhooks, and batches, whose items it stores as jobs."""
     lease = key_subject(subjects.LEASE_BUCKET, "duty.*")
     buckets = (subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET)
     return _user(
@@ -145,7 +137,7 @@ def duties() -> BusUser:
 
 
 def agent(node: str) -> BusUser:
-    """One node's agent. What it publishes for tenants and gateways does not name the node, so that is not bounded."""
+    """One node's agent. Its subjects for tenants and gateways do not name the node, so any agent may publish them."""
     check_name(node, "node")
     return _user(
         f"{AGENT}{node}",
@@ -159,31 +151,30 @@ def agent(node: str) -> BusUser:
             subjects.logs(ANY, ANY, ANY, ANY),
             *_gets(subjects.LAYOUT_BUCKET),
             key_subject(subjects.LAYOUT_BUCKET, node),
-            "_CTL.*.*",  # its answers to commands: each goes to a subject that only the command named
+            "_CTL.*.*",  # its replies; each command names its own random subject
         ),
         subscribe=(
             subjects.run(ANY, node, ANY),
             subjects.control(ANY, node),
             subjects.command(ANY, node),
             subjects.credits_wanted(ANY),
-            f"_PL.{node}.>",  # "nobody listens", said of what it sent to gateways
+            f"_PL.{node}.>",  # NO_RESPONDERS for what it sends to gateways
         ),
     )
 
 
 def everybody(nodes: Iterable[str]) -> tuple[BusUser, ...]:
-    """All users of a bus with these nodes."""
     return (operator(), gateway(), controller(), duties(), *(agent(node) for node in nodes))
 
 
 def authorization(users: Iterable[BusUser], password: Callable[[BusUser], str]) -> str:
-    """The block of a server's configuration; `password` gives what stands for a user's, quoted if it is one."""
+    """The block of a server's configuration; `password` returns the text for a user's password, with any quotes."""
     blocks = "\n".join(_block(user, password(user)) for user in users)
     return f"authorization {{\n  users: [\n{blocks}\n  ]\n}}\n"
 
 
 def _user(name: str, inbox: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> BusUser:
-    # Its own inbox may be published to because a flush does.
+    # A flush publishes to its own inbox.
     return BusUser(name=name, inbox=inbox, publish=(f"{inbox}.>", *publish), subscribe=(f"{inbox}.>", *subscribe))
 
 
@@ -224,7 +215,6 @@ def _block(user: BusUser, password: str) -> str:
 
 
 def main() -> None:
-    """The command."""
     text = authorization(everybody(sys.argv[1:] or ["local"]), lambda user: f"${user.variable}")
     print(text, end="")  # noqa: T201 - it is what the command is for
 

@@ -1,15 +1,13 @@
-"""nats-py with a short way for the two hot verbs.
+"""nats-py with a short path for publishing and receiving.
 
-nats-py spends most of a small message's time on queues, on a task for each subscription and for the writer, and on
-coroutines that never wait. `NatsClient` publishes from plain code, writes what was published in a turn of the loop at
-its end, and calls a plain handler from the read loop, in order, without a queue between: a slow handler therefore
-pushes back on the socket instead of filling memory.
+nats-py spends most of a small message's time on queues, on a task per subscription and for the writer, and on
+coroutines that never wait. `NatsClient` publishes from plain code, writes once per turn of the loop, and calls a plain
+handler from the read loop, in order and without a queue: a slow handler pushes back on the socket and fills no memory.
 
-No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue between) and `_process_err`
-(an error is a reconnect, by `_process_op_err`, and not the end); it parses with `_process_headers`, writes `_pending`
-and `_pending_data_size` by way of `_transport._io_writer` or wakes `_flush_queue`, keeps to `_max_payload`, and counts
-on `subscribe` taking `_sid + 1` before its first await, and on `_subs`. The distribution pins nats-py below 2.17, and
-`test_nats_internals.py` fails on a release that moves any of it.
+No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue) and `_process_err`
+(reconnect instead of close), uses `_process_headers`, `_process_op_err`, `_pending`, `_pending_data_size`,
+`_transport._io_writer`, `_flush_queue`, `_max_payload` and `_subs`, and relies on `subscribe` taking `_sid + 1` before
+its first await. The distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
 """
 
 from __future__ import annotations
@@ -25,18 +23,18 @@ from nats.protocol.parser import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
 
 RawHandler = Callable[[str, str, bytes, dict[str, str] | None], None]
-"""(subject, reply, data, headers): called from the read loop; it must be fast and must not raise."""
+"""(subject, reply, data, headers). Called from the read loop; must be fast and must not raise."""
 
 OVERHEAD = 4096
-"""Kept free below the server's max_payload: with headers beyond it the server closes the connection for good."""
+"""Bytes kept free below the server's max_payload: if headers exceed it, the server closes the connection for good."""
 MAX_SUBJECT = 256
 MAX_BACKLOG = 64 * 2**20
-"""Bytes not yet written to the socket beyond which a connected client counts as down."""
+"""Unwritten bytes beyond which a connected client counts as disconnected."""
 
 
 @lru_cache(8192)
 def checked_subject(subject: str) -> str:
-    """`subject`, if it cannot break the line protocol.
+    """`subject`, unless it could break the line protocol.
 
     Raises:
         ValueError: if it is empty, too long, or has white space.
@@ -47,11 +45,6 @@ def checked_subject(subject: str) -> str:
 
 
 def header_block(headers: dict[str, str]) -> bytes:
-    """The NATS header block of `headers`.
-
-    Raises:
-        ValueError: if a name or value has a line break.
-    """
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
         raise ValueError("a header has a line break")
@@ -59,12 +52,10 @@ def header_block(headers: dict[str, str]) -> bytes:
 
 
 class NatsClient(Client):
-    """One connection."""
-
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.get_running_loop()
-        """Kept, since looking it up takes a system call in Python 3.11."""
+        """Stored, since a look-up takes a system call in Python 3.11."""
         self._handlers: dict[int, RawHandler] = {}
         self._write_due = False
 
@@ -74,10 +65,10 @@ class NatsClient(Client):
         return self._pending_data_size
 
     def publish_nowait(self, subject: str, payload: bytes, reply: str = "", headers: bytes = b"") -> None:
-        """Queue a message for the socket; it is written when the loop turns.
+        """Queue a message for the socket; it is written at the end of this turn of the loop.
 
         Raises:
-            BusDown: while disconnected, or when the socket takes nothing any more.
+            BusDown: while disconnected, or if the backlog is full.
             MessageTooLarge: beyond the server's limit.
         """
         if not self.is_connected:
@@ -104,7 +95,6 @@ class NatsClient(Client):
             self.loop.call_soon(self._write)
 
     def _write(self) -> None:
-        """Hand what was published in this turn of the loop to the socket, or to nats-py's flusher if it is behind."""
         self._write_due = False
         if not self._pending or not self.is_connected:
             return
@@ -116,13 +106,13 @@ class NatsClient(Client):
             self._flush_queue.put_nowait(self.loop.create_future())
 
     def drop_backlog(self) -> None:
-        """Forget what was not written: after a reconnect it would be sent late, to somebody who has given up."""
+        """Discard unwritten messages: after a reconnect they would arrive late, when their sender has given up."""
         self._pending = []
         self._pending_data_size = 0
 
     async def subscribe_raw(self, subject: str, handler: RawHandler, queue: str = "") -> int:
-        """Call `handler` for each message on `subject`; the answer names the subscription for `unsubscribe_raw`."""
-        # `subscribe` takes this number before its first await, so no message can come before its handler.
+        """Call `handler` for each message on `subject`; the number of the subscription, for `unsubscribe_raw`."""
+        # `subscribe` takes this number before its first await, so the handler is there before the first message.
         number = self._sid + 1
         self._handlers[number] = handler
         # A future instead of a callback keeps nats-py from starting a queue and a task; it is never resolved.
@@ -150,3 +140,15 @@ class NatsClient(Client):
         self.stats["in_bytes"] += len(data)
         parsed = await self._process_headers(headers) if headers else None
         handler(subject.decode(), reply.decode(), data, parsed)
+
+
+class Subscription:
+    """A subscription to a subject, until it is ended or the bus closes."""
+
+    def __init__(self, client: NatsClient, number: int, subject: str) -> None:
+        self._client = client
+        self._number = number
+        self.subject = subject
+
+    async def unsubscribe(self) -> None:
+        await self._client.unsubscribe_raw(self._number)

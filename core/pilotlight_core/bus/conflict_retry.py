@@ -1,4 +1,4 @@
-"""Compare-and-set loops: read, decide, write, and all of it anew while somebody else was first."""
+"""Compare-and-set with retries: read, decide, write, and again after a conflict."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TypeVar
 from pilotlight_core.bus.bus_errors import KeyConflict
 
 TRIES = 16
-"""Of those who get in each other's way at least one succeeds each time."""
+"""Of several writers in conflict at least one succeeds in each round."""
 PAUSE_S = 0.01
-"""The longest pause after the first lost try, twice as much after the second, and so on: drawn at random, so that those
-who met once do not meet again."""
+"""The longest pause after the first conflict; it grows linearly. Pauses are random, so that two writers do not collide
+again."""
 
 T = TypeVar("T")
 
@@ -25,10 +25,10 @@ async def retry_conflicts(
     conflict: type[Exception] = KeyConflict,
     failed: Exception | None = None,
 ) -> T:
-    """The result of `attempt`, which reads, decides and writes; it is called again while it raises `conflict`.
+    """The result of `attempt`, which reads, decides and writes, and is called again when it raises `conflict`.
 
     Raises:
-        Exception: after `tries` calls `failed`, or the last conflict itself; at once whatever else `attempt` raises.
+        Exception: after `tries` conflicts `failed`, or else the last one; any other exception of `attempt` at once.
     """
     for tried in range(1, tries):
         try:

@@ -1,4 +1,4 @@
-"""What leases, mirrors and readers need of a connection; `Bus` is the one there is."""
+"""The part of `Bus` that leases, mirrors and readers use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from pilotlight_core.bus.client import Subscription
 from pilotlight_core.bus.jetstream import JetStream
 from pilotlight_core.bus.kv import Kv
-from pilotlight_core.bus.subscription import Subscription
 
 
-class Connection(Protocol):
-    """The part of `Bus` on which its own tools stand; each verb is explained there."""
-
+class BusConnection(Protocol):
     jetstream: JetStream
     on_reconnect: list[Callable[[], Awaitable[None]]]
 

@@ -1,8 +1,7 @@
-"""Questions and answers over one standing subscription.
+"""Requests and replies over one standing subscription.
 
-Each question gets a random name below this connection's private inbox, so that only who was asked can answer it;
-whoever waits for it is a collector. A lost
-connection fails every open question at once, because its answer cannot come any more.
+Each request gets a random reply subject below the connection's private inbox, so that nobody but its receiver can
+answer. A lost connection fails every open request at once, because its reply cannot arrive any more.
 """
 
 from __future__ import annotations
@@ -19,19 +18,17 @@ STATUS = "Status"
 
 
 class Reply(NamedTuple):
-    """One answer as it came."""
-
     data: bytes
     headers: dict[str, str]
 
     @property
     def status(self) -> str:
-        """The server's own status ("503", "404", "204"), "" for an answer of somebody."""
+        """The server's status ("503", "404", "204"); "" for a subscriber's reply."""
         return self.headers.get(STATUS, "")
 
 
 class PendingRequest:
-    """An open question: `done` resolves when `take` has seen its last answer."""
+    """An open request. `done` resolves when `take` gets the last reply."""
 
     def __init__(self, is_last: Callable[[Reply], bool], loop: asyncio.AbstractEventLoop) -> None:
         self.replies: list[Reply] = []
@@ -46,12 +43,10 @@ class PendingRequest:
     def fail(self, error: Exception) -> None:
         if not self.done.done():
             self.done.set_exception(error)
-            self.done.exception()  # nobody may be waiting any more: that is no leak worth a warning
+            self.done.exception()  # the requester may be gone: asyncio need not warn
 
 
 class Inbox:
-    """The questions of one connection."""
-
     def __init__(self, client: NatsClient, prefix: str) -> None:
         self._client = client
         self._base = f"{prefix}.{token(12)}."
@@ -64,12 +59,12 @@ class Inbox:
         await self._client.subscribe_raw(f"{self._base}*", self._receive)
 
     def fail_all(self) -> None:
-        """Called when the connection is lost."""
+        """Fail every open request with BusDown, because the connection is lost."""
         for question in list(self._open.values()):
             question.fail(BusDown("The connection to the bus was lost before the answer came."))
 
     def post(self, subject: str, payload: bytes, headers: bytes) -> None:
-        """Send what has no answer of its own.
+        """Publish a message that has no reply.
 
         Raises:
             BusDown, MessageTooLarge.
@@ -77,7 +72,7 @@ class Inbox:
         self._client.publish_nowait(subject, payload, headers=headers)
 
     async def ask(self, subject: str, payload: bytes, *, timeout: float, headers: bytes = b"") -> Reply:
-        """The first answer to `payload`.
+        """The first reply to `payload`.
 
         Raises:
             NoResponders, BusTimeout, BusDown, MessageTooLarge.
@@ -90,7 +85,7 @@ class Inbox:
     async def ask_many(
         self, subject: str, payload: bytes, *, timeout: float, is_last: Callable[[Reply], bool], headers: bytes = b""
     ) -> list[Reply]:
-        """All answers up to the one that `is_last` recognises."""
+        """All replies up to the one for which `is_last` is true."""
         key = token()
         question = self._open[key] = PendingRequest(is_last, self._client.loop)
         try:
@@ -104,8 +99,8 @@ class Inbox:
         return question.replies
 
     async def flush(self, timeout: float) -> None:
-        """Return when the server has seen everything published so far: it echoes a message behind all of them."""
-        # Not nats-py's flush: a cancelled one leaves a cancelled future among its pongs, and the next pong then ends
+        """Wait until the server has processed everything published before: it echoes a message sent last."""
+        # A cancelled flush of nats-py leaves a cancelled future among its pongs, and the next pong then ends
         # the read loop.
         key = token()
         question = self._open[key] = PendingRequest(_first, self._client.loop)

@@ -1,7 +1,7 @@
-"""JetStream in the few verbs we need, spoken directly: publish, read, purge, and make streams.
+"""JetStream's API, spoken directly: publish, read, purge, and create streams.
 
-nats-py's own JetStream classes are not used: their key-value store does not see the server's delete markers, drops
-time-to-live on update, and its watches stay blind for up to 20 s after a restart.
+nats-py's own JetStream classes are not used: their key-value store ignores the server's delete markers, drops the
+time-to-live of an update, and its watches receive nothing for up to 20 s after a restart.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from pilotlight_core.model.ids import token
 
 API = "$JS.API"
 ANSWER_TIMEOUT = 2.0
-"""Seconds for one question to the server; the callers repeat it within their own time."""
+"""Seconds for one request; callers repeat it within their own time."""
 READ_TIMEOUT = 2.0
-"""Seconds for a read, with its repetitions."""
-FIRST_PAUSE = 0.02
-LONGEST_PAUSE = 0.5
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
 PAGE_MESSAGES = 256
 PAGE_BYTES = 2**20
 
 WRONG_LAST_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
-"""A write with this id, or of this subject, is on its way: nothing can be said before it is stored or lost."""
+"""A write with this id, or of this subject, is under way; whether it will be stored is not known yet."""
 STREAM_EXISTS = 10058
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
@@ -50,8 +49,6 @@ class ApiError(msgspec.Struct, frozen=True):
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """The server's word that a message is stored."""
-
     seq: int = 0
     duplicate: bool = False
     error: ApiError | None = None
@@ -66,8 +63,6 @@ class RawMessage(msgspec.Struct, frozen=True):
 
 
 class OutgoingMessage(NamedTuple):
-    """One of several that are stored together."""
-
     subject: str
     payload: bytes
     headers: bytes
@@ -79,16 +74,14 @@ class ApiReply(msgspec.Struct, frozen=True):
     message: RawMessage | None = None
     purged: int = 0
     total: int = 0
-    """Of subjects, of which an answer has a page."""
+    """Number of subjects, of which a reply has one page."""
     state: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     cluster: dict[str, Any] | None = None
-    """Who leads a stream, and who else keeps it; None where there is one server."""
+    """Leader and replicas of a stream; None for a single server."""
 
 
 class StreamMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored message as the stream holds it."""
-
     seq: int
     subject: str
     data: bytes
@@ -98,7 +91,7 @@ class StreamMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gone(self) -> bool:
-        """Whether it only marks that the key was deleted, or has expired."""
+        """Whether it is a marker of a deleted or expired key."""
         return "Nats-Marker-Reason" in self.headers or self.headers.get("KV-Operation") in ("DEL", "PURGE")
 
 
@@ -107,7 +100,6 @@ class StreamPage(msgspec.Struct, frozen=True, kw_only=True):
 
     records: tuple[StreamMessage, ...]
     pending: int
-    """How many more there were behind them."""
 
 
 _ack = msgspec.json.Decoder(Ack)
@@ -115,16 +107,16 @@ _answer = msgspec.json.Decoder(ApiReply)
 
 
 class JetStream:
-    """The stream verbs of one connection."""
-
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
 
     async def api(self, verb: str, request: dict[str, Any], timeout: float = ANSWER_TIMEOUT) -> ApiReply:
-        """Ask the server's API.
+        """Send a request to the server's API.
 
         Raises:
-            StoreRefused: with its error number; BusTimeout, BusDown, NoResponders (JetStream is not ready).
+            StoreRefused: with the server's error number.
+            NoResponders: JetStream is not ready.
+            BusTimeout, BusDown.
         """
         reply = await self._inbox.ask(f"{API}.{verb}", msgspec.json.encode(request), timeout=timeout)
         answer = _answer.decode(reply.data)
@@ -133,31 +125,25 @@ class JetStream:
         return answer
 
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
-        """Make the stream, or give it this configuration.
 
-        Raises:
-            StoreRefused: if the server will not have it.
-            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
-        """
-
-        async def attempt(patience: float) -> None:
+        async def attempt(timeout_s: float) -> None:
             try:
-                await self.api(f"STREAM.CREATE.{config['name']}", config, patience)
+                await self.api(f"STREAM.CREATE.{config['name']}", config, timeout_s)
             except StoreRefused as error:
                 if error.number != STREAM_EXISTS:
                     raise
-                await self.api(f"STREAM.UPDATE.{config['name']}", config, patience)
+                await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
 
         await self.persist(attempt, timeout)
 
     async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
-        """What `attempt` returns, which is given the seconds that it may take; repeated while the bus is away.
+        """The result of `attempt`, which gets its timeout in seconds and is repeated while the bus is unavailable.
 
         Raises:
-            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds.
+            BusDown, BusTimeout, NoResponders: after `timeout` seconds of retries.
         """
         until = time.monotonic() + timeout
-        pause = FIRST_PAUSE
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 return await attempt(max(0.001, min(until - time.monotonic(), ANSWER_TIMEOUT)))
@@ -165,7 +151,7 @@ class JetStream:
                 if time.monotonic() + pause >= until:
                     raise
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def store(
         self,
@@ -176,29 +162,30 @@ class JetStream:
         timeout: float = 10.0,
         headers: dict[str, str] | None = None,
     ) -> int:
-        """Publish into the stream of `subject`; repeated under the same id until the server confirms.
+        """Publish into the stream of `subject`, repeatedly under one id until the server confirms; the sequence.
 
         Raises:
             WrongRevision: if `headers` expected another last sequence.
             StoreRefused, MessageTooLarge: at once.
-            BusDown, BusTimeout, NoResponders: after trying for `timeout` seconds; it may be stored or not. So it is,
-                too, while an earlier write of the subject is neither stored nor lost.
+            BusDown, BusTimeout, NoResponders: after `timeout` seconds of retries; it may or may not be stored. This
+                includes an earlier write of the subject that stays neither stored nor lost.
         """
         block = header_block({**(headers or {}), "Nats-Msg-Id": message_id or token()})
 
-        async def attempt(patience: float) -> int:
-            return _confirmed(subject, await self._inbox.ask(subject, payload, timeout=patience, headers=block))
+        async def attempt(timeout_s: float) -> int:
+            return _confirmed(subject, await self._inbox.ask(subject, payload, timeout=timeout_s, headers=block))
 
         return await self.persist(attempt, timeout)
 
     async def store_together(self, messages: Sequence[OutgoingMessage], *, timeout: float) -> int:
-        """Store messages of one stream that allows it, in this order and without others between, or none of them.
+        """Store messages of one stream that allows it, consecutively and in this order, or none of them; one attempt.
 
-        It is tried once. The sequence of the last; each of the others has one less than the next.
+        Returns the sequence of the last message.
 
         Raises:
             WrongRevision: if one of them expected another last sequence of its subject, or that is not settled yet.
-            StoreRefused, NoResponders, MessageTooLarge: they are not stored. BusDown, BusTimeout: that is not known.
+            StoreRefused, NoResponders, MessageTooLarge: they are not stored.
+            BusDown, BusTimeout: they may or may not be stored.
         """
         batch = token().encode()
         for number, message in enumerate(messages, 1):
@@ -229,7 +216,8 @@ class JetStream:
         """The first messages on `subject` from sequence `seq` on.
 
         Raises:
-            BusDown, BusTimeout: also when one of them was lost on its way. NoResponders: there is no such stream now.
+            BusDown, BusTimeout: also if one of the messages was lost on its way.
+            NoResponders: the stream does not exist.
         """
         request = {"seq": max(1, seq), "next_by_subj": subject, "batch": messages, "max_bytes": PAGE_BYTES}
         replies = await self._inbox.ask_many(
@@ -249,7 +237,6 @@ class JetStream:
         return StreamPage(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
 
     async def delete(self, stream: str, seq: int) -> None:
-        """Remove one message; nothing happens if it is gone already."""
         request = {"seq": seq, "no_erase": True}
         try:
             await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)
@@ -258,7 +245,7 @@ class JetStream:
                 raise
 
     async def depths(self, stream: str, subject: str) -> dict[str, int]:
-        """How many messages there are on each subject that matches `subject`."""
+        """Number of messages on each subject that matches `subject`."""
         found: dict[str, int] = {}
         while True:
             request = {"subjects_filter": subject, "offset": len(found)}
@@ -269,19 +256,18 @@ class JetStream:
                 return found
 
     async def last_sequence(self, stream: str) -> int:
-        """The sequence of the newest message of the stream."""
         answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
         return int((answer.state or {}).get("last_seq", 0))
 
     async def filled(self, stream: str) -> float:
-        """How much of what the stream may hold it holds, from 0.0 to 1.0: of bytes or messages, what is fuller."""
+        """The filled part of the stream's capacity, from 0.0 to 1.0: of bytes or of messages, whichever is larger."""
         answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
         state, config = answer.state or {}, answer.config or {}
         shares = ((state.get("bytes", 0), config.get("max_bytes")), (state.get("messages", 0), config.get("max_msgs")))
         return max((used / most for used, most in shares if most and most > 0), default=0.0)
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
-        """Remove the messages on `subject` with a sequence below `below`; how many there were."""
+        """Remove the messages on `subject` with a sequence below `below`; their number."""
         request = {"filter": subject, "seq": below}
         answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
         return answer.purged

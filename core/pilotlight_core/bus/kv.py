@@ -24,18 +24,18 @@ class KvEntry(NamedTuple):
 
 
 class NewValue(NamedTuple):
-    """What a key is to hold, None: nothing, and for how many seconds that, or what says that it is gone, is kept."""
+    """The new value of a key (None: delete it), and the seconds for which the value or the delete marker is kept."""
 
     value: bytes | None
     ttl: float | None = None
 
 
 class Kv:
-    """One bucket. Reads go to the leader, so they see every write that was confirmed.
+    """One bucket. Reads go to the leader, so they see every confirmed write.
 
     All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 2 s, writes after
-    5 s; a write may then be done or not. A write behind another one of the same key, of which a leader does not know
-    yet whether it will stand, is no conflict: it is asked again within its time.
+    5 s; the write may or may not be stored. A write behind an unsettled write of the same key is no conflict: it is
+    repeated within its time.
     """
 
     def __init__(self, jetstream: JetStream, bucket: str) -> None:
@@ -44,19 +44,18 @@ class Kv:
         self._stream = bucket_stream(bucket)
 
     async def get(self, key: str) -> KvEntry | None:
-        """The present value, None if there is none."""
         record = await self.read(key)
         return KvEntry(record.data, record.seq) if record is not None and not record.gone else None
 
     async def read(self, key: str) -> StreamMessage | None:
-        """The last record of the key, also when it says that the key is gone."""
+        """The last record of the key, which may be a delete marker."""
         return await self._jetstream.last(self._stream, key_subject(self._bucket, key))
 
     async def create(self, key: str, value: bytes, *, ttl: float | None = None) -> int:
-        """Write a key that is not there; its revision.
+        """Write a key that does not exist; its revision.
 
         Raises:
-            KeyExists: if it is.
+            KeyExists.
         """
         try:
             return await self.update(key, value, 0, ttl=ttl)
@@ -64,7 +63,7 @@ class Kv:
             record = await self.read(key)
             if record is not None and not record.gone:
                 raise KeyExists(f"{key} exists already.") from None
-            # What stands there only says that the key was deleted or has expired.
+            # The last record is the marker of a deleted or expired key.
             try:
                 return await self.update(key, value, record.seq if record is not None else 0, ttl=ttl)
             except WrongRevision:
@@ -76,17 +75,17 @@ class Kv:
         """Replace the value that has `revision`; the new revision. `ttl` in seconds (whole ms, at least 1 s).
 
         Raises:
-            WrongRevision: if the key has another one.
+            WrongRevision: if the key has another revision.
         """
         return await self._write(key, value, {EXPECTED: str(revision)} | _ttl(ttl), timeout)
 
     async def change(self, key: str, fn: Callable[[bytes | None], NewValue | None], *, tries: int = TRIES) -> None:
-        """Write what `fn` makes of the present value (None: there is none); nothing if it returns None.
+        """Write the result of `fn` for the present value (None: no value); if it returns None, write nothing.
 
-        `fn` is called anew for each value that somebody else has written meanwhile.
+        `fn` is called again after each conflict.
 
         Raises:
-            KeyConflict: somebody else was first `tries` times.
+            KeyConflict: after `tries` conflicts.
         """
 
         async def attempt() -> None:
@@ -104,16 +103,13 @@ class Kv:
         await retry_conflicts(attempt, tries=tries, failed=again)
 
     async def put(self, key: str, value: bytes) -> int:
-        """Write whatever is there; the new revision."""
         return await self._write(key, value, {})
 
     async def delete(self, key: str, revision: int | None = None, *, ttl: float | None = None) -> None:
-        """Remove a key; with `revision` only if it still has that one.
-
-        What says so is forgotten after `ttl` seconds (None: never), in a bucket whose entries may expire.
+        """Remove a key; with `revision` only if it has that one. The marker is kept for `ttl` seconds (None: for ever).
 
         Raises:
-            WrongRevision: if it has not.
+            WrongRevision: if the key has another revision.
         """
         expected = {} if revision is None else {EXPECTED: str(revision)}
         await self._write(key, b"", {"KV-Operation": "DEL"} | expected | _ttl(ttl))
@@ -123,7 +119,7 @@ class Kv:
         return list(await self.entries(prefix))
 
     async def entries(self, prefix: str = "") -> dict[str, KvEntry]:
-        """Keys, values and revisions below `prefix`, in the order written."""
+        """The entries whose keys start with `prefix`, in the order written."""
         found: dict[str, KvEntry] = {}
         start = len(key_subject(self._bucket, ""))
         seq = 1
@@ -137,9 +133,9 @@ class Kv:
             if not page.records:
                 return found
 
-    async def _page(self, pattern: str, seq: int, patience: float) -> StreamPage:
+    async def _page(self, pattern: str, seq: int, timeout_s: float) -> StreamPage:
         subject = key_subject(self._bucket, pattern)
-        return await self._jetstream.page(self._stream, subject, seq, timeout=patience)
+        return await self._jetstream.page(self._stream, subject, seq, timeout=timeout_s)
 
     async def _write(self, key: str, value: bytes, headers: dict[str, str], timeout: float = TIMEOUT) -> int:
         return await self._jetstream.store(key_subject(self._bucket, key), value, timeout=timeout, headers=headers)

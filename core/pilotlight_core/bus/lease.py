@@ -1,10 +1,10 @@
-"""A lease: the right to act, for one holder at a time, with a number that fences whoever held it before.
+"""A lease: the right to act, for one holder at a time, with an epoch that fences earlier holders.
 
-The key lives in a bucket whose entries expire. The holder renews it by compare-and-set at a third of its time to live;
-who finds another revision than its own has lost it. `epoch` is the revision of the acquisition: it rises from holder
-to holder and stays the same over renewals, so receivers keep the highest and refuse what is older. A holder acts only
-while `valid`: its own monotonic clock, from the instant before the last successful renewal was sent, less a margin.
-So a paused holder that wakes up sees at once that it may not act, and what it had sent before is fenced by its epoch.
+The key is in a bucket whose entries expire. The holder renews it by compare-and-set at a third of its time to live, and
+has lost it if the key has another revision. `epoch` is the revision of the acquisition: it rises from holder to holder
+and is constant over renewals, so receivers keep the highest and refuse lower ones. A holder acts only while `valid`: by
+its own monotonic clock, from the instant before the last successful renewal was sent, less a margin. After a pause a
+process therefore knows at once that it may not act, and the epoch fences what it sent.
 """
 
 from __future__ import annotations
@@ -20,67 +20,58 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusError, BusTimeout, WrongRevision
-from pilotlight_core.bus.connection import Connection
+from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.streams import key_subject
 from pilotlight_core.model.subjects import LEASE_BUCKET
 
 log = structlog.get_logger(__name__)
 
-TRY_EVERY = 0.25
-"""Seconds between attempts while somebody else holds it; a release rings at once."""
-RETRY_AFTER = 0.1
+TRY_EVERY_S = 0.25
+"""Seconds between attempts while another process holds the lease; a release wakes the waiting ones at once."""
+RETRY_AFTER_S = 0.1
 RELEASE_TIMEOUT = 1.0
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the key holds."""
-
     holder: str
     epoch: int = 0
-    """0 in the acquisition itself, whose own revision is the epoch."""
+    """0 in the acquisition, whose own revision is the epoch."""
     data: bytes = b""
 
 
 class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds a lease."""
-
     name: str
     epoch: int
     data: bytes = b""
 
 
 def read_holder(value: bytes, revision: int) -> LeaseHolder:
-    """The holder that a lease's entry names, as a mirror of the lease bucket shows it.
-
-    Raises:
-        msgspec.DecodeError: if it cannot be read.
-    """
     record = msgspec.msgpack.decode(value, type=LeaseRecord)
     return LeaseHolder(name=record.holder, epoch=record.epoch or revision, data=record.data)
 
 
 MaySucceed = Callable[[LeaseHolder], Awaitable[bool]]
-"""Whether a holder of our name with other data may be replaced now, before its lease is over. What it raises ends
+"""Whether a holder of the same name with other data may be replaced before its lease has expired. An exception ends
 `acquire`."""
 
 
 async def at_once(_: LeaseHolder) -> bool:
-    """A holder of our name is our former self."""
+    """The default: a holder of the same name is an earlier run of the same process."""
     return True
 
 
 class Lease:
-    """The lease `key` in the hands of `holder`. `async with` acquires it and releases it at the end.
+    """The lease `key` for `holder`. `async with` acquires and releases it.
 
-    The same holder name takes over at once: a restarted process need not wait for its former self to expire, which its
-    new epoch fences. Where two processes may have one name by mistake, `data` names the process and `may_succeed` says
-    whether the other one is gone. `ttl` is in seconds, at least 1.
+    The same holder name takes over at once, without waiting for the lease of the process's earlier run, which the new
+    epoch fences. Where two processes may have one name by mistake, `data` identifies the process, and `may_succeed`
+    decides whether the other one is gone. `ttl` is in seconds, at least 1.
     """
 
     def __init__(
         self,
-        bus: Connection,
+        bus: BusConnection,
         key: str,
         holder: str,
         *,
@@ -102,10 +93,10 @@ class Lease:
         self._valid_until = float("-inf")
         self._task: asyncio.Task[None] | None = None
         self._unreadable: tuple[int, float] = (0, 0.0)
-        """A record that nobody can read: its revision, and since when it stands."""
+        """The revision of an undecodable record, and since when it has stood."""
         self.epoch = 0
         self.lost = asyncio.Event()
-        """Set when it is gone without having been released; `acquire` may be called again."""
+        """Set when the lease is lost without a release; `acquire` may be called again."""
 
     async def __aenter__(self) -> Lease:
         await self.acquire()
@@ -121,10 +112,10 @@ class Lease:
         return at < self._valid_until
 
     async def acquire(self, timeout: float | None = None) -> int:
-        """Wait until it is ours; the epoch.
+        """Wait for the lease; its epoch.
 
         Raises:
-            BusTimeout: if it is not within `timeout` seconds.
+            BusTimeout: after `timeout` seconds.
             Exception: whatever `may_succeed` raises.
         """
         await self._stop()
@@ -134,7 +125,7 @@ class Lease:
             async with self._bus.listening(bells=ring), asyncio.timeout(timeout):
                 while not await self._try_acquire():
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(TRY_EVERY * random.uniform(0.8, 1.2)):
+                        async with asyncio.timeout(TRY_EVERY_S * random.uniform(0.8, 1.2)):
                             await bell.wait()
                     bell.clear()
         except TimeoutError:
@@ -145,7 +136,7 @@ class Lease:
         return self.epoch
 
     async def release(self) -> None:
-        """Give it up, so that somebody else can have it at once."""
+        """Delete the key, so that another process can take the lease at once."""
         await self._stop()
         if not self.valid(time.monotonic()):
             return
@@ -155,7 +146,7 @@ class Lease:
                 try:
                     await self._kv.delete(self.key, self._revision)
                 except WrongRevision:
-                    # The renewal that was just cut off may have arrived.
+                    # The renewal that was just cancelled may have arrived.
                     record = await self._kv.read(self.key)
                     if record is not None and not record.gone and self._is_ours(record):
                         await self._kv.delete(self.key, record.seq)
@@ -165,7 +156,7 @@ class Lease:
             record = await self._kv.read(self.key)
             if record is not None and not record.gone and not await self._may_replace(record, time.monotonic()):
                 return False
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data))
             self._revision = await self._kv.update(
                 self.key, value, record.seq if record is not None else 0, ttl=self.ttl, timeout=self.ttl / 2
@@ -173,15 +164,15 @@ class Lease:
         except (WrongRevision, BusError):
             return False
         self.epoch = self._revision
-        self._valid_until = asked + self.ttl - self._margin
+        self._valid_until = asked_at + self.ttl - self._margin
         return self.valid(time.monotonic())
 
     async def _may_replace(self, record: StreamMessage, at: float) -> bool:
         try:
             holder = self._holder_of(record)
         except msgspec.DecodeError:
-            # Whoever holds it renews it, also where it is written in a way that is not known here. So what stands for
-            # a whole time to live is nobody's.
+            # Its holder renews it, even if its format is unknown here: a record that stands for a whole time to live
+            # has no holder.
             revision, since = self._unreadable
             if revision != record.seq:
                 self._unreadable = record.seq, at
@@ -202,24 +193,24 @@ class Lease:
             except BusError:
                 if not self.valid(time.monotonic()):
                     return self._lose("it could not be renewed in time")
-                wait = RETRY_AFTER
+                wait = RETRY_AFTER_S
 
     async def _renew(self) -> None:
-        asked = time.monotonic()
+        asked_at = time.monotonic()
         value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, epoch=self.epoch, data=self._data))
-        patience = max(RETRY_AFTER, self._valid_until - asked)
+        left_s = max(RETRY_AFTER_S, self._valid_until - asked_at)
         try:
             self._revision = await self._kv.update(
-                self.key, value, self._revision, ttl=self.ttl, timeout=min(patience, self.ttl / 3)
+                self.key, value, self._revision, ttl=self.ttl, timeout=min(left_s, self.ttl / 3)
             )
         except WrongRevision:
-            # An earlier renewal may have arrived although its answer did not.
+            # An earlier renewal may have arrived although its reply did not.
             record = await self._kv.read(self.key)
             if record is None or record.gone or not self._is_ours(record):
                 raise
             self._revision = record.seq
             raise BusTimeout("An earlier renewal had arrived.") from None
-        self._valid_until = asked + self.ttl - self._margin
+        self._valid_until = asked_at + self.ttl - self._margin
 
     def _is_ours(self, record: StreamMessage) -> bool:
         with contextlib.suppress(msgspec.DecodeError):

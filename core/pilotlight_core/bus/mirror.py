@@ -1,8 +1,8 @@
-"""A live copy of a part of a bucket, which knows how old it is.
+"""A live copy of a part of a bucket that knows its age.
 
-It follows the bucket's stream by sequence. Every question that the server answers confirms it up to the instant at
-which the question was sent; without answers it grows old, and whoever relies on it checks `fresh` and fails closed.
-A mirror that was away for so long that markers of deleted keys may have expired is read anew as a whole.
+A `Mirror` follows the bucket's stream by sequence. Every answer of the server confirms the copy as of the instant of
+the request. Callers check `fresh` and fail closed. After a silence in which markers of deleted keys may have expired,
+the mirror reads the whole prefix again.
 """
 
 from __future__ import annotations
@@ -14,40 +14,38 @@ from types import TracebackType
 
 import structlog
 
-from pilotlight_core.bus.connection import Connection
+from pilotlight_core.bus.client import Subscription
+from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.jetstream import StreamMessage
 from pilotlight_core.bus.kv import KvEntry
-from pilotlight_core.bus.reader import POLL, StreamCursor
+from pilotlight_core.bus.reader import POLL_S, StreamCursor
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
-from pilotlight_core.bus.subscription import Subscription
 
 log = structlog.get_logger(__name__)
 
-FRESH_FOR = 30.0
-"""Seconds for which an unconfirmed mirror may be relied on."""
-RELOAD_AFTER = MARKER_TTL / 4
+FRESH_FOR_S = 30.0
+RELOAD_AFTER_S = MARKER_TTL / 4
 """Seconds of silence after which deletions may have been missed."""
 
 OnChange = Callable[[str, KvEntry | None], None]
-"""(key, entry): the key has a new value, or with None is gone."""
+"""(key, entry): the new value of the key; None: the key is gone."""
 
 
 class Mirror:
-    """The keys below a prefix. An async context manager: inside, it has been read once and follows."""
+    """The keys below a prefix. Entering the context reads them once and starts following."""
 
-    def __init__(self, bus: Connection, bucket: str, prefix: str = "") -> None:
+    def __init__(self, bus: BusConnection, bucket: str, prefix: str = "") -> None:
         self._bus = bus
         self._kv = bus.kv(bucket)
         self._start = len(key_subject(bucket, ""))
         self._subject = key_subject(bucket, f"{prefix}>")
         self._position = StreamCursor(bus, bucket_stream(bucket), self._subject)
         self._entries: dict[str, KvEntry] = {}
-        self._confirmed = float("-inf")
+        self._confirmed_at = float("-inf")
         self._reload = False
         self._task: asyncio.Task[None] | None = None
         self._bell: Subscription | None = None
         self.on_change: list[OnChange] = []
-        """Called in order of the writes; plain fast functions."""
 
     async def __aenter__(self) -> Mirror:
         self._bell = await self._bus.doorbell(self._subject, self._position.ring)
@@ -66,7 +64,6 @@ class Mirror:
             await self._bell.unsubscribe()
 
     def get(self, key: str) -> KvEntry | None:
-        """The value as of the last confirmation."""
         return self._entries.get(key)
 
     def items(self) -> list[tuple[str, KvEntry]]:
@@ -76,15 +73,14 @@ class Mirror:
         return len(self._entries)
 
     def age(self, at: float) -> float:
-        """Seconds since the server last confirmed this copy, on this process's monotonic clock."""
-        return at - self._confirmed
+        """Seconds since the server last confirmed this copy; `at` is monotonic."""
+        return at - self._confirmed_at
 
     def fresh(self, at: float) -> bool:
-        """Whether it may be relied on."""
-        return self.age(at) <= FRESH_FOR
+        return self.age(at) <= FRESH_FOR_S
 
     async def fetch(self, key: str) -> KvEntry | None:
-        """The value as the server has it now; the copy takes it over.
+        """The server's present value, which the copy takes over.
 
         Raises:
             BusDown, BusTimeout.
@@ -99,8 +95,8 @@ class Mirror:
 
     async def _follow(self) -> None:
         while True:
-            await self._position.wait_bell(POLL)
-            if self._reload or self.age(time.monotonic()) > RELOAD_AFTER:
+            await self._position.wait_bell(POLL_S)
+            if self._reload or self.age(time.monotonic()) > RELOAD_AFTER_S:
                 await self._read_anew()
             else:
                 await self._catch_up()
@@ -122,20 +118,20 @@ class Mirror:
                 found[self._key(record)] = KvEntry(record.data, record.seq)
         old, self._entries = self._entries, found
         for key in old.keys() - found.keys():
-            self._tell(key, None)
+            self._notify(key, None)
         for key, entry in found.items():
             if key not in old or old[key].revision != entry.revision:
-                self._tell(key, entry)
+                self._notify(key, entry)
 
     async def _to_the_end(self) -> AsyncIterator[StreamMessage]:
         while True:
-            # A page that had to be asked for again was asked for later than this: the age only looks greater.
-            asked = time.monotonic()
+            # If the page has to be requested again, the age comes out too high, which is the safe side.
+            asked_at = time.monotonic()
             page = await self._position.read()
             for record in page.records:
                 yield record
             if not page.records:
-                self._confirmed = max(self._confirmed, asked)
+                self._confirmed_at = max(self._confirmed_at, asked_at)
                 return
 
     def _key(self, record: StreamMessage) -> str:
@@ -147,12 +143,12 @@ class Mirror:
         if record.gone:
             if old is not None and old.revision < record.seq:
                 del self._entries[key]
-                self._tell(key, None)
+                self._notify(key, None)
         elif old is None or old.revision < record.seq:
             self._entries[key] = KvEntry(record.data, record.seq)
-            self._tell(key, self._entries[key])
+            self._notify(key, self._entries[key])
 
-    def _tell(self, key: str, entry: KvEntry | None) -> None:
+    def _notify(self, key: str, entry: KvEntry | None) -> None:
         for callback in self.on_change:
             try:
                 callback(key, entry)

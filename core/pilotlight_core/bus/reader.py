@@ -1,9 +1,9 @@
-"""Reading a stream in order, each message once, whatever happens to the server.
+"""Reading a stream in order, each message once, also over restarts of the server.
 
-The reader is a position. It asks for the next page by sequence and moves on; between pages nothing is kept anywhere,
-so there is no consumer to lose, leak or restore. To follow, it listens for what is published on the same subjects:
-that only rings a bell, and the page is what counts. What was rung for and is not there yet is looked for again
-(`rings`); a slow poll finds what a bell missed.
+A `StreamCursor` reads the next page by sequence and moves on. The server keeps nothing between pages, so there is no
+consumer to lose, leak or restore. To follow a stream, the cursor listens to its subjects as a doorbell and then reads;
+`PendingReads` repeats the read until the announced messages are stored, and a slow poll finds messages whose bell was
+lost.
 """
 
 from __future__ import annotations
@@ -17,33 +17,29 @@ import msgspec
 import structlog
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
-from pilotlight_core.bus.connection import Connection
+from pilotlight_core.bus.connection import BusConnection
 from pilotlight_core.bus.doorbells import PendingReads
-from pilotlight_core.bus.jetstream import FIRST_PAUSE, LONGEST_PAUSE, StreamPage
+from pilotlight_core.bus.jetstream import FIRST_PAUSE_S, LONGEST_PAUSE_S, StreamPage
 from pilotlight_core.model.messages.wire import decode
 
 log = structlog.get_logger(__name__)
 
-POLL = 1.0
-"""Seconds after which a follower asks although no bell rang."""
-SETTLE = 0.005
-"""Seconds between the bell and the question: what is rung for at the same time is read together, and mostly stored."""
+POLL_S = 1.0
+SETTLE_S = 0.005
+"""Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
 
 
 class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of a stream."""
-
     seq: int
     subject: str
     message: Any
     at: float
-    """Unix seconds at which it was stored."""
 
 
 class StreamCursor:
-    """A place in a stream that moves forward page by page."""
+    """A position in a stream that moves forward page by page."""
 
-    def __init__(self, bus: Connection, stream: str, subject: str, seq: int = 1) -> None:
+    def __init__(self, bus: BusConnection, stream: str, subject: str, seq: int = 1) -> None:
         self._bus = bus
         self._stream = stream
         self._subject = subject
@@ -56,31 +52,31 @@ class StreamCursor:
         self._bell.set()
 
     async def read(self) -> StreamPage:
-        """The next page, however long the server is away."""
-        pause = FIRST_PAUSE
+        """The next page; it waits while the server is unavailable."""
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 page = await self._bus.jetstream.page(self._stream, self._subject, self.next)
             except (BusDown, BusTimeout, NoResponders):
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
                 continue
             if page.records:
                 self.next = page.records[-1].seq + 1
                 self._rings.read(len(page.records))
             return page
 
-    async def wait_bell(self, poll: float = POLL) -> None:
-        """Until something was published on the subject, or it is time to look again, at most `poll` seconds."""
+    async def wait_bell(self, poll: float = POLL_S) -> None:
+        """Wait until something is published on the subject or the next read is due, at most `poll` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
                 await self._bell.wait()
-                await asyncio.sleep(SETTLE)
+                await asyncio.sleep(SETTLE_S)
         self._bell.clear()
 
 
 async def read_stream(
-    bus: Connection, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
+    bus: BusConnection, stream: str, subject: str, *, start: str | int = "all", follow: bool = False
 ) -> AsyncGenerator[DecodedMessage, None]:
     """See `Bus.read_stream`."""
     position = StreamCursor(bus, stream, subject)
@@ -102,7 +98,7 @@ async def read_stream(
             await position.wait_bell()
 
 
-async def _first(bus: Connection, stream: str, start: str | int) -> int:
+async def _first(bus: BusConnection, stream: str, start: str | int) -> int:
     if isinstance(start, int):
         return start
     if start == "all":

@@ -1,6 +1,6 @@
-"""The platform's streams and buckets, as the server is told to keep them.
+"""The configurations of the platform's streams and buckets.
 
-No consumers are made: readers ask by sequence, so nothing is lost with a consumer and nothing needs restoring.
+There are no consumers: readers ask by sequence, so no consumer can be lost or has to be restored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pilotlight_core.model import subjects
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 MARKER_TTL = 120
-"""Seconds for which an expired lease leaves its marker, so that mirrors see that it is gone."""
+"""Seconds for which an expired lease leaves a marker, from which mirrors learn of its end."""
 
 
 class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much the streams may hold. The oldest goes first, except in the registry, which refuses."""
+    """How much each stream may hold. The oldest entries go first; the registry refuses new ones instead."""
 
     usage_days: int = 400
     usage_bytes: int = 4 * 2**30
@@ -32,7 +32,6 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_keys: int = 2_000_000
     jobs_bytes: int = 8 * 2**30
     jobs: int = 5_000_000
-    """Records, of jobs that wait and of jobs that are kept."""
     batches_bytes: int = 256 * 2**20
     batches: int = 100_000
     webhooks_bytes: int = 128 * 2**20
@@ -40,7 +39,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     deliveries: int = 500_000
     job_queue_bytes: int = 2**30
     job_queue_days: int = 61
-    """As long as a job may wait for its time and then for a container."""
+    """The longest that a job may wait for its time and then for a container."""
     layouts_bytes: int = 64 * 2**20
     replicas: int = 1
 
@@ -49,7 +48,6 @@ DEFAULT_LIMITS = StreamLimits()
 
 
 def bucket_stream(bucket: str) -> str:
-    """The stream that holds a bucket."""
     return f"KV_{bucket}"
 
 
@@ -58,19 +56,19 @@ def key_subject(bucket: str, key: str) -> str:
 
 
 def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
-    """What the server is asked to keep, in the order of importance."""
+    """The configurations in order of importance."""
     return (
         _bucket(subjects.REGISTRY_BUCKET, limits, max_bytes=limits.registry_bytes),
         _bucket(subjects.LEASE_BUCKET, limits, max_bytes=limits.leases_bytes)
         | {"allow_msg_ttl": True, "subject_delete_marker_ttl": MARKER_TTL * SECOND},
         _bucket(subjects.SHARD_BUCKET, limits, max_bytes=limits.shards_bytes),
-        # No markers: nothing mirrors it, and an expired key is to be as if it had never been.
+        # No markers: nothing mirrors it.
         _bucket(subjects.IDEMPOTENCY_BUCKET, limits, max_bytes=limits.idempotency_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.idempotency_keys},
-        # No markers here either: a job whose retention is over is as if it had never been.
+        # No markers: nothing mirrors it either.
         _bucket(subjects.JOB_BUCKET, limits, max_bytes=limits.jobs_bytes)
         | {"allow_msg_ttl": True, "allow_atomic": True, "max_msgs": limits.jobs},
-        # Here too an expired record is to be as if it had never been; a mirror that was away reads all anew.
+        # No markers: a mirror that was disconnected reads the whole bucket again.
         _bucket(subjects.BATCH_BUCKET, limits, max_bytes=limits.batches_bytes)
         | {"allow_msg_ttl": True, "max_msgs": limits.batches},
         _bucket(subjects.WEBHOOK_BUCKET, limits, max_bytes=limits.webhooks_bytes) | {"allow_msg_ttl": True},
@@ -113,7 +111,7 @@ def _bucket(name: str, limits: StreamLimits, *, max_bytes: int) -> dict[str, Any
         "max_msgs_per_subject": 1,
         "max_bytes": max_bytes,
         "discard": "new",
-        # A rollup of "all" would let whoever may write one key remove every other.
+        # A rollup of "all" would let the writer of one key remove every other.
         "allow_rollup_hdrs": False,
         "deny_delete": True,
     }

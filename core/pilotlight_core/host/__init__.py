@@ -1,1 +1,1 @@
-"""What server processes share: the bus, the embedded nats-server, registry, blobs, configuration, telemetry."""
+"""Parts that server processes share: registry, blobs, manifest signatures, settings, logs and metrics."""

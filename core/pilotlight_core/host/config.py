@@ -5,8 +5,7 @@
 
     settings = load(WorkerSettings, "one worker")      # --slots 8 or PILOTLIGHT_SLOTS=8
 
-A field's type and bounds are the rule, its description is the help text. A bad value is refused by the name of its flag
-or variable, with what was expected.
+A field's type and bounds validate its value, and its description is the help text.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ class BadSetting(ValueError):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What every process is told."""
-
     nats_url: Annotated[str, msgspec.Meta(description="where the bus is; of a cluster all, by commas")] = (
         "nats://127.0.0.1:4222"
     )
@@ -64,8 +61,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControllerSettings(Settings, frozen=True, kw_only=True):
-    """What a controller is told."""
-
     repack_every: Annotated[
         float, msgspec.Meta(ge=0, description="seconds between emptying hardly used GPUs; 0: off")
     ] = 30.0
@@ -76,8 +71,6 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
 
 
 class AgentSettings(Settings, frozen=True, kw_only=True):
-    """What an agent is told."""
-
     node: Annotated[SettingName, msgspec.Meta(description="the node's name")] = "local"
     cpu_slots: Annotated[
         SettingCount, msgspec.Meta(description="containers without a GPU that fit; 0: the node's cores")
@@ -109,7 +102,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def load(cls: type[T], about: str, argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> T:
-    """Settings from the command line and the environment; ends the process with a sentence if they are wrong."""
+    """Settings from the command line and the environment. If they are wrong, print a sentence and end the process."""
     try:
         return parse(cls, about, sys.argv[1:] if argv is None else argv, os.environ if env is None else env)
     except BadSetting as error:
@@ -128,7 +121,7 @@ def parse(cls: type[T], about: str, argv: Sequence[str], env: Mapping[str, str])
     values: dict[str, Any] = {}
     for name, field in fields.items():
         origin, text = _flag(name), given[name]
-        # Compose files and shells hand on empty variables for what is not set.
+        # Compose files and shells pass empty variables for unset ones.
         if text is None and (text := env.get(_variable(name)) or None) is not None:
             origin = _variable(name)
         if text is not None:
@@ -142,12 +135,10 @@ def parse(cls: type[T], about: str, argv: Sequence[str], env: Mapping[str, str])
 
 
 def controller(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> ControllerSettings:
-    """A controller's settings; see `load`."""
     return load(ControllerSettings, "The Pilotlight controller: it decides which containers run where.", argv, env)
 
 
 def agent(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None) -> AgentSettings:
-    """An agent's settings; see `load`."""
     return load(AgentSettings, "A Pilotlight agent: it runs and meters the containers of one node.", argv, env)
 
 

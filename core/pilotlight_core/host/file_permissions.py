@@ -1,6 +1,6 @@
-"""Folders and files that other users of the machine may not look into.
+"""Folders and files that are private to the user of this process.
 
-What is there already is only ever closed further, never opened: an operator may have wanted it tighter.
+Permissions of existing ones are only reduced, since an operator may have chosen tighter ones.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 
 OWNER_ONLY = 0o700
 WALK_ONLY = 0o711
-"""Others may pass through to what they know by name: a container's uid reaches its code folder."""
+"""Others may pass through to known names: a container's uid reaches its code folder."""
 
 
 def private_folder(folder: Path, mode: int) -> Path:
-    """`folder`, made if it is missing (its parents too), open to others no further than `mode` says.
+    """`folder`, created with its parents if missing, with at most the permissions of `mode` for others.
 
-    A shared folder such as /tmp (sticky), and one that is another user's, is left as it is.
+    A shared folder such as /tmp (sticky), and one of another user, is left as it is.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=mode, exist_ok=True)
@@ -28,7 +28,7 @@ def private_folder(folder: Path, mode: int) -> Path:
 
 
 def private_file(path: Path, mode: int = 0o600) -> Path:
-    """`path`, made empty if it is missing, and open to others no further than `mode` says."""
+    """`path`, created empty if missing, with at most the permissions of `mode`."""
     os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, mode))
     _close(path, path.stat().st_mode, mode)
     return path

@@ -1,18 +1,18 @@
-"""Python's garbage collector, set up for a process that serves: what was made at the start stays out of its way."""
+"""Settings of Python's garbage collector for server processes."""
 
 from __future__ import annotations
 
 import gc
 
 YOUNG = 20_000
-"""Objects made before the young are looked at: about a thousand calls, instead of forty."""
+"""Allocations before a collection of the youngest generation: about a thousand calls, instead of forty."""
 
 
 def freeze() -> None:
-    """Call once, when everything that lives as long as the process has been made.
+    """Exempt all present objects from collections; call it once, at the end of the start.
 
-    Modules, routes and schemas are some hundred thousand objects that no later collection has to walk; without this a
-    full one stops the loop for tens of milliseconds, in the middle of somebody's call.
+    Modules, routes and schemas are some hundred thousand objects. Otherwise a full collection would walk them and stop
+    the loop for tens of milliseconds.
     """
     gc.collect()
     gc.freeze()
@@ -20,5 +20,5 @@ def freeze() -> None:
 
 
 def freeze_again() -> None:
-    """What has been made since will live long too: no later collection walks it. Without a collection of its own."""
+    """Exempt later long-lived objects too, without a collection."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Metrics with labels that cannot grow for ever."""
+"""Prometheus metrics of one process, with bounded labels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ OTHER = "other"
 
 
 class BoundedLabel:
-    """Label values, kept to the first `limit` that appear; later ones are "other".
+    """The first `limit` values of a label; later ones become "other".
 
-    A label that callers choose would otherwise make a time series for each value, for ever.
+    Without it a label chosen by callers would create unboundedly many time series.
     """
 
     def __init__(self, limit: int) -> None:
@@ -30,7 +30,7 @@ class BoundedLabel:
 
 
 class ProcessMetrics:
-    """One process's metrics: make them with `registry=metrics.registry`, and serve `render()`."""
+    """One process's metrics: create them with `registry=metrics.registry`, and serve `render()`."""
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -39,9 +39,8 @@ class ProcessMetrics:
         self._labels: dict[str, BoundedLabel] = {}
 
     def bounded(self, label: str, limit: int = 100) -> BoundedLabel:
-        """The guard of one label; the same for all who ask for that label."""
+        """The one `BoundedLabel` of that label."""
         return self._labels.setdefault(label, BoundedLabel(limit))
 
     def render(self) -> bytes:
-        """The Prometheus text of everything registered."""
         return generate_latest(self.registry)

@@ -5,12 +5,12 @@
     limits.{tenant}        LimitsRecord     over its tier's limits
     key.{key id}           KeyRecord
     app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
-    share.{tenant}.{app}   FunctionShareRecord      which other tenants may call the app's functions
+    share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
     version.{version id}   VersionRecord    immutable
     curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
 
-Plain verbs answer from memory; the async ones of the same name ask the bus when memory has nothing. Whoever decides on
-what it reads checks `fresh` and fails closed: a mirror without contact may miss that a key was revoked.
+Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
+decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
 """
 
 from __future__ import annotations
@@ -46,17 +46,15 @@ _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {kind: msgspec.msgpack.Deco
 R = TypeVar("R", bound=msgspec.Struct)
 W = TypeVar("W", bound=msgspec.Struct | None)
 OnRecord = Callable[[str, Any], None]
-"""(key, record): the record is new or changed, or with None gone."""
+"""(key, record): the new or changed record; None: it is gone."""
 
 
 class Registry:
-    """The registry as one process sees it; an async context manager, read once when it opens.
+    """The registry in one process; an async context manager, which reads all records on entry.
 
-    `tiers` are the configured ones (default: the standard tiers).
-
-    The verbs `change_…` take a pure function from the present record (None: there is none) to the next one, which may
-    raise to refuse. It is called again when somebody else was faster, so that no change is lost; they raise Conflict
-    when that happens again and again.
+    `tiers` are the configured ones (default: the standard tiers). The methods `change_…` take a pure function from the
+    present record (None: there is none) to the next one; it may raise to refuse. After a conflict it is called again,
+    so that no change is lost; repeated conflicts raise Conflict.
     """
 
     def __init__(self, bus: Bus, tiers: Mapping[str, Tier] | None = None) -> None:
@@ -66,7 +64,7 @@ class Registry:
         self._records: dict[str, Any] = {}
         self._allowances = Allowances(self._records, load_tiers() if tiers is None else tiers)
         self.on_change: list[OnRecord] = []
-        """Called for each record that changes, from the read loop: plain fast functions."""
+        """Plain, fast functions, called from the read loop for each changed record."""
 
     async def __aenter__(self) -> Registry:
         await self._mirror.__aenter__()
@@ -78,11 +76,10 @@ class Registry:
         await self._mirror.__aexit__(kind, error, trace)
 
     def fresh(self, at: float | None = None) -> bool:
-        """Whether what it says may be relied on at `at` (monotonic seconds; default: now)."""
+        """Whether its answers may be relied on at `at` (monotonic seconds; default: now)."""
         return self._mirror.fresh(time.monotonic() if at is None else at)
 
     def age(self, at: float) -> float:
-        """Seconds since the bus last confirmed it."""
         return self._mirror.age(at)
 
     # -- tenants and keys ---------------------------------------------------------------------------------------
@@ -122,34 +119,30 @@ class Registry:
     # -- what tenants are allowed -------------------------------------------------------------------------------
 
     def limits(self, tenant: str, function: str) -> EffectiveLimits:
-        """What bounds the calls of `tenant` to `function` (`owner:app.function`): from memory, O(1), cached."""
         return self._allowances.limits(tenant, function)
 
     def tier_of(self, tenant: str) -> Tier:
-        """The tenant's tier; of an unknown tenant the one that is shed first."""
         return self._allowances.tier_of(tenant)
 
     def weight_of(self, tenant: str) -> float:
-        """The tenant's share among all that compete: its own weight times its tier's."""
         return self._allowances.weight_of(tenant)
 
     def tier(self, name: str) -> Tier | None:
         return self._allowances.tier(name)
 
     def tier_configured(self, name: str) -> Tier | None:
-        """The tier as the configuration has it, whatever the registry says."""
+        """The configured tier, without the registry's record."""
         return self._allowances.configured(name)
 
     def tiers(self) -> list[Tier]:
-        """All tiers, those that are shed first first."""
         return self._allowances.tiers()
 
     async def change_tier(self, name: str, change: Callable[[Tier | None], Tier | None]) -> Tier | None:
-        """Change the registry's record of a tier; None removes it, and the configured tier holds again."""
+        """Change the registry's record of a tier; None removes it, which restores the configured tier."""
         return await self._change(f"tier.{check_name(name, 'tier')}", change)
 
     async def limits_set(self, tenant: str) -> LimitsRecord | None:
-        """What the operator has set for the tenant, as the bus has it now."""
+        """The operator's limits for the tenant, from the bus."""
         key = f"limits.{check_name(tenant, 'tenant')}"
         await self._mirror.fetch(key)
         return self._get(key, LimitsRecord)
@@ -163,7 +156,7 @@ class Registry:
         return self._get(f"share.{owner}.{app}", FunctionShareRecord)
 
     async def share(self, owner: str, app: str) -> FunctionShareRecord | None:
-        """Who may call the app's functions, as the bus has it now."""
+        """The app's share record, from the bus."""
         key = f"share.{check_name(owner, 'tenant')}.{check_name(app, 'app')}"
         await self._mirror.fetch(key)
         return self._get(key, FunctionShareRecord)
@@ -182,7 +175,7 @@ class Registry:
         return self._get(f"app.{tenant}.{app}", AppRecord)
 
     async def app(self, tenant: str, app: str) -> AppRecord | None:
-        """The app as the bus has it now: what a deploy must follow."""
+        """The app's record, read from the bus, as a deploy requires."""
         key = f"app.{tenant}.{app}"
         await self._mirror.fetch(key)
         return self._get(key, AppRecord)
@@ -191,18 +184,17 @@ class Registry:
         return self._each("app." if tenant is None else f"app.{tenant}.", AppRecord)
 
     def version(self, version_id: str) -> VersionRecord | None:
-        """The version, from memory."""
         return self._get(f"version.{version_id}", VersionRecord)
 
     async def fetch_version(self, version_id: str) -> VersionRecord | None:
-        """The version, from the bus if memory has it not."""
+        """The version, from the bus if memory lacks it."""
         return await self._fetch(f"version.{version_id}", VersionRecord)
 
     async def put_version(self, record: VersionRecord) -> None:
-        """Keep a version. The same one may be kept again.
+        """Store a version; storing it again is allowed.
 
         Raises:
-            Conflict: if its id stands for something else.
+            Conflict: if its id belongs to another function.
         """
         key = f"version.{check_name(record.id, 'version')}"
         data = _encoder.encode(record)
@@ -215,7 +207,6 @@ class Registry:
         await self._mirror.fetch(key)
 
     def curves(self, version_id: str) -> CurvesRecord | None:
-        """What is known of a version's speed, from memory."""
         return self._get(f"curves.{version_id}", CurvesRecord)
 
     async def change_curves(
@@ -226,10 +217,10 @@ class Registry:
     async def deploy(self, record: AppRecord, expected_revision: int) -> None:
         """Replace an app's record, if it is still at `expected_revision` (0: there is none yet).
 
-        `record.revision` must be the next one, so that no two writers can both have followed the same state.
+        `record.revision` must be the next one, so that no two writers can both succeed the same state.
 
         Raises:
-            Conflict: if somebody else was first.
+            Conflict: after another change of the app.
         """
         if record.revision != expected_revision + 1:
             raise ValueError(f"revision {record.revision} does not follow {expected_revision}")
@@ -289,7 +280,7 @@ class Registry:
 
 
 def _decoded(key: str, data: bytes | None) -> Any:
-    """The record that a key holds; None if it holds none, or none that can be read here."""
+    """The record of a key; None if there is none, or it cannot be decoded."""
     kind = key.partition(".")[0]
     if data is not None and kind in _decoders:
         try:

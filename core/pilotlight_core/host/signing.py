@@ -1,7 +1,7 @@
-"""Signatures over manifests: the platform signs what it accepted, agents run only what is signed.
+"""Signatures over manifests: the platform signs accepted manifests, and agents run only signed ones.
 
-The private key lies in `<folder>/manifest_ed25519` (PEM, mode 0600), the public one beside it as `.pub` (PEM). Agents
-need the public one only.
+The private key is in `<folder>/manifest_ed25519` (PEM, mode 0600), the public one beside it as `.pub` (PEM). Agents
+need the public key only.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ PUBLIC = "manifest_ed25519.pub"
 
 
 class BadSignature(PilotlightError):
-    """The manifest is not one that this platform signed."""
+    """The manifest was not signed by this platform."""
 
     code: ClassVar[str] = "load_failed"
 
 
 class NoKey(PilotlightError):
-    """There is no key, or it cannot be read."""
+    """The key is missing or cannot be read."""
 
     code: ClassVar[str] = "internal"
 
 
 class Signer:
-    """Signs manifests with one private key."""
-
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
         self.public = private.public_key().public_bytes_raw()
@@ -46,10 +44,10 @@ class Signer:
 
     @classmethod
     def load_or_create(cls, folder: Path) -> Signer:
-        """The key in `folder`; made there if there is none. Of two processes that make one, both get the first.
+        """The key in `folder`, which is created if missing. Of two processes that create one, both get the first.
 
         Raises:
-            NoKey: if what lies there is not such a key.
+            NoKey: if the file is not such a key.
         """
         path = private_folder(folder, OWNER_ONLY) / PRIVATE
         if not path.is_file():
@@ -77,8 +75,6 @@ class Signer:
 
 
 class Verifier:
-    """Checks signatures against the keys it trusts."""
-
     def __init__(self, public: bytes) -> None:
         self._public = Ed25519PublicKey.from_public_bytes(public)
         self.key_id = key_id(public)
@@ -88,7 +84,7 @@ class Verifier:
         """The public key in a folder, in a PEM file, or as PEM or 32 raw bytes.
 
         Raises:
-            NoKey: if there is none.
+            NoKey.
         """
         if isinstance(source, bytes) and len(source) == 32:
             return cls(source)

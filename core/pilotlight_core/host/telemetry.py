@@ -1,7 +1,6 @@
-"""Logs, alike in every process.
+"""Logs, the same in every process: events with fields, to stderr, as JSON lines or as coloured text on a terminal.
 
-Logs are events with fields, to stderr: JSON lines, or coloured text on a terminal. They never hold payloads, and what
-looks like a credential is struck out wherever it stands. Other libraries' logging takes the same way out.
+They never contain payloads, and `redact` removes what looks like a credential. Logs of libraries are handled alike.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ import structlog
 SECRET = re.compile(
     r"\bpl_live_[A-Za-z0-9]+_[A-Za-z0-9]+"
     r"|(?i:\b(bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
-    r"|(?<=://)[^\s/@]+(?=@)"  # who a URL says one is
+    r"|(?<=://)[^\s/@]+(?=@)"  # credentials in a URL
 )
 SECRET_NAMES = frozenset({"authorization", "api_key", "apikey", "secret", "password", "cookie", "x-api-key"})
 STRUCK = "[struck out]"
 LONGEST = 4000
-"""Characters of one field; the rest of a longer one is cut."""
+"""Characters of one field; longer ones are cut."""
 MAX_DEPTH = 6
 
 LogEvent = MutableMapping[str, Any]
@@ -36,7 +35,7 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info,  # as plain text, before it is redacted: pretty ones show local variables
+        structlog.processors.format_exc_info,  # plain text before redaction: pretty ones show local variables
         redact,
     ]
     structlog.configure(
@@ -64,7 +63,7 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
 
 
 def redact(_logger: Any, _method: str, event: LogEvent) -> LogEvent:
-    """The processor that strikes out credentials and cuts what is too long."""
+    """The processor that removes credentials and cuts long fields."""
     return {name: STRUCK if name.lower() in SECRET_NAMES else _clean(value, 0) for name, value in event.items()}
 
 

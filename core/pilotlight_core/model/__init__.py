@@ -1,1 +1,1 @@
-"""The vocabulary of the platform: ids, units, values, errors, specs and messages. Standard library and msgspec only."""
+"""The platform's types: ids, units, values, errors, specs and messages. Imports the standard library and msgspec."""

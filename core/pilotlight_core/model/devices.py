@@ -1,18 +1,18 @@
-"""GPUs on the wire: what a node reports of each, and how its parts are named. `device_commands` has what cuts them.
+"""GPUs in messages: a node's reports of them, and the names of their parts. `device_commands` has the commands.
 
-An agent is the truth about its devices: a `NodeReport` has a `DeviceReport` for each GPU, cut or not, with the MIG
-instances that the driver has now. What can be bound at this moment is in `NodeReport.slices` too: CPU slots, GPUs that
-are not in MIG mode, MIG instances, and the shares that containers hold (a GPU that has some is not listed whole).
+The agent's report is authoritative: a `NodeReport` has a `DeviceReport` for each GPU, with its present MIG instances.
+`NodeReport.slices` has what can be bound now: CPU slots, GPUs that are not in MIG mode, MIG instances, and the shares
+that containers hold (a GPU with shares is not listed as a whole).
 
-Parts are named (`SliceName`), and the same name is in `Bind.slice`, `SliceReport.id` and usage:
+`SliceName` is the name of a part:
 
     GPU-8f2e…                      a whole GPU
-    GPU-8f2e…+GPU-91aa…            several whole ones of one node
+    GPU-8f2e…+GPU-91aa…            several whole GPUs of one node
     GPU-8f2e…:3g@4                 the MIG instance of a profile (as the catalogue calls it) at a memory slice
-    GPU-8f2e…:16/64~ctr_a_1        a bounded share: so many 64ths, for that container
+    GPU-8f2e…:16/64~ctr_a_1        a bounded share: a number of 64ths, for that container
 
-A share exists from its `Bind` to the end of its container. A MIG instance exists from the `Cut` that makes it to the
-one that destroys it, whoever runs on it meanwhile; a `Bind` to one that is not there is refused (`no_such_slice`).
+A share exists from its `Bind` to the end of its container, a MIG instance from the `Cut` that creates it to the one
+that destroys it. A `Bind` to a missing instance is refused (`no_such_slice`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import WHOLE_DEVICE
 
 SHARE_UNITS = 64
-"""A bounded share is a number of 64ths of its device."""
 FAKE_PRICE = "fake-"
-"""What the price ids of GPUs begin with that exist in software only, so that every receipt says so."""
+"""Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
 _INSTANCE = re.compile(r"([0-9]{1,2}g(?:\.[a-z0-9]{1,8})?)@([0-9]{1,2})")
 _SHARE = re.compile(r"([0-9]{1,2})/64~([A-Za-z0-9_.~-]{1,128})")
@@ -36,16 +35,15 @@ _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,96}")
 
 
 class SliceName(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """What a part of a node's devices is called. `str(name)` is its id, `SliceName.parse(id)` the reverse."""
+    """The name of a part of a node's devices. `str(name)` is its id, `SliceName.parse(id)` the reverse."""
 
     devices: tuple[str, ...]
-    """One, or several whole ones; of a CPU slot its own name."""
+    """One, or several whole ones; for a CPU slot its own name."""
     profile: str = ""
     start: int = 0
     units: int = 0
-    """64ths of a bounded share; 0: it is none."""
+    """64ths of the device in a bounded share; 0: not a share."""
     holder: str = ""
-    """The container that a share is for."""
 
     def __str__(self) -> str:
         devices = "+".join(self.devices)
@@ -55,17 +53,17 @@ class SliceName(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
     @property
     def ppm(self) -> int | None:
-        """The part of its device, where the name says it: not that of a MIG instance."""
+        """The part of its device; None for a MIG instance, whose name does not determine it."""
         if self.profile:
             return None
         return self.units * WHOLE_DEVICE // SHARE_UNITS if self.units else WHOLE_DEVICE
 
     @classmethod
     def parse(cls, text: str) -> SliceName:
-        """Read a name.
+        """The inverse of `str`.
 
         Raises:
-            BadInput: if it is none.
+            BadInput: if it names no slice.
         """
         head, _, part = text.partition(":")
         devices = tuple(head.split("+"))
@@ -86,15 +84,15 @@ class SliceName(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class MigMode(StrEnum):
-    """Whether a GPU can be cut."""
+    """Whether a GPU can be cut into instances."""
 
-    NONE = "none"  # it has no such mode
-    OFF = "off"  # it is given whole, or in shares
-    ON = "on"  # it is given in instances
+    NONE = "none"  # it does not support MIG
+    OFF = "off"  # it is allocated whole, or in shares
+    ON = "on"  # it is allocated in instances
 
 
 class MigPlacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """Where an instance lies: `profile` as the catalogue calls it ("1g", "1g.2x", "3g"), from memory slice `start`."""
+    """The position of an instance: `profile` as in the catalogue ("1g", "1g.2x", "3g"), from memory slice `start`."""
 
     start: int
     profile: str
@@ -104,26 +102,25 @@ class MigPlacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class InstanceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A MIG instance that exists. `slice` is its id."""
+    """An existing MIG instance. `slice` is its id."""
 
     slice: str
     place: MigPlacement
     name: str
-    """As the driver calls its profile: "3g.40gb"."""
+    """The driver's name of its profile: "3g.40gb"."""
     uuid: str
     """For CUDA: "MIG-…"."""
     memory: int
     """Bytes."""
     ppm: int
-    """Its part of the device: of its memory slices, so that instances never sum to more than the whole."""
+    """Its part of the device's memory slices, so that instances never sum to more than the whole."""
     container: str = ""
-    """Who runs on it; "" is nobody."""
     utilisation: int | None = None
-    """Percent; None where the driver does not say."""
+    """Percent; None if the driver does not report it."""
 
 
 class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver says of a profile: `size` and `starts` are None where it was not to be asked for placements."""
+    """The driver's data of a profile; `size` and `starts` are None if it was not asked for placements."""
 
     name: str
     memory: int
@@ -134,48 +131,40 @@ class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A GPU as its agent sees it now."""
-
     id: str
-    """Its UUID."""
     type: str
-    """What users ask for: "H100", "A100-80GB". The catalogue tells memory sizes apart by `memory`."""
+    """The type in specs: "H100", "A100-80GB". The catalogue distinguishes memory sizes by `memory`."""
     name: str
-    """As the driver calls it."""
     memory: int
     """Bytes that programs may allocate."""
     price: str
     """Its id in the price book; a part costs its ppm of that."""
     mig: MigMode = MigMode.NONE
     shareable: bool = False
-    """Whether it may be given in bounded shares."""
     instances: tuple[InstanceReport, ...] = ()
     profiles: tuple[ProfileReport, ...] = ()
-    """As read from the driver; empty where it could not be."""
+    """As read from the driver; empty if that failed."""
     withdrawn: str = ""
-    """Why nothing new may start on it; "" if it may."""
     changing: bool = False
     refused: str = ""
-    """Why the last command for it failed; "" if it did not."""
+    """Why the last command for it failed, or ""."""
     utilisation: int | None = None
-    """Percent; None where the driver does not say, as for a GPU in MIG mode."""
     memory_used: int | None = None
     """Bytes."""
     processes: int | None = None
     fake: bool = False
-    """It only exists in software: containers run on the host's processors."""
+    """It exists in software only: containers run on the host's processors."""
 
 
 class GpuLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """How a GPU is cut: kept so that it is cut alike after its host was started anew, which no instance outlives."""
+    """The layout of a GPU, restored after a reboot of the host, which destroys all instances."""
 
     mig: bool
     places: tuple[MigPlacement, ...] = ()
 
 
 class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The layouts of a node's GPUs by UUID, as its agent has last seen them. Key: the node."""
+    """The last seen layouts of a node's GPUs, by UUID. Key: the node."""
 
     devices: dict[str, GpuLayout]
     at: float
-    """Unix seconds."""

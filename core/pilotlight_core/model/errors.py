@@ -1,21 +1,17 @@
-"""Everything that can go wrong, as one tree and one table.
+"""The platform's errors: one tree of classes, and one table of codes.
 
     PilotlightError
-    ├── BadInput                 the request is wrong: it names the field and what was expected
+    ├── BadInput
     ├── Unauthenticated, Forbidden
-    ├── NotFound                 (UnknownFunction, UnknownCall)
+    ├── NotFound                 UnknownFunction, UnknownCall
     ├── Conflict
     ├── TooMuch                  a limit of the tenant: slow down
     ├── Unavailable              a limit of the platform: try again
-    ├── DeadlineExceeded         the caller's time ran out before the call was done
+    ├── DeadlineExceeded
     ├── Cancelled
-    └── CallFailed               the function's own doing
-        ├── FunctionRaised       (carries the remote traceback)
-        ├── ExecutionTimeout, LoadFailed, BadOutput
-        └── ContainerDied
+    └── CallFailed               FunctionRaised, ExecutionTimeout, LoadFailed, BadOutput, ContainerDied
 
-An error is raised with a sentence that says what happened; its code says the rest. `CODES` is the one place where a
-code meets an HTTP status and the advice that the caller gets.
+The detail of an error is a sentence that says what happened. `CODES` has the HTTP status and the advice of each code.
 """
 
 from __future__ import annotations
@@ -26,13 +22,13 @@ import msgspec
 
 
 class Code(msgspec.Struct, frozen=True):
-    """What a code means on the wire."""
+    """The HTTP status of a code, its title, and advice to the caller."""
 
     status: int
     title: str
     advice: str
     retry: bool = False
-    """Whether repeating the same request unchanged can help."""
+    """Whether the same request may succeed if it is repeated."""
 
 
 CODES: dict[str, Code] = {
@@ -112,14 +108,12 @@ class PilotlightError(Exception):
             self.wire_code = "internal"
         self.detail = detail or CODES[self.wire_code].title
         self.retry_after = retry_after
-        """Seconds to wait before trying again, when the platform knows."""
         self.more = more
         """Further members of the problem document, such as `field` or `request_id`."""
         super().__init__(self.detail)
 
     @property
     def meaning(self) -> Code:
-        """Status, title and advice of this error."""
         return CODES[self.wire_code]
 
     def __str__(self) -> str:
@@ -145,19 +139,19 @@ class Forbidden(PilotlightError):
 
 
 class NotFound(PilotlightError):
-    """What the address names does not exist, or is not yours."""
+    """The named resource does not exist, or is not visible to this tenant."""
 
     code = "not_found"
 
 
 class UnknownFunction(NotFound):
-    """No such function or version."""
+    """There is no such function or version."""
 
     code = "unknown_function"
 
 
 class UnknownCall(NotFound):
-    """No such call."""
+    """There is no such call."""
 
     code = "unknown_call"
 
@@ -199,13 +193,13 @@ class CallFailed(PilotlightError):
 
 
 class FunctionRaised(CallFailed):
-    """The function raised; `remote_traceback` holds the text of its traceback."""
+    """The function raised; `remote_traceback` is the text of its traceback."""
 
     code = "function_raised"
 
     @property
     def remote_traceback(self) -> str:
-        """The traceback as the function's process printed it; empty if there is none."""
+        """The traceback as the function's process printed it, or ""."""
         return str(self.more.get("traceback", ""))
 
 
@@ -222,7 +216,7 @@ class LoadFailed(CallFailed):
 
 
 class BadOutput(CallFailed):
-    """The function returned something that its own type hints exclude, or that cannot travel."""
+    """The function returned something that its type hints exclude, or that cannot be encoded."""
 
     code = "bad_output"
 
@@ -250,5 +244,5 @@ CLASSES |= {
 
 
 def error_from_code(code: str, detail: str, *, retry_after: float | None = None, **more: Any) -> PilotlightError:
-    """The error of the tree that a wire code stands for; an unknown code gives the base class."""
+    """The error of a wire code; an unknown code gives the base class."""
     return CLASSES.get(code, PilotlightError)(detail, code=code, retry_after=retry_after, **more)

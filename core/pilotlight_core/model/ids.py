@@ -1,7 +1,7 @@
-"""Names and identifiers: how things are called, and what can be read from what they are called.
+"""Names and identifiers, and what can be read from them.
 
-Everything that ends up in a NATS subject, a path or a file name passes through `check_name` first, so a tenant can
-never smuggle a separator, a wildcard or a parent folder into any of them.
+Everything that becomes part of a NATS subject, a path or a file name passes through `check_name` first, so that no
+tenant can smuggle in a separator, a wildcard or a parent folder.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
 """Names of tenants, apps, functions, methods, nodes and aliases: one NATS token, one file name."""
 END = r"$(?!\n)"
-"""Of a pattern in a schema: in Python `$` alone would let a line break follow."""
+"""The end of a pattern in a schema: in Python `$` alone allows a line break to follow."""
 NAME_PATTERN = f"^{NAME.pattern}{END}"
 REF_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}(@{NAME.pattern})?{END}"
 FUNCTION_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}{END}"
-"""For schemas: what a name, a ref, and a ref that pins nothing look like."""
+"""Schema patterns of a name, a ref, and a ref without a pin."""
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
 LENGTH = 20
-"""Of a token."""
 REF = re.compile(r"(?:(?P<tenant>[^:.@]+):)?(?P<app>[^:.@]+)\.(?P<function>[^:.@]+)(?:@(?P<pin>[^:.@]+))?")
 VERSION_PIN = re.compile(r"v([1-9][0-9]{0,8})")
 
 _DIGITS = bytes(ord(ALPHABET[byte % 36]) for byte in range(256))
 _BEYOND = bytes(range(252, 256))
 _pool: list[str] = []
-os.register_at_fork(after_in_child=_pool.clear)  # a parent and its child must not hand out the same ones
+os.register_at_fork(after_in_child=_pool.clear)  # a parent and its child must not issue the same tokens
 
 
 def token(length: int = LENGTH) -> str:
     """A random base-36 string; 20 characters hold 103 bits."""
     if length != LENGTH:
-        import secrets  # here, since it brings OpenSSL along, which `import pilotlight` need not pay for
+        import secrets  # here, since it loads OpenSSL, which `import pilotlight` need not pay for
 
         return "".join(secrets.choice(ALPHABET) for _ in range(length))
     try:
@@ -53,7 +52,6 @@ def token(length: int = LENGTH) -> str:
 
 
 def base36(number: int) -> str:
-    """`number` (>= 0) in base 36."""
     digits = ""
     while True:
         number, digit = divmod(number, 36)
@@ -63,7 +61,7 @@ def base36(number: int) -> str:
 
 
 def check_name(name: str, field: str) -> str:
-    """Return `name` if it is a legal name.
+    """Return `name` if it is valid.
 
     Raises:
         BadInput: naming `field` and the rule.
@@ -77,7 +75,7 @@ def check_name(name: str, field: str) -> str:
 
 
 class CallId(msgspec.Struct, frozen=True):
-    """What a call's id tells: the region it lives in and the epoch of the gateway that owns it."""
+    """The parts of a call's id: the region it is in, and the epoch of the gateway that owns it."""
 
     region: str
     epoch: int
@@ -88,7 +86,6 @@ class CallId(msgspec.Struct, frozen=True):
 
 
 def new_call_id(region: str, epoch: int) -> str:
-    """A fresh call id, owned by the gateway whose lease has revision `epoch`."""
     return _head_of(region, epoch) + token()
 
 
@@ -110,7 +107,7 @@ def parse_call_id(text: str) -> CallId:
 
 
 class Ref(msgspec.Struct, frozen=True):
-    """How a function is addressed: `app.function`, `tenant:app.function`, `app.function@v7`, `app.function@alias`."""
+    """The address of a function: `app.function`, `tenant:app.function`, `app.function@v7`, `app.function@alias`."""
 
     app: str
     function: str
@@ -130,11 +127,6 @@ class Ref(msgspec.Struct, frozen=True):
 
 
 def parse_ref(text: str) -> Ref:
-    """Read a ref.
-
-    Raises:
-        BadInput: naming the part that is wrong.
-    """
     found = REF.fullmatch(text)
     if found is None:
         raise BadInput(f"{text!r} is not a function: expected app.function, optionally @v7 or @alias.", field="ref")

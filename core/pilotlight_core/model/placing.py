@@ -1,6 +1,6 @@
-"""What a function asks of where it runs: how it is spread, what it should find there, what it was measured to do.
+"""What a function requires of the place of its containers, and its declared model and measurements.
 
-All of it is optional, part of the spec, and checked with it (`check_placing`).
+All of it is optional and part of the spec; `check_placing` checks it.
 """
 
 from __future__ import annotations
@@ -15,43 +15,38 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME, check_name
 
 PRECISIONS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5}
-"""Bytes of one parameter."""
+"""Bytes per parameter."""
 CONTEXT_BYTES = 600 * 2**20
-"""CUDA context with PyTorch's kernels, cuBLAS and cuDNN workspaces, as nvidia-smi shows it for an idle process."""
+"""A CUDA context with PyTorch's kernels, cuBLAS and cuDNN workspaces, as nvidia-smi shows it for an idle process."""
 MAX_POINTS = 512
 """Measured points of one function: a dozen GPU types, their slices, a few batch sizes."""
 MAX_NAMES = 32
-"""Regions, zones, and functions to avoid."""
 MAX_WEIGHTS = 200
 MAX_COUNT = 2.0**53
 MIN_THROUGHPUT = 1e-6
-"""Items per second: one in eleven days. What divides by less comes near to infinity."""
+"""Items per second: one in eleven days. Keeps quotients finite."""
 
 
 class Over(StrEnum):
-    """What containers are spread over."""
-
     NODE = "node"
     ZONE = "zone"
 
 
 class Purchase(StrEnum):
-    """How the node was bought."""
-
     ANY = "any"
     ON_DEMAND = "on-demand"
     SPOT = "spot"
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The domain with fewest containers of the function goes first; `most` is a hard limit in one domain."""
+    """The domain with the fewest containers of the function goes first; `most` is a hard limit per domain."""
 
     over: Over
     most: int | None = None
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of a model decides its device memory. Without `layers` there is no KV cache."""
+    """The properties of a model from which its device memory is computed. Without `layers` there is no KV cache."""
 
     parameters: float
     precision: str = "bf16"
@@ -61,11 +56,10 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     hidden: int = 0
     kv_precision: str = "bf16"
     context_tokens: int = 0
-    """The longest context of one call."""
     batch_tokens: int = 0
-    """Tokens in one forward pass; 0: one of each call."""
+    """Tokens in one forward pass; 0: one per call."""
     activations: int | None = None
-    """Bytes at the largest batch, where they were measured."""
+    """Measured bytes at the largest batch, if known."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,15 +76,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a function's containers should be."""
-
     by_cost: bool = False
-    """All types of the GPU list are as good, and cost per throughput decides among them."""
+    """The GPU list has no order; cost per throughput decides among its types."""
     spread: Spread | None = None
     avoid: tuple[str, ...] = ()
-    """Functions (`app.function`) whose nodes are not to be used."""
+    """Functions (`app.function`) whose nodes are excluded."""
     weights: str = ""
-    """What should be resident on a node already: a name of weights that functions share; "" is none."""
+    """The name of weights that functions share, preferably resident on the node; "": none."""
     purchase: Purchase = Purchase.ANY
     regions: tuple[str, ...] = ()
     """Empty: any."""
@@ -98,18 +90,18 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     neighbours: bool = False
     """Whether other tenants may share its GPU."""
     media: bool = False
-    """Whether it needs the video engines, which one instance of a MIG device can have."""
+    """Whether it needs the video engines, which only one instance of a MIG device can have."""
     model: Model | None = None
-    """Instead of vram=: what memory is computed from."""
+    """Replaces vram=: the memory is computed from it."""
     measured: tuple[Measured, ...] = ()
     slice: str = ""
-    """Only on this kind of slice, "H100-80GB/3g": what a trial is pinned to (`check_slice`); "" is any."""
+    """The only kind of slice that it may run on, "H100-80GB/3g", as in a trial (`check_slice`); "": any."""
 
 
 def check_placing(placing: Placing, *, function: str, gives_vram: bool, takes_gpu: bool) -> None:
-    """Refuse a placing that contradicts itself, or the spec of `function`, or goes beyond the bounds.
+    """Refuse a `Placing` that contradicts itself or the spec of `function`, or exceeds the bounds.
 
-    `gives_vram` says whether the spec has vram=, `takes_gpu` whether one of its choices is a GPU.
+    `gives_vram`: the spec has vram=. `takes_gpu`: one of its choices is a GPU.
 
     Raises:
         BadInput: naming the field.

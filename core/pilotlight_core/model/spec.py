@@ -1,7 +1,7 @@
-"""What a tenant asks for: functions, apps, bundles and immutable versions.
+"""The tenant's specification: functions, apps, bundles and immutable versions.
 
-A spec is made by the SDK at deploy, checked again by the gateway (`check_spec`), and travels to agents inside the
-signed manifest. The guest reads it from there, never from re-run decorators.
+The SDK makes a spec at deploy, the gateway checks it again (`check_spec`), and it travels to agents inside the signed
+manifest. The guest reads it from there and never re-runs decorators.
 """
 
 from __future__ import annotations
@@ -17,22 +17,18 @@ from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.units import GpuAsk, is_gpu
 
 MAX_SCHEMA_BYTES = 64 * 1024
-"""A function's schemas together; they are compiled in every gateway, so they are kept small."""
+"""Of one method; small, because every gateway compiles them."""
 MAX_BUNDLE_BYTES = 200 * 10**6
 MAX_BUNDLE_FILES = 10_000
 MAX_FUNCTIONS = 200
 MAX_LEVEL_MS = 1e9
-"""Of a service level."""
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
 LEAST_MEMORY = 64 * 2**20
-"""Of the host, for a container."""
 
 
 class Priority(StrEnum):
-    """The class of a call."""
-
-    INTERACTIVE = "interactive"  # somebody waits for it
+    INTERACTIVE = "interactive"  # a person waits for it
     STANDARD = "standard"  # the default
     BATCH = "batch"  # whenever there is room
 
@@ -46,8 +42,6 @@ class Isolation(StrEnum):
 
 
 class Mode(StrEnum):
-    """How a method answers."""
-
     UNARY = "unary"  # one value
     GENERATOR = "generator"  # a stream of chunks
 
@@ -65,18 +59,18 @@ class Batching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     max_batch_size: int
     wait_ms: float = 10.0
-    """The longest a first item waits for company; the SLO may make it less."""
+    """The longest time a first item waits for others; the SLO may shorten it."""
     cost_of: str | None = None
-    """How one item's cost is computed: None (1 each), or "len:PARAM" / "value:PARAM"."""
+    """How the cost of one item is computed: None (1 each), or "len:PARAM" / "value:PARAM"."""
     max_batch_cost: float | None = None
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that can be called: a function itself (name ""), or a method of a class."""
+    """A callable: the function itself (name ""), or a method of a class."""
 
     name: str
     attribute: str
-    """What to call: the function's qualified name, or the method's attribute on the class."""
+    """The function's qualified name, or the method's attribute on the class."""
     mode: Mode = Mode.UNARY
     is_async: bool = False
     input_schema: dict[str, Any] = {}
@@ -87,7 +81,7 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one function needs and promises. Memory in bytes, times in seconds unless the name says otherwise."""
+    """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
     name: str
     module: str
@@ -97,20 +91,19 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     enter: tuple[str, ...] = ()
     exit: tuple[str, ...] = ()
     gpu: tuple[GpuAsk, ...] = ()
-    """Acceptable GPUs in order of preference; empty means a CPU slot. An ask of type "CPU" is a CPU slot too."""
+    """Acceptable GPUs in order of preference; empty, or an ask of type "CPU", means a CPU slot."""
     vram: int | None = None
     cpu: float = 1.0
     memory: int = 2 * 2**30
     timeout: float = 300.0
     startup_timeout: float = 600.0
     retries: int = 0
-    """How often a call whose code raised is tried again."""
+    """How often a call whose code raised is repeated."""
     min_containers: int = 0
     max_containers: int = 10
     buffer_containers: int = 0
     scaledown_window: float = 60.0
     max_inputs: int = 1
-    """How many calls one container works on at a time (batches aside)."""
     env: dict[str, str] = {}
     isolation: Isolation = Isolation.SHARED
     idempotent: bool = False
@@ -119,7 +112,7 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     placing: Placing = Placing()
 
     def method(self, name: str | None) -> MethodSpec:
-        """The method called `name`; None or "" is the only one there is.
+        """The method called `name`; None or "": the only one.
 
         Raises:
             BadInput: if there is no such method, or several and none named.
@@ -135,12 +128,11 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def slots(self) -> int:
-        """The calls a container holds at once: running ones, and for a batcher one batch that forms meanwhile."""
+        """Calls that a container holds at once: running ones, and for a batched method the batch being formed."""
         return max(self.max_inputs, 2 * self._largest_batch)
 
     @property
     def concurrency(self) -> int:
-        """The calls a container works on at once."""
         return max(self.max_inputs, self._largest_batch)
 
     @property
@@ -157,7 +149,7 @@ class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is signed: one version of one function, whole. Its digest is the version's identity."""
+    """One version of one function, whole: what is signed. Its digest is the version's identity."""
 
     tenant: str
     app: str
@@ -165,10 +157,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     spec: FunctionSpec
     files: tuple[FileEntry, ...]
     base: str = "default"
-    """The base environment that the function runs in."""
 
     def encode(self) -> bytes:
-        """Canonical bytes: the same manifest always encodes alike."""
+        """Canonical bytes: equal manifests have equal encodings."""
         return msgspec.json.encode(self, order="deterministic")
 
     @property
@@ -197,7 +188,7 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """7 of `@v7`; counts up per function."""
     manifest_sha256: str
-    """The blob that holds the msgpack of its SignedManifest, in the tenant's folder."""
+    """The blob with the msgpack of its SignedManifest, in the tenant's folder."""
     spec: FunctionSpec
     bundle_bytes: int
     created_at: float
@@ -205,12 +196,11 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> str:
-        """`app.function@v7`."""
         return f"{self.app}.{self.function}@v{self.number}"
 
 
 class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The registry's record of an app: which version each function's calls go to. Key: `app.{tenant}.{app}`.
+    """The registry's record of an app, with the version of each function. Key: `app.{tenant}.{app}`.
 
     A deploy replaces the record by compare-and-set, so it is atomic for the app.
     """
@@ -218,9 +208,9 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     app: str
     revision: int
-    """1 for the first deploy; counts up."""
+    """Counts deploys from 1."""
     functions: dict[str, str]
-    """function -> version id; what is not here is not deployed."""
+    """function -> version id; a missing one is not deployed."""
     versions: dict[str, tuple[str, ...]] = {}
     """function -> ids of all its versions, oldest first; the number is the position + 1."""
     aliases: dict[str, dict[str, str]] = {}
@@ -231,7 +221,7 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of an app's history."""
+    """One entry of an app's history."""
 
     revision: int
     at: float
@@ -242,7 +232,7 @@ class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_spec(spec: FunctionSpec) -> None:
-    """Refuse a spec that contradicts itself or goes beyond the platform's bounds.
+    """Refuse a spec that contradicts itself or exceeds the platform's bounds.
 
     Raises:
         BadInput: naming the field.

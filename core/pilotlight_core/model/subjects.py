@@ -1,21 +1,21 @@
-"""Every NATS subject, stream and bucket in one place. The region is in each from the first day.
+"""Every NATS subject, stream and bucket. Each subject names its region.
 
 pl.{region}.node.{node}.run.{instance}   origin -> agent  Run: a granted call with its input
 pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
-pl.{region}.credit.{version}       agent -> home          Credit: room in one container, and what it is doing
+pl.{region}.credit.{version}       agent -> home          Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
-pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallTold)
+pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
-pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementTold)
+pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementReply)
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
@@ -33,7 +33,7 @@ REGISTRY_BUCKET = "REGISTRY"
 LEASE_BUCKET = "LEASES"
 """KV with TTL: gateway.*, controller, duty.*"""
 SHARD_BUCKET = "SHARDS"
-"""KV: one key per shard, which gateway is its home"""
+"""KV: one key per shard, the gateway that is its home"""
 IDEMPOTENCY_BUCKET = "IDEMPOTENCY"
 """KV with TTL: one key per tenant and Idempotency-Key, hashed"""
 JOB_BUCKET = "JOBS"
@@ -43,19 +43,20 @@ BATCH_BUCKET = "BATCHES"
 WEBHOOK_BUCKET = "WEBHOOKS"
 """KV: {tenant}.{webhook}, receivers and their signing secrets"""
 DELIVERY_BUCKET = "DELIVERIES"
-"""KV with TTL: {tenant}.{webhook}.{delivery}; {tenant}.{webhook}, how far a webhook has read the jobs"""
+"""KV with TTL: {tenant}.{webhook}.{delivery}; {tenant}.{webhook}: the webhook's position in the stream of jobs"""
 JOB_STREAM = "JOBS"
-"""The work queue of jobs that have not ended. It can be made again from their records."""
+"""The work queue of jobs that have not ended. It can be rebuilt from their records."""
 SHARDS = 64
-"""Parts that functions (and limits) fall into; each has one home. Fixed for good: records are kept under its number."""
+"""The number of parts of all functions (and limits), each with one home. Fixed, since records are stored under a part's
+number."""
 LAYOUT_BUCKET = "LAYOUTS"
-"""KV: one key per node, how its GPUs are cut"""
+"""KV: one key per node, the layouts of its GPUs"""
 USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 
 
 def run(region: str, node: str, instance: str) -> str:
-    # Of one incarnation: that nobody listens there proves that this one is gone, and a new one never gets its calls.
+    # Per incarnation: NO_RESPONDERS proves that this one is gone, and a new one never gets its calls.
     return f"pl.{region}.node.{node}.run.{instance}"
 
 
@@ -112,7 +113,7 @@ def credits_wanted(region: str) -> str:
 
 
 def shard_of(key: str) -> int:
-    """The shard that a function (`tenant:app.function`) or any other key belongs to."""
+    """The shard of a function (`tenant:app.function`) or another key."""
     return crc32(key.encode()) % SHARDS
 
 
@@ -122,7 +123,7 @@ def jobs_asked(region: str, gateway: str) -> str:
 
 @lru_cache(4096)
 def job_flow(region: str, function: str, tenant: str, priority: str) -> str:
-    """The work queue of one flow: a function (`tenant:app.function`), who calls it, and the class."""
+    """The work queue's subject of one flow: a function (`tenant:app.function`), its caller, and the class."""
     return f"jobs.{region}.{shard_of(function)}.{_digest(function)}.{tenant}.{priority}"
 
 
@@ -132,7 +133,7 @@ def jobs_of_shard(region: str, shard: int | str) -> str:
 
 @lru_cache(4096)
 def _digest(function: str) -> str:
-    # Three names and a tenant would be longer than a subject may be. Two functions with one digest share a queue.
+    # Three names and a tenant can exceed a subject's length. Two functions with one digest share a queue.
     from hashlib import blake2b  # here, since OpenSSL takes longer to load than all of this module
 
     return blake2b(function.encode(), digest_size=10).hexdigest()

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that there is not."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from itertools import islice
 
 ALIKE = 0.6
-"""Of 1: twice what two words have in common, over what both are long."""
+"""The least similarity, from 0 to 1, by difflib's ratio: twice the matching characters over both lengths."""
 NAMES_AT_MOST = 200
-"""That are compared: about 5 ms at worst, in a process that others share."""
+"""Names compared: about 5 ms at worst, in a shared process."""
 LONGEST = 128
-"""Characters of a word that are compared."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that looks most like `word`; None if none does. Case does not matter."""
-    from difflib import get_close_matches  # here, since few ever misspell
+    """The most similar of `known`, ignoring case; None if none is similar."""
+    from difflib import get_close_matches  # here, since it is rarely needed
 
     by_lower = {name[:LONGEST].lower(): name for name in islice(known, NAMES_AT_MOST)}
     lower = word[:LONGEST].lower()
@@ -26,10 +25,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def nearest_function(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` (`app.function`, or `owner:app.function`) that `word` may have meant.
+    """The most similar of `known` (`app.function`, or `owner:app.function`).
 
-    A function of the app that was named comes first, then one of an app that is called much the same, then the only
-    one of that name.
+    It prefers a function of the same app, then one of an app with a similar name, then the only function of that name.
     """
     apps: dict[str, dict[str, str]] = {}
     for ref in islice(known, NAMES_AT_MOST):
@@ -44,10 +42,9 @@ def nearest_function(word: str, known: Iterable[str]) -> str | None:
 
 
 def as_sentence(text: str) -> str:
-    """With a full stop, unless it ends in the question what was meant."""
     return text if text.endswith("?") else f"{text}."
 
 
 def did_you_mean(name: str | None) -> str:
-    """A sentence to go behind the one that refuses: ` Did you mean calls.echo?`; nothing for None."""
+    """A sentence to append to a refusal: ` Did you mean calls.echo?`; "" for None."""
     return f" Did you mean {name}?" if name else ""

@@ -1,4 +1,4 @@
-"""Timers: what becomes due when. A heap with lazy deletion: O(log n) to set, O(1) to clear."""
+"""Timers by key. A heap with lazy deletion: O(log n) to set, O(1) to clear."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 LITTER = 64
-"""Dead heap entries that are tolerated beyond one for each timer that is set."""
+"""Cleared heap entries that are tolerated beyond one per set timer."""
 
 
 class Timers(Generic[K]):
-    """At most one instant per key. Keys can be ordered: of those due at one instant the least comes first."""
+    """At most one instant per key. Keys are ordered: of those due at the same instant the least comes first."""
 
     def __init__(self) -> None:
         self._at: dict[K, float] = {}
@@ -26,11 +26,11 @@ class Timers(Generic[K]):
         return key in self._at
 
     def __iter__(self) -> Iterator[K]:
-        """The keys that are set, in no order."""
+        """The set keys, in no order."""
         return iter(self._at)
 
     def set(self, key: K, at: float) -> None:
-        """Let `key` become due at `at`, instead of when it was."""
+        """Make `key` due at `at`, instead of when it was."""
         self._at[key] = at
         heappush(self._heap, (at, key))
         if len(self._heap) > 2 * len(self._at) + LITTER:
@@ -38,26 +38,24 @@ class Timers(Generic[K]):
             heapify(self._heap)
 
     def at(self, key: K) -> float | None:
-        """When `key` becomes due; None: never."""
+        """When `key` is due; None: never."""
         return self._at.get(key)
 
     def clear(self, key: K) -> None:
-        """`key` does not become due."""
         self._at.pop(key, None)
 
     def next(self) -> float | None:
-        """The earliest instant that is set."""
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def pop(self, at: float) -> K | None:
-        """The key that has been due for longest at `at`, which is cleared; None: none is."""
+        """Remove and return the key that has been due longest at `at`; None if none is due."""
         instant = self.next()
         return self._pop() if instant is not None and instant <= at else None
 
     def due(self, at: float) -> list[K]:
-        """The keys whose instant has come, earliest first; they are cleared."""
+        """Remove and return the keys due at `at`, earliest first."""
         keys = []
         while (instant := self.next()) is not None and instant <= at:
             keys.append(self._pop())

@@ -1,7 +1,7 @@
-"""Quantities as people write them and as the platform counts them.
+"""Quantities as users write them and as the platform counts them.
 
-Memory is bytes, time is integer nanoseconds or milliseconds by name, device share is parts per million (a whole
-device is `WHOLE_DEVICE`), and money is an exact fraction of a dollar until it is printed.
+Memory is in bytes, time in integer nanoseconds or in milliseconds (by name), a device share in parts per million
+(`WHOLE_DEVICE` is a whole device), and money an exact fraction of a dollar until it is printed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ SCALES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 GPU = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)(?::([1-9]\d?))?")
 
 MAX_GPU = 64
-"""Characters of a type's name."""
 
 
 def parse_memory(text: str | int, field: str) -> int:
-    """Bytes of `"10GiB"`, `"512MiB"`, `"1.5GB"`; an int is MiB, as Modal's users write it.
+    """Bytes of `"10GiB"`, `"512MiB"`, `"1.5GB"`; an int is MiB, as in Modal.
 
     Raises:
         BadInput: naming `field`.
@@ -43,7 +42,7 @@ def parse_memory(text: str | int, field: str) -> int:
 
 
 class GpuAsk(msgspec.Struct, frozen=True):
-    """One acceptable GPU: its type in capitals ("H100", "A100-80GB", "ANY") and how many of it."""
+    """One acceptable GPU: its type in capitals ("H100", "A100-80GB", "ANY") and the number of devices."""
 
     type: str
     count: int = 1
@@ -53,7 +52,7 @@ class GpuAsk(msgspec.Struct, frozen=True):
 
 
 def parse_gpu(text: str) -> GpuAsk:
-    """Read "H100" or "H100:2".
+    """Parse "H100" or "H100:2".
 
     Raises:
         BadInput: if it is neither.
@@ -65,7 +64,7 @@ def parse_gpu(text: str) -> GpuAsk:
 
 
 def is_gpu(ask: GpuAsk) -> bool:
-    """Whether it could have been read from what somebody wrote: 1 to 99 GPUs of a type whose name is one."""
+    """Whether `parse_gpu` could have returned it: 1 to 99 GPUs of a type with a valid name."""
     found = GPU.fullmatch(str(ask))
     return found is not None and (found[1], int(found[2] or 1)) == (ask.type, ask.count) and len(ask.type) < MAX_GPU
 
@@ -73,7 +72,7 @@ def is_gpu(ask: GpuAsk) -> bool:
 def cost_of(ns: int, ppm: int, nano_usd_per_hour: int) -> Fraction:
     """Exact dollars for `ns` nanoseconds of `ppm` millionths of a device at a price per device hour.
 
-    Exact, so that receipts sum to the report whatever the order; round once, when printing.
+    Exact, so that receipts sum to the report in any order; only the printed amount is rounded.
     """
     return Fraction(ns * ppm * nano_usd_per_hour, WHOLE_DEVICE * NS_PER_HOUR * 10**9)
 
@@ -85,18 +84,18 @@ def money(amount: Fraction, places: int = 12) -> str:
 
 
 def split_evenly(total: int, parts: int) -> list[int]:
-    """`total` cut into `parts` integers that differ by at most one and sum to it exactly (largest remainder)."""
+    """`total` as `parts` integers that differ by at most one and sum to it (largest remainder method)."""
     share, rest = divmod(total, parts)
     return [share + 1] * rest + [share] * (parts - rest)
 
 
 def rate(per_second: float) -> str:
-    """`1.656`, `396.2`, `1,047,000`: four digits, and never a power of ten."""
+    """`1.656`, `396.2`, `1,047,000`: four significant digits without an exponent."""
     return f"{float(f'{per_second:.4g}'):,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
 def duration_text(seconds: float) -> str:
-    """A time in a sentence: `12 s`, `3 min`, `2 h`, `5 days`."""
+    """A duration for a sentence: `12 s`, `3 min`, `2 h`, `5 days`."""
     for unit, length in (("days", 2 * 86_400), ("h", 2 * 3_600), ("min", 2 * 60)):
         if seconds >= length:
             return f"{seconds / (length / 2):.0f} {unit}"

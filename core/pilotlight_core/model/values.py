@@ -1,8 +1,8 @@
 """Typed values on the wire: JSON types, bytes, numpy arrays and torch tensors, never a pickle.
 
-On the msgpack wire an array is an extension type whose body is a header (dtype, shape) and the raw little-endian,
-row-major data; bytes are msgpack bytes. Platform processes never decode arrays: they pass extensions on unopened
-(`decode_opaque`), and show them to JSON callers as nested lists (`to_json`).
+In msgpack an array is an extension type whose body is a header (dtype, shape) and the raw little-endian, row-major
+data; bytes are msgpack bytes. Platform processes never decode arrays: they pass extensions on unopened
+(`decode_opaque`), and convert them to nested lists for JSON callers (`to_json`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,18 @@ from pilotlight_core.model.errors import BadInput
 NDARRAY = 1
 TENSOR = 2
 MAX_EMPTY = 100_000
-"""Lists that an array without elements stands for: a few bytes must not become lists without end."""
+"""Lists in the nested form of an array without elements: a few bytes must not expand without bound."""
 MAX_SIDES = 64
 MAX_DEPTH = 64
-"""The deepest nesting of lists and objects that is accepted."""
 
 FORMATS = {
     "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
     "int64": "q", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
 }  # fmt: skip
-"""dtype -> struct format. bfloat16 is carried too, as two raw bytes an element."""
+"""dtype -> struct format. bfloat16 is supported too, as two raw bytes per element."""
 
 
 class ArrayHeader(msgspec.Struct, frozen=True, array_like=True):
-    """What stands before an array's raw data."""
-
     dtype: str
     shape: tuple[int, ...]
 
@@ -53,7 +50,7 @@ def unpack_array(data: memoryview) -> tuple[ArrayHeader, memoryview]:
     """The header and the raw bytes of an array extension.
 
     Raises:
-        BadInput: if its length is not what its header says, or its dtype is not known.
+        BadInput: if its length contradicts its header, or its dtype is unknown.
     """
     view = data
     try:
@@ -76,7 +73,7 @@ def unpack_array(data: memoryview) -> tuple[ArrayHeader, memoryview]:
 
 
 def _encode_hook(value: Any) -> Any:
-    # torch and numpy are never imported here: whoever holds such a value has imported them.
+    # torch and numpy are never imported here: a process with such a value has imported them.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         tensor = value.detach().cpu().contiguous()
@@ -120,7 +117,7 @@ def encode(value: Any) -> bytes:
     """The msgpack of `value`.
 
     Raises:
-        TypeError: if something in it cannot travel.
+        TypeError: if a part of it has no encoding.
     """
     return _encoder.encode(value)
 
@@ -135,7 +132,7 @@ def decode(data: bytes) -> Any:
 
 
 def decode_opaque(data: bytes) -> Any:
-    """The value in `data` with arrays left as `msgspec.msgpack.Ext`: what platform processes look at."""
+    """The value in `data` with arrays left as `msgspec.msgpack.Ext`, for platform processes."""
     return _opaque.decode(data)
 
 
@@ -155,7 +152,7 @@ def to_json(value: Any) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether `value` is JSON already, so that `to_json` can be saved."""
+    """Whether `value` is JSON already, so that `to_json` is not needed."""
     if isinstance(value, dict):
         return all(type(key) is str and is_plain(item) for key, item in value.items())
     if isinstance(value, list):
@@ -164,9 +161,9 @@ def is_plain(value: Any) -> bool:
 
 
 def for_schema(value: Any) -> Any:
-    """An opaque value as a JSON Schema validator should see it: bytes as a string, an array as an empty list.
+    """An opaque value as input of a JSON Schema validator: bytes as a string, an array as an empty list.
 
-    NaN and the infinities, which JSON does not know, are numbers: 0 and the largest there are.
+    NaN and the infinities, which JSON lacks, become the numbers 0 and the largest ones.
     """
     if isinstance(value, msgspec.msgpack.Ext):
         return []
@@ -182,7 +179,7 @@ def for_schema(value: Any) -> Any:
 
 
 def depth_within(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """Whether nesting stays within `limit`, without recursing deeper than that."""
+    """Whether nesting stays within `limit`; recursion stops there."""
     if limit < 0:
         return False
     if isinstance(value, dict):

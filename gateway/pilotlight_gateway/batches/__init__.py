@@ -1,7 +1,9 @@
-"""Batches: many inputs submitted as one file, run as jobs, read as one result.
+"""Batches: many inputs of one function, submitted as one file and run as jobs.
 
-`input_lines` reads and checks lines, `batch_manifest` stores them as chunks, `batch_service` is what HTTP uses,
-`bus_batches` stores records behind `batch_port`. The driver of running batches is a duty (`duties/batch_duty`).
+  batch_service   submits and changes batches, and reads their results
+  input_lines     reads and checks the lines of an upload
+  batch_manifest  stores the inputs as chunks
+  batch_port      the port of the records; `bus_batches` is the real one
 
-Entered by `http/endpoints` and `duties`.
+Entered by `http.endpoints` and `duties`, whose `batch_duty` runs the batches.
 """

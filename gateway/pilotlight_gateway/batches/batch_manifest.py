@@ -1,4 +1,4 @@
-"""The inputs of a batch as blobs: chunks of items, and the list of chunks."""
+"""The inputs of a batch as blobs: chunks of items, and their list. All functions raise as `BlobStore` does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pilotlight_gateway.jobs.job_payloads import fetch_payload, store_payload
 
 CHUNK_ITEMS = 500
 CHUNK_BYTES = 4 * 2**20
-"""More only where one item alone is larger."""
+"""Only a single larger item exceeds it."""
 
 _encoder = msgspec.msgpack.Encoder()
 _items = msgspec.msgpack.Decoder(tuple[BatchItem, ...])
@@ -22,7 +22,7 @@ _chunks = msgspec.msgpack.Decoder(tuple[BatchChunk, ...])
 
 
 class ManifestWriter:
-    """Cuts items into chunks as they come."""
+    """Collects items into chunks, and stores the full ones."""
 
     def __init__(self, blobs: BlobStore, tenant: str, batch: str) -> None:
         self._blobs = blobs
@@ -31,12 +31,11 @@ class ManifestWriter:
         self._open: list[BatchItem] = []
         self._size = 0
         self.bytes = 0
-        """Of all items so far."""
+        """Size of all items so far."""
         self._chunks: list[BatchChunk] = []
         self._kept: list[BlobRef] = []
 
     async def add(self, items: list[BatchItem]) -> None:
-        """Take items; raises as the blob store does."""
         for item in items:
             size = len(item.input) + len(item.custom_id)
             if self._open and (len(self._open) == CHUNK_ITEMS or self._size + size > CHUNK_BYTES):
@@ -46,13 +45,13 @@ class ManifestWriter:
             self.bytes += size
 
     async def finish(self) -> BlobRef:
-        """The list of chunks."""
+        """Store the rest, and the list of chunks, whose reference is the result."""
         if self._open:
             await self._cut()
         return await self._keep("chunks", _encoder.encode(self._chunks))
 
     async def drop(self) -> None:
-        """Forget what was kept, since there will be no batch."""
+        """Delete what was stored, for a batch that is not created."""
         for ref in self._kept:
             await self._blobs.delete(self._tenant, ref.sha256)
 
@@ -69,17 +68,15 @@ class ManifestWriter:
 
 
 async def read_chunks(blobs: BlobStore, tenant: str, ref: BlobRef) -> tuple[BatchChunk, ...]:
-    """The list of chunks; raises as the blob store does."""
     return _chunks.decode(await fetch_payload(blobs, tenant, ref))
 
 
 async def read_items(blobs: BlobStore, tenant: str, chunk: BatchChunk) -> tuple[BatchItem, ...]:
-    """The items of a chunk; raises as the blob store does."""
     return _items.decode(await fetch_payload(blobs, tenant, chunk.blob))
 
 
 async def drop_manifest(blobs: BlobStore, tenant: str, ref: BlobRef) -> None:
-    """Forget the inputs of a batch, the list of them last; nothing happens if they are gone."""
+    """Delete the inputs of a batch, their list last, so that another attempt finds what is left."""
     with contextlib.suppress(BlobMissing):
         for chunk in await read_chunks(blobs, tenant, ref):
             await blobs.delete(tenant, chunk.blob.sha256)

@@ -1,4 +1,4 @@
-"""Where batches are kept: the verbs, and the fake that tests use."""
+"""The port of the records of batches."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ ChangeBatch = Callable[[BatchRecord], BatchRecord]
 
 
 class BatchStore(Protocol):
-    """Records with compare-and-set. All verbs raise BusError when it is not known what stands there."""
+    """Records of batches with compare-and-set.
+
+    Every method raises BusError when the outcome is unknown.
+    """
 
     async def create(self, record: BatchRecord) -> BatchRecord:
-        """Store a new batch; what stands there then: itself, or the one that was there before.
+        """Store a new batch and return the stored record: an earlier one if the id is taken.
 
         Raises:
-            Unavailable: `overloaded`, there is no room.
+            Unavailable: `overloaded`, the bucket is full.
         """
         ...
 
     async def read(self, tenant: str, batch: str) -> tuple[BatchRecord, int] | None:
-        """What stands there, and its revision."""
+        """The record and its revision."""
         ...
 
     async def update(self, record: BatchRecord, revision: int) -> int:
-        """Replace what has `revision`; the new one. One that is over is forgotten some time after `keep_s`.
+        """Replace the record that has `revision`; returns the new revision. Finished batches expire after `keep_s`.
 
         Raises:
-            WrongRevision: something else stands there.
+            WrongRevision: the record has another revision.
         """
         ...
 
-    async def all(self, tenant: str) -> list[BatchRecord]:
-        """The tenant's."""
-        ...
+    async def all(self, tenant: str) -> list[BatchRecord]: ...
 
 
 @dataclass(kw_only=True)
 class MemoryBatches:
-    """Compare-and-set over a dictionary."""
+    """An in-memory `BatchStore`."""
 
     kept: dict[str, tuple[BatchRecord, int]] = field(default_factory=dict)
     writes: int = 0

@@ -1,4 +1,4 @@
-"""Batches as the HTTP side sees them: submitted, looked at, cancelled, resumed, and read."""
+"""Submits and changes batches, and reads their results."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import StorageCharge
 
 BATCHES_PER_TENANT = 100
-"""That are kept, those that are over among them; the store forgets these in time."""
+"""Stored batches per tenant, including finished ones until they expire."""
 UPLOADS_AT_A_TIME = 8
 UPLOADS_PER_TENANT = 2
 SUBMIT_SECONDS = 600.0
-"""In which a batch must have come and been checked: a schema may make each line cost much."""
+"""Limit of an upload: each line may be expensive to check."""
 READ_AT_A_TIME = 32
 BATCH_ID = re.compile(ID_PATTERN)
 
 
 def may_upload(uploads: Counter[str], tenant: str) -> bool:
-    """Whether a tenant may begin another upload, with so many of each under way. Pure.
+    """Whether a tenant may begin another upload.
 
-    Its further ones only while half the places are free: the other half is for tenants that have none.
+    For a second one half the places must be free: these are for tenants without any.
     """
     held, places = uploads[tenant], UPLOADS_AT_A_TIME // 2 if uploads[tenant] else UPLOADS_AT_A_TIME
     return held < UPLOADS_PER_TENANT and uploads.total() < places
 
 
 class BatchService:
-    """Every verb takes the tenant first: a tenant finds only its own."""
+    """Batches. Every method finds only those of the given tenant."""
 
     def __init__(
         self,
@@ -89,19 +89,22 @@ class BatchService:
         body: AsyncIterator[bytes],
         key: str = "",
     ) -> BatchRecord:
-        """Check every line, and store the batch: once this returns it will run, whatever becomes of this process.
+        """Check every line and store the batch, which then runs even if this process ends.
 
-        `key` is an Idempotency-Key: the batch that was made under it before is the answer, if it is the same.
+        `key` is an Idempotency-Key: an equal batch that was submitted under it is returned.
 
         Raises:
-            BadInput: naming the line and the field; `idempotency_key_reused`. TooMuch, Unavailable: there is no room.
+            BadInput: names the line and the field; `idempotency_key_reused` if the key stands for another batch.
+            TooMuch: the tenant has too many batches, uploads or stored bytes.
+            Unavailable: the store is full or cannot be reached.
+            DeadlineExceeded: the upload took more than `SUBMIT_SECONDS`.
         """
         if not SHORTEST_LIFE_S <= query.expires_in_s <= min(LONGEST_LIFE_S, self._keep_s):
             raise BadInput(
                 f"expires_in_s: expected {SHORTEST_LIFE_S:g} to {LONGEST_LIFE_S:g} seconds.", field="expires_in_s"
             )
         batch = self._id(tenant, key)
-        # A repetition makes none; whatever else has a key does.
+        # A repetition creates no batch.
         repeats = bool(key) and await self._store.read(tenant, batch) is not None
         if not repeats and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
             raise TooMuch(f"There may be {BATCHES_PER_TENANT} batches.", retry_after=60.0)
@@ -165,15 +168,15 @@ class BatchService:
         return await self._stored(record, writer, counted)
 
     async def _stored(self, record: BatchRecord, writer: ManifestWriter, counted: StorageCharge) -> BatchRecord:
-        """The batch that stands under its id now: without its inputs, and the room for them, if it is another one."""
+        """The stored batch of this id; if another one, these inputs and their charge are deleted."""
         try:
             found = await self._store.create(record)
         except Unavailable as error:
-            if not isinstance(error, BusError):  # else it may be stored, and need them
+            if not isinstance(error, BusError):  # otherwise the record may be stored
                 self._jobs.quota.give_back(counted)
                 await writer.drop()
             raise
-        if found.chunks == record.chunks:  # though it may be read anew, since its confirmation was lost
+        if found.chunks == record.chunks:  # not by identity: after a lost confirmation the record was read back
             return found
         self._jobs.quota.give_back(counted)
         await writer.drop()
@@ -187,18 +190,14 @@ class BatchService:
     def _id(self, tenant: str, key: str) -> str:
         return f"batch_{keyed_job_id(self._region, tenant, 'batch-key', key)[-20:] if key else token()}"
 
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------
 
     async def all(self, tenant: str) -> list[BatchRecord]:
-        """The tenant's, newest first."""
+        """The tenant's batches, newest first."""
         return sorted(await self._store.all(tenant), key=lambda record: (-record.created_at, record.id))
 
     async def find(self, tenant: str, batch: str) -> BatchRecord:
-        """One of them.
-
-        Raises:
-            NotFound: there is none such.
-        """
+        """Raises NotFound for a batch that the tenant does not have."""
         found = await self._store.read(tenant, batch) if BATCH_ID.fullmatch(batch) else None
         if found is None:
             raise _no_batch(batch)
@@ -207,7 +206,7 @@ class BatchService:
     async def results(
         self, record: BatchRecord, read: Callable[[bytes], Any], states: frozenset[str]
     ) -> AsyncIterator[ItemResult]:
-        """What the items that have ended came to, in their order; `read` makes a value of an output's msgpack."""
+        """Results of ended items in one of `states`, in order; `read` decodes an output's msgpack."""
         blobs = self._blobs
         for chunk in await read_chunks(blobs, record.tenant, record.chunks):
             items = await read_items(blobs, record.tenant, chunk)
@@ -218,7 +217,7 @@ class BatchService:
                     if job is not None and job.state.terminal and job.state in states:
                         yield await self._result(item, job, read)
                 if all(job is None for job in found) and not record.state.over:
-                    return  # nothing is submitted beyond
+                    return  # later items are not submitted yet
 
     async def _job(self, record: BatchRecord, item: BatchItem) -> JobRecord | None:
         return await self._jobs.find(record.tenant, job_of(self._region, record.tenant, record.id, item.index))
@@ -241,10 +240,11 @@ class BatchService:
     # -- changing ------------------------------------------------------------------------------------------------
 
     async def cancel(self, tenant: str, batch: str) -> BatchRecord:
-        """Submit no more of it, and cancel what waits; what runs ends by itself.
+        """Submit no more items and cancel the queued jobs; running jobs finish.
 
         Raises:
-            NotFound: there is none such. Conflict: it is over.
+            NotFound: there is no such batch.
+            Conflict: the batch is over.
         """
         record = await self._change(tenant, batch, cancel_batch)
         if record.state in (BatchState.COMPLETED, BatchState.FAILED):
@@ -252,10 +252,11 @@ class BatchService:
         return record
 
     async def resume(self, tenant: str, batch: str) -> BatchRecord:
-        """Go on with a cancelled one.
+        """Continue a cancelled batch.
 
         Raises:
-            NotFound: there is none such. Conflict: it is not cancelled, or what was done of it may be forgotten.
+            NotFound: there is no such batch.
+            Conflict: the batch is not cancelled, or its first results may be deleted already.
         """
         found = await self.find(tenant, batch)
         before = found.resumes
@@ -280,7 +281,6 @@ class BatchService:
 
 
 def batch_info(record: BatchRecord) -> BatchInfo:
-    """A batch as the API shows it."""
     return BatchInfo(
         id=record.id,
         state=str(record.state),

@@ -1,4 +1,4 @@
-"""Batches in a bucket of the bus."""
+"""The records of batches in a bucket of the bus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET
 
 FORGET_WITHIN_S = 86_400.0
-"""A record stays for so long behind its retention, within which the duty removes its inputs."""
+"""How long a record outlives its retention; a duty deletes the inputs within this time."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
@@ -19,7 +19,7 @@ _decoder = msgspec.msgpack.Decoder(BatchRecord)
 
 
 def read_batch(key: str, entry: KvEntry) -> BatchRecord | None:
-    """The batch of an entry; None, and an error in the log, if it cannot be read."""
+    """The batch of an entry; None, and a logged error, if it is unreadable."""
     try:
         return _decoder.decode(entry.value)
     except msgspec.DecodeError as error:
@@ -28,13 +28,12 @@ def read_batch(key: str, entry: KvEntry) -> BatchRecord | None:
 
 
 class BusBatches:
-    """The real `BatchStore`."""
+    """A `BatchStore` over the bus."""
 
     def __init__(self, bus: Bus) -> None:
         self._kv = bus.kv(BATCH_BUCKET)
 
     async def create(self, record: BatchRecord) -> BatchRecord:
-        """Store a new batch; see `BatchStore`."""
         try:
             await self._kv.update(record.key, _encoder.encode(record), 0)
         except WrongRevision:
@@ -50,16 +49,13 @@ class BusBatches:
         return record
 
     async def read(self, tenant: str, batch: str) -> tuple[BatchRecord, int] | None:
-        """What stands there; see `BatchStore`."""
         entry = await self._kv.get(f"{tenant}.{batch}")
         return None if entry is None else (_decoder.decode(entry.value), entry.revision)
 
     async def update(self, record: BatchRecord, revision: int) -> int:
-        """Replace it; see `BatchStore`."""
         ttl = record.keep_s + FORGET_WITHIN_S if record.state.over else None
         return await self._kv.update(record.key, _encoder.encode(record), revision, ttl=ttl)
 
     async def all(self, tenant: str) -> list[BatchRecord]:
-        """The tenant's; see `BatchStore`."""
         found = (read_batch(key, entry) for key, entry in (await self._kv.entries(f"{tenant}.")).items())
         return [record for record in found if record is not None]

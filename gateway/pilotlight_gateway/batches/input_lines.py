@@ -1,8 +1,8 @@
-"""The lines of a batch, from bytes to items: each is read and checked before anything of the batch starts.
+"""The lines of a batch. All are read and checked before it starts.
 
     {"custom_id": "row-1", "input": {"name": "Ada"}}
 
-`custom_id` may be left out (the line's number stands for it); no two lines may have the same.
+The number of a line replaces a missing `custom_id`, which is unique in the batch.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pilotlight_gateway.calls.call_requests import json_depth_within, pack_argum
 
 ERRORS_TOLD = 20
 LINES_AT_MOST = 10 * ITEMS_AT_MOST
-"""Empty ones among them, which cost time as well."""
+"""Empty ones included: they cost time too."""
 LINE_BYTES = 10 * 10**6
-"""As of a single call's body."""
+"""As of the body of a single call."""
 
 CheckInput = Callable[[dict[str, Any]], None]
-"""Refuses arguments that the function does not take, naming the field."""
+"""Raises BadInput, naming the field, for wrong arguments."""
 
 
 class InputLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What stands on a line."""
+    """One line of a batch."""
 
     input: dict[str, Any] = {}
     custom_id: str | None = None
@@ -38,22 +38,26 @@ _decoder = msgspec.json.Decoder(InputLine)
 
 
 class InputLineReader:
-    """Takes bytes as they come, gives items, and keeps what was wrong. Not to be used from two threads at a time."""
+    """Turns bytes into items and collects errors. Not thread-safe."""
 
     def __init__(self, check: CheckInput) -> None:
         self._check = check
         self._rest = bytearray()
-        """Of a line whose end has not come: it grows in place, however small the pieces are."""
+        """An unfinished line. A bytearray grows in place, however small the pieces are."""
         self._number = 0
         self._named: set[str] = set()
         self._custom_id: str | None = None
-        """Of the line that is being read."""
+        """Of the current line."""
         self.items = 0
         self.errors: list[ItemError] = []
         self.wrong = 0
 
     def feed(self, piece: bytes) -> list[BatchItem]:
-        """The items of the lines that are whole now."""
+        """The items of the lines that `piece` completes.
+
+        Raises:
+            BadInput: too many lines or items, or one that is too long.
+        """
         head, *others = piece.split(b"\n")
         self._rest += head
         items: list[BatchItem] = []
@@ -66,10 +70,10 @@ class InputLineReader:
         return items
 
     def finish(self) -> list[BatchItem]:
-        """The item of a last line without an end.
+        """The item of a last line without a line end.
 
         Raises:
-            BadInput: naming the line and the field of the first thing that was wrong.
+            BadInput: names the line and field of the batch's first error.
         """
         last, self._rest = bytes(self._rest), bytearray()
         items = self._read([last])

@@ -1,24 +1,35 @@
-"""The origin side of live calls: a gateway holds the callers of its calls here, from the request to the answer.
+"""The origin side of live calls: a gateway holds the callers of its calls here.
 
 The life of a call
 ------------------
-1. `call_requests` reads it: `http` and `jobs` hand a `PreparedCall` to `call_service` (the real `call_port.CallPort`;
-   `call_fake` is the one in memory). The caller's task waits there, on an `AwaitedCall`, for its answer.
-2. `origins` is the driver. It enters the call into its `call_book` and asks its `Origin` what to do.
-3. `origin` is the state machine of one call: QUEUED, SENT, RUNNING, DONE. It reads no clock and sends nothing; it
-   says what it wants by `effects`, such as `Enqueue`, `SendRun`, `FinishCall`.
-4. `effect_runner` performs them: a word to the home goes to the `Router` (`cluster`), which knows where that home is;
-   a run goes to its agent; chunks and the end go to the caller. It also sets the alarm for what the origin waits for.
-5. The home's grant waits in the driver's inbox until its turn. `Origin.granted` answers it with a `SendRun`, unless
-   the call has a grant already or has ended: then the grant is declined.
-6. The agent's frames (`Started`, `Chunk`, `Ended`, `Refused`) come to `origins.frame`. A call that provably never
-   started goes back to its home; one that ended well becomes a `CallResult`; `call_failures` makes errors of the
-   rest, and `redaction` says what of them a caller may see.
-7. `reconciler` asks agents about calls that are silent, and about starts that run on after their caller has left.
-8. `call_responses` turns the result into bytes; the book remembers for a while how the call ended.
+1. `http` and `jobs` hand a `PreparedCall` to `call_service`, the real `call_port.CallPort`
+   (`call_fake` is the one in memory). The caller's task awaits an `AwaitedCall` there.
+2. `origins`, the driver, enters the call into its `call_book`
+   and calls its `Origin`.
+3. `origin` is the state machine of one call: QUEUED, SENT, RUNNING, DONE.
+   It reads no clock and sends nothing; it returns `effects`,
+   such as `Enqueue`, `SendRun` and `CallResult`.
+4. The driver's `EffectRunner` performs them:
+   what is for the home goes to the `Router` (`cluster`), which knows where the home is;
+   a run goes to its agent; chunks and the end go to the caller.
+   It also sets the alarm at which the origin wants its next `tick`.
+5. The home's grant waits in the driver's inbox until its turn.
+   `Origin.granted` answers with a `SendRun`,
+   or declines it.
+6. The agent's frames (`Started`, `Chunk`, `Ended`, `Refused`) come to `Origins.on_frame`.
+   A call that provably never started goes back to its home;
+   one that ended well becomes a `CallResult`;
+   `call_failures` makes errors of the rest,
+   and `redaction` removes what a caller must not see.
+7. `reconciler` asks agents for calls that are silent,
+   and for starts that run on after their caller has left.
+8. `call_responses` encodes the result;
+   the book keeps for a while how the call ended.
 
-Beside it: `large_bodies` serves agents what is too large for the bus, `byte_budget` and `fair_memory` bound what is
-held, `stopwatch` measures the stages.
+`call_requests` reads requests, `collected_chunks` makes one answer of a stream,
+`large_bodies` serves agents what is too large for the bus,
+`byte_budget` bounds the bytes that are held.
 
-Entered by `http/endpoints`, `jobs` and the composition root, through `call_port`. Of `home` it knows records alone.
+Entered by `http/endpoints`, `jobs` and the composition root, through `call_port`.
+Of `home` it knows records alone.
 """

@@ -1,4 +1,4 @@
-"""How many bytes of bodies, answers and journals the gateway may hold at a time, and each tenant of these."""
+"""How many bytes the gateway may hold at a time, of all tenants and of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pilotlight_core.model.errors import Unavailable
 
 TENANTS_TO_FILL = 2
-"""One tenant alone never fills the budget, so the others go on; a smaller share would only leave more of it unused."""
+"""One tenant alone cannot fill the budget; a smaller share would leave more of it unused."""
 
 
 @dataclass(kw_only=True)
 class ByteBudget:
-    """Bytes held, by the tenant whose call they belong to. Whoever takes gives back, whatever happens."""
+    """Counts bytes by the tenant whose call they belong to. Whoever takes bytes gives them back."""
 
     limit: int
     used: int = 0
@@ -42,7 +42,6 @@ class ByteBudget:
             self._by_tenant[tenant] = held + size
 
     def give_back(self, size: int, tenant: str) -> None:
-        """Count them no longer."""
         if not size:
             return
         self.used -= size
@@ -54,7 +53,7 @@ class ByteBudget:
 
     @contextmanager
     def holding(self, size: int, tenant: str) -> Iterator[None]:
-        """Count `size` bytes for as long as the block runs; raises as `take`."""
+        """Count `size` bytes until the block ends; raises as `take`."""
         self.take(size, tenant)
         try:
             yield

@@ -1,4 +1,4 @@
-"""From what agents and homes say of a failed call to the error that its caller gets."""
+"""The errors that callers get of failed calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pilotlight_core.model.messages.scheduling import Dropped
 
 
 def failure(ended: Ended) -> PilotlightError:
-    """The error of a call that ended badly by its function's own doing."""
+    """The error of a call that its function failed."""
     match ended.outcome:
         case Outcome.LOAD_FAILED:
             return LoadFailed(_sentence(ended.error, ended.reason), **_more(ended.error))
@@ -40,7 +40,7 @@ def died(reason: str) -> ContainerDied:
 
 
 def dropped_error(dropped: Dropped) -> PilotlightError:
-    """The error of a call that its home gave up."""
+    """The error of a call that its home dropped."""
     sentence = _sentence(dropped.error, dropped.detail)
     more = _more(dropped.error) | ({"limits": list(dropped.limits)} if dropped.limits else {})
     return error_from_code(dropped.code, sentence, retry_after=dropped.retry_after, **more)

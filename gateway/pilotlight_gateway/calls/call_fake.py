@@ -10,14 +10,15 @@ from typing import Any
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import UnknownCall
 from pilotlight_core.model.messages.agent_messages import Spent
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, PreparedCall
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 
 
 @dataclass(kw_only=True)
 class FakeCalls:
-    """Answers every call with its own input, or as the fields say."""
+    """Answers every call with its own input, unless the fields say otherwise."""
 
     error: Exception | None = None
     """Raised instead of an answer (by a stream: after its events)."""
@@ -29,15 +30,15 @@ class FakeCalls:
     not_ready: str = ""
     seen: list[PreparedCall] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
-    """Ids of calls whose task or iterator was cancelled, or that `cancel` was asked for."""
+    """Ids of calls whose task or iterator was cancelled, or that were given to `cancel`."""
     statuses: dict[tuple[str, str], CallStatus] = field(default_factory=dict)
     """(tenant, id) -> what `status` and `cancel` know."""
     listed: list[dict[str, Any]] = field(default_factory=list)
     cold_start: dict[str, float] | None = None
     fails_after_ms: float | None = 0.0
-    """GPU-milliseconds that a call that fails has taken; 0: it never started, None: nobody can say."""
+    """GPU-milliseconds that a failed call has taken; 0: it never started, None: unknown."""
     runs_on: bool = False
-    """A call that is cancelled runs on, until a test closes its tab."""
+    """A cancelled call runs on, until a test closes its tab."""
     number: int = 0
 
     def new_id(self) -> str:
@@ -64,7 +65,7 @@ class FakeCalls:
             raise
 
     def _cancelled(self, call: PreparedCall) -> None:
-        self.cancelled.append(call.id)
+        self.cancelled.append(call.call_id)
         if self.runs_on and call.tab is not None:
             call.tab.keep_open()
 

@@ -1,4 +1,4 @@
-"""From the bytes of a request to the arguments of a call, and back from an output to the bytes of an answer."""
+"""Reads requests for calls: their bodies, media types, priorities and deadlines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRIORITIES = (Priority.INTERACTIVE, Priority.STANDARD, Priority.BATCH)
 
 
 class BodyFormat(Enum):
-    """How a body is written; the value is its media type."""
+    """The format of a body; the value is its media type."""
 
     JSON = b"application/json"
     MSGPACK = b"application/msgpack"
@@ -50,16 +50,8 @@ _msgpack = msgspec.msgpack.Decoder(CallRequest)
 _pack = msgspec.msgpack.Encoder()
 
 
-class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request asks for. `given` tells which arguments came as `parameters`, for messages."""
-
-    request: CallRequest
-    arguments: dict[str, Any]
-    given: dict[str, str]
-
-
 def format_of_body(content_type: bytes) -> BodyFormat:
-    """How a body with this Content-Type is to be read.
+    """The format of a body with this Content-Type.
 
     Raises:
         BadInput: `unsupported_media_type`.
@@ -70,7 +62,7 @@ def format_of_body(content_type: bytes) -> BodyFormat:
 
 
 def format_of_answer(accept: bytes) -> BodyFormat:
-    """The first acceptable format that we have.
+    """The first format of an Accept header that we have.
 
     Raises:
         BadInput: `not_acceptable`.
@@ -103,23 +95,22 @@ def _format_of_answer(accept: bytes) -> BodyFormat:
     raise BadInput(f"Nothing of {accept[:100].decode('latin-1')!r} can be given.", code="not_acceptable")
 
 
-def read_call(body: bytes, kind: BodyFormat) -> ParsedRequest:
-    """The call that a body asks for.
+def read_call(body: bytes, kind: BodyFormat) -> CallRequest:
+    """Decode a request; `input` holds all arguments, those of `parameters` included.
 
     Raises:
-        BadInput: `bad_request` if it cannot be read at all, else naming the field.
+        BadInput: `bad_request` if it cannot be decoded, else naming the field.
     """
     request = decode_call(body, kind)
     if request.id is not None and not CLIENT_CALL_ID.fullmatch(request.id):
         raise BadInput("id: expected 'cid_' and 8 to 60 letters, digits, '_' or '-'.", field="id")
     if not request.parameters:
-        return ParsedRequest(request=request, arguments=request.input, given={})
+        return request
     twice = request.input.keys() & request.parameters.keys()
     if twice:
         name = min(twice)
         raise BadInput(f"{name!r} stands in both input and parameters.", field=f"parameters.{name}")
-    given = dict.fromkeys(request.parameters, "parameters")
-    return ParsedRequest(request=request, arguments=request.input | request.parameters, given=given)
+    return msgspec.structs.replace(request, input=request.input | request.parameters)
 
 
 def decode_call(body: bytes, kind: BodyFormat) -> CallRequest:
@@ -142,15 +133,26 @@ def decode_call(body: bytes, kind: BodyFormat) -> CallRequest:
     return request
 
 
+def refuse_job_fields(request: CallRequest) -> None:
+    """Refuse fields that only jobs have.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    for name in ("run_at", "expires_in_s", "keep_s"):
+        if getattr(request, name) is not None:
+            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
+
+
 def _with_advice(refused: BadInput) -> BadInput:
-    """People forget the envelope: `{"name": "Ada"}` for `{"input": {"name": "Ada"}}`."""
+    """A common mistake is `{"name": "Ada"}` for `{"input": {"name": "Ada"}}`."""
     if "unknown field" not in refused.detail:
         return refused
     return BadInput(f'{refused.detail} What the function takes belongs into "input".', **refused.more)
 
 
 def wrong_shape(error: msgspec.ValidationError, kind: type[msgspec.Struct] | None = None) -> BadInput:
-    """The refusal of a body whose JSON is fine but not a `kind`."""
+    """The refusal of well-formed JSON that is not a `kind`."""
     text = str(error)
     found = PLACE.fullmatch(text)
     sentence, place = (found[1], found[2]) if found else (text, "")
@@ -163,7 +165,7 @@ def wrong_shape(error: msgspec.ValidationError, kind: type[msgspec.Struct] | Non
 
 
 def json_depth_within(body: bytes, limit: int = MAX_DEPTH) -> bool:
-    """Whether well-formed JSON nests at most `limit` deep below its outer object, without walking its values."""
+    """Whether well-formed JSON nests at most `limit` deep below its outer object. Does not walk its values."""
     limit += 1
     if body.count(b"[") + body.count(b"{") <= limit:
         return True
@@ -176,10 +178,10 @@ def json_depth_within(body: bytes, limit: int = MAX_DEPTH) -> bool:
 
 
 def pack_arguments(arguments: dict[str, Any]) -> bytes:
-    """The msgpack that travels to the function.
+    """The arguments as msgpack.
 
     Raises:
-        BadInput: if something in it does not fit msgpack.
+        BadInput: msgpack cannot hold one of them.
     """
     try:
         return _pack.encode(arguments)
@@ -188,10 +190,10 @@ def pack_arguments(arguments: dict[str, Any]) -> bytes:
 
 
 def priority_of(own: Priority, wanted: bytes) -> Priority:
-    """The function's own priority, or the lower one that the caller asks for.
+    """The function's own priority, or a lower one that the caller asks for.
 
     Raises:
-        BadInput: if that is none.
+        BadInput: `wanted` is no priority.
     """
     if not wanted:
         return own
@@ -205,10 +207,10 @@ def priority_of(own: Priority, wanted: bytes) -> Priority:
 
 
 def seconds_to_wait(deadline_ms: float | None, most: float) -> float:
-    """How long the call may take in all: what the caller says, at most `most` seconds.
+    """How long a call may take in all: the caller's `deadline_ms`, at most `most` seconds.
 
     Raises:
-        BadInput: if it says nothing sensible.
+        BadInput: it is not more than 0.
     """
     if deadline_ms is None:
         return most

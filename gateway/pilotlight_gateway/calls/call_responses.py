@@ -1,4 +1,4 @@
-"""From what a call came to, to the bytes of its answer."""
+"""Encodes the results of calls as answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pilotlight_core.model.messages.agent_messages import Spent
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 from pilotlight_core.model.values import decode_opaque, to_json
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.ledger.price_book import PriceBook, cost_text
 from pilotlight_gateway.schemas.schema_validators import Validators
 
@@ -23,7 +24,7 @@ NIL = b"\xc0"
 
 
 class TypedResponse(CallResponse, frozen=True, kw_only=True):
-    """The last event of a stream whose values travel as msgpack: `output` is null."""
+    """The last event of a stream with values in msgpack: `output` is null."""
 
     output_b64: str | None = None
 
@@ -36,7 +37,7 @@ class ChunkBody(msgspec.Struct, frozen=True):
 
 
 class TypedChunkBody(msgspec.Struct, frozen=True):
-    """The data of a chunk event where values travel as msgpack."""
+    """The data of a chunk event with its value in msgpack."""
 
     seq: int
     value_b64: str
@@ -46,7 +47,7 @@ def encode_json(value: Any) -> bytes:
     """JSON in which bytes are base64, NaN is null and arrays are nested lists.
 
     Raises:
-        BadOutput: if an array in it is not what its header says: only a function's answer has arrays.
+        BadOutput: an array in it does not match its header; only functions' answers have arrays.
     """
     try:
         return _encode_json(value)
@@ -62,21 +63,24 @@ def _encode_json(value: Any) -> bytes:
 
 
 def encode_msgpack(response: CallResponse, output: bytes) -> bytes:
-    """The response with an output that is msgpack already."""
+    """The response with `output`, which is msgpack already."""
     return _msgpack.encode(msgspec.structs.replace(response, output=msgspec.Raw(output or NIL)))
 
 
 def typed_response(response: CallResponse, output: bytes) -> TypedResponse:
-    """The response of a stream whose values travel as msgpack."""
+    """The response of a stream with values in msgpack."""
     fields = {name: getattr(response, name) for name in CallResponse.__struct_fields__}
     return TypedResponse(**fields, output_b64=base64_text(output or NIL))
 
 
 def checked_value(validators: Validators, call: PreparedCall, data: bytes, *, look: bool) -> Any:
-    """What the function gave, once it was found to be what its type hints promise (`look`: even if they say nothing).
+    """A function's output, checked against its type hints.
+
+    Args:
+        look: decode it also where there is no schema; without one, None is returned otherwise.
 
     Raises:
-        BadOutput: if it is not, or cannot be read.
+        BadOutput: the output violates the schema, or cannot be decoded.
     """
     if not look and not call.method.output_schema:
         return None
@@ -86,10 +90,10 @@ def checked_value(validators: Validators, call: PreparedCall, data: bytes, *, lo
 
 
 def read_value(data: bytes) -> Any:
-    """What the function gave.
+    """A function's output, decoded.
 
     Raises:
-        BadOutput: if it cannot be read.
+        BadOutput: it cannot be decoded.
     """
     try:
         return decode_opaque(data) if data else None
@@ -100,12 +104,12 @@ def read_value(data: bytes) -> Any:
 def response_of(
     call: PreparedCall, result: CallResult, output: Any, *, book: PriceBook, at: float, request_id: str
 ) -> CallResponse:
-    """The answer at the monotonic instant `at`; `respond` is what the other stages leave of the time."""
-    total = (at - call.arrived) * 1000
+    """The answer at the monotonic instant `at`; the stage `respond` is the time that no other stage has."""
+    total = (at - call.arrived_at) * 1000
     stages = dict(result.stages)
     stages["respond"] = max(0.0, total - sum(stages.values()))
     return CallResponse(
-        id=call.id,
+        id=call.call_id,
         output=output,
         version=call.version.ref,
         usage=usage_of(result, book),
@@ -116,7 +120,7 @@ def response_of(
 
 
 def usage_of(result: CallResult, book: PriceBook) -> Usage:
-    """What the call is billed. A call whose container metered nothing costs nothing."""
+    """What the call is billed; 0 if it was not metered."""
     spent = result.spent or Spent(ns=0, ppm=0, price="")
     return Usage(
         gpu_ms=spent.ns * spent.ppm / (WHOLE_DEVICE * NS_PER_MS),
@@ -125,21 +129,20 @@ def usage_of(result: CallResult, book: PriceBook) -> Usage:
         price=spent.price,
         cost=cost_text(spent.ns, spent.ppm, book.rate(spent.price)),
         currency=book.currency,
-        batch_size=max(result.batch_size, spent.batch_size),
+        batch_size=spent.batch_size,
         attempts=result.attempts,
     )
 
 
 def is_value(call: PreparedCall) -> bool:
-    """Whether the result itself carries a value: a generator's are in its chunks."""
+    """Whether the result has a value: a generator's values are in its chunks."""
     return call.method.mode is Mode.UNARY
 
 
 def list_of(chunks: list[bytes]) -> bytes:
-    """The msgpack of the list of values that are msgpack each."""
+    """The msgpack of a list of values, each of which is msgpack."""
     return _msgpack.encode([msgspec.Raw(chunk) for chunk in chunks])
 
 
 def base64_text(data: bytes) -> str:
-    """Base64 as text."""
     return base64.b64encode(data).decode()

@@ -1,4 +1,4 @@
-"""Live calls as HTTP and jobs use them: asyncio around `Origins`. Callers wait here, and nothing is decided."""
+"""Live calls as HTTP and jobs use them: asyncio around `Origins`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,11 @@ from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.call_port import (
-    CallEvent,
-    CallResult,
-    CallStatistics,
-    ChunkEvent,
-    PreparedCall,
-    StageEvent,
-)
-from pilotlight_gateway.calls.in_flight import InFlightCall
-from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
+from pilotlight_gateway.calls.call_book import InFlightCall
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -35,23 +27,23 @@ from pilotlight_gateway.home.home_report import HomeStatistics
 
 @dataclass(kw_only=True, eq=False)
 class AwaitedCall(InFlightCall):
-    """A call for which a task waits. `answer` is done when it is over."""
+    """A call that a task waits for. `answer` is done when it has ended."""
 
     answer: asyncio.Future[CallResult]
     budget: ByteBudget
     _events: asyncio.Queue[CallEvent | None] | None = None
-    """Of a stream. Bounded by what the origin lets the guest send before it is read, and by the budget."""
+    """Of a stream. Bounded by the window that the origin gives the guest, and by the budget."""
     _held: int = 0
 
     def __post_init__(self) -> None:
         if self.call.stream:
             self._events = asyncio.Queue()
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         if self._events is not None and not self.answer.done():
             self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         if self._events is not None:
             self.budget.take(len(data), self.call.tenant)
             self._held += len(data)
@@ -75,7 +67,7 @@ class AwaitedCall(InFlightCall):
             self._events.put_nowait(None)
 
     async def events(self) -> AsyncIterator[CallEvent]:
-        """What happens in a stream, in order; raises what the call failed with."""
+        """The events of a stream, in order; raises the error of the call."""
         while self._events is not None and (event := await self._events.get()) is not None:
             yield event
             if isinstance(event, ChunkEvent):
@@ -84,13 +76,13 @@ class AwaitedCall(InFlightCall):
         yield await self.answer
 
     def release(self) -> None:
-        """Give back what is held for it."""
+        """Give the bytes of unread chunks back."""
         self.budget.give_back(self._held, self.call.tenant)
         self._held = 0
 
 
 class CallService:
-    """The calls whose callers this gateway holds. The real `CallPort`."""
+    """The real `CallPort`."""
 
     def __init__(
         self,
@@ -103,7 +95,7 @@ class CallService:
         region: str,
         budget: ByteBudget,
     ) -> None:
-        """`homes` tells how the homes of this gateway are."""
+        """`homes` returns the statistics of this gateway's homes."""
         self._bus = bus
         self._origins = origins
         self._shards = shards
@@ -114,13 +106,11 @@ class CallService:
         self._elsewhere = RemoteLookup(bus, shards, region=region)
 
     def new_id(self) -> str:
-        """A fresh call id; see `CallPort`."""
         if not self._shards.epoch:
             raise Unavailable("This gateway has no identity yet.", code="starting", retry_after=1.0)
         return new_call_id(self._region, self._shards.epoch)
 
     async def run(self, call: PreparedCall) -> CallResult:
-        """Run a call to its end; see `CallPort`."""
         live = self._begin(call)
         try:
             return await live.answer
@@ -129,7 +119,6 @@ class CallService:
             del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
     async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
-        """Run a call and tell of it; see `CallPort`."""
         live = self._begin(call)
         try:
             async for event in live.events():
@@ -141,12 +130,10 @@ class CallService:
             del live  # as above
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
-        """Cancel a call; see `CallPort`."""
         told = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
         return (told if told.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
 
     async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
-        """How a call is; see `CallPort`."""
         told = self._origins.answer(AskCall(tenant=tenant, call_id=id))
         if told.status is None:
             told = await self._elsewhere.ask(tenant, id)
@@ -154,21 +141,17 @@ class CallService:
         return told.status
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
-        """The containers that nodes report; see `CallPort`."""
         return self._fleet.containers(tenant, self._origins.clock())
 
     def nodes(self) -> list[dict[str, Any]]:
-        """The nodes that report; see `CallPort`."""
         return self._fleet.nodes(self._origins.clock())
 
     def ready(self) -> str:
-        """Why no calls can be taken now; see `CallPort`."""
         if not self._bus.connected:
             return "not connected to the bus"
         return "" if self._shards.is_settled else "functions have no home yet"
 
     def statistics(self) -> CallStatistics:
-        """How it is, at once."""
         at, told = self._origins.clock(), self._homes()
         reports = self._fleet.reports(at)
         return CallStatistics(
@@ -183,11 +166,10 @@ class CallService:
         )
 
     def _begin(self, call: PreparedCall) -> AwaitedCall:
-        plan = CallPlan.of(call, self._shards.instance, inline=len(call.input) <= INLINE_BYTES)
         live = AwaitedCall(
             call=call,
-            shard=subjects.shard_of(plan.function),
-            origin=Origin(plan, self._origins.clock()),
+            shard=subjects.shard_of(call.function),
+            origin=Origin(call, self._shards.instance, self._origins.clock()),
             answer=self._bus.loop.create_future(),
             budget=self._budget,
         )

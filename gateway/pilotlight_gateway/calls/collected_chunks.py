@@ -1,4 +1,4 @@
-"""A generator called for one answer: the list of what it yields."""
+"""Calls of generators with one answer: the list of their chunks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import msgspec
 
 from pilotlight_core.model.errors import BadOutput, PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent, PreparedCall
+from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent
 from pilotlight_gateway.calls.call_responses import checked_value, list_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.schemas.schema_validators import Validators
 
 ANSWER_BYTES = 10 * 10**6 + 64 * 1024
-"""Of all chunks together: 10 MB of payload and what stands around it."""
+"""Of all chunks together: 10 MB of payload and its framing."""
 
 
 async def collect_chunks(calls: CallPort, call: PreparedCall, validators: Validators, budget: ByteBudget) -> CallResult:
     """Run a generator to its end; the result's output is the list.
 
     Raises:
-        BadOutput: if a chunk is not what the type hints promise, or they are too much together.
-        PilotlightError: how the call failed.
+        BadOutput: a chunk violates the schema, or the chunks are too large together.
+        PilotlightError: the error of the call.
     """
     chunks: list[bytes] = []
     held = 0

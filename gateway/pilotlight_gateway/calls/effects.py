@@ -1,6 +1,6 @@
-"""What an origin wants done: plain values that its driver performs, in the order in which they were returned.
+"""The effects of an origin's decisions: plain values that its driver performs in order.
 
-Those for the home always go to the *present* home, wherever it is; it can tell what was meant for an earlier one.
+Those for the home go to the *present* home, which recognises what was meant for an earlier one.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Run, Spent, Window
+from pilotlight_core.model.messages.agent_messages import Cancel, Grant, Run, Window
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
-from pilotlight_gateway.limits.call_usage import gpu_ms
+from pilotlight_gateway.calls.call_port import CallResult
 
 
 class SendRun(msgspec.Struct, frozen=True):
-    """To the agent of `node`: run it. If nobody listens there: `Origin.no_responders(run.grant)`."""
+    """To the agent of `node`: run the call. If nobody listens there: `Origin.no_responders`."""
 
     node: str
     instance: str
@@ -37,56 +37,21 @@ class RelayChunk(msgspec.Struct, frozen=True):
 
 
 class ReportStage(msgspec.Struct, frozen=True):
-    """To the caller, if it streams: the call has entered a stage, `ms` after its request arrived."""
+    """To the caller of a stream: the call has entered a stage, `ms` after its request arrived."""
 
     name: str
     ms: float
-
-
-class FinishCall(msgspec.Struct, frozen=True, kw_only=True):
-    """To the caller: the call has succeeded. Nothing follows."""
-
-    output: bytes
-    answer_size: int
-    """Not 0: the answer lies at the internal listener instead of in `output`."""
-    spent: Spent | None
-    """Of all its starts, as far as they ran on slices of one kind."""
-    stages: dict[str, float]
-    cold_start: dict[str, float] | None
-    attempts: int
-    container: str
-    cost: float
-    """GPU-milliseconds of all its starts of which that is known."""
-    lost: int
-    """Its starts of which it is not."""
 
 
 class FailCall(msgspec.Struct, frozen=True, kw_only=True):
     """To the caller: the call has failed. Nothing follows."""
 
     error: PilotlightError
-    cost: float
-    """GPU-milliseconds of all its starts of which that is known."""
-    starts: int
-    """That are over."""
-    lost: int
-    """Those of them of which it is not known."""
     left: Grant | None
-    """One that may run on; its agent will tell."""
+    """Of a start that may run on; its agent will report its end."""
 
 
 Effect = (
-    Enqueue | HandBack | Settle | Withdraw | SendRun | SendControl | RelayChunk | ReportStage | FinishCall | FailCall
+    Enqueue | HandBack | Settle | Withdraw | SendRun | SendControl | RelayChunk | ReportStage | CallResult | FailCall
 )
-
-
-def settlement_of(ended: Ended) -> Settle:
-    """What the home must know of a call that has ended, whether or not anybody still waits for it."""
-    return Settle(
-        call_id=ended.call_id,
-        container=ended.container,
-        grant_number=ended.grant_number,
-        cost=gpu_ms(ended.spent),
-        frees=ended.frees,
-        outcome=ended.outcome,
-    )
+"""A `CallResult` is for the caller: the call has succeeded. Nothing follows."""

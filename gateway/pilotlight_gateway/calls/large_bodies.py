@@ -1,8 +1,7 @@
-"""Large inputs and answers, which do not travel over the bus: a small listener that only agents know.
+"""Inputs and answers that are too large for the bus: a small HTTP listener for agents.
 
-An input above `INLINE_BYTES` is offered under a random token and can be read once, by the agent that was granted the
-call; an answer of that size is left under a token that was made for it. An input was counted in the byte budget when
-its request was read; an answer is counted from its first byte until its call is over.
+An input above `INLINE_BYTES` is offered under a random token and can be read once; an answer of that size is left under
+its own token. The byte budget counts an input since its request was read, and an answer until its call has ended.
 """
 
 from __future__ import annotations
@@ -24,16 +23,15 @@ ANSWER_BYTES = 11 * 10**6
 
 @dataclass(kw_only=True, slots=True)
 class ExpectedAnswer:
-    """Where one answer may be left."""
+    """A place for one answer."""
 
     tenant: str
-    """Whose call it is for."""
     data: bytes | None = None
 
 
 @dataclass(kw_only=True)
 class LargeBodies:
-    """What is offered to agents and expected from them, by token. `url` is where they reach the listener."""
+    """Bodies offered to agents and expected from them, by token. `url`: of the listener."""
 
     url: str
     budget: ByteBudget
@@ -47,18 +45,18 @@ class LargeBodies:
         return BodyRef(url=f"{self.url}/bodies/{name}", token=name, size=len(data))
 
     def expect(self, tenant: str) -> BodyRef:
-        """A place for one answer of up to `ANSWER_BYTES`, which count as the tenant's."""
+        """Make a place for one answer of up to `ANSWER_BYTES`, which count as the tenant's."""
         name = token()
         self._expected[name] = ExpectedAnswer(tenant=tenant)
         return BodyRef(url=f"{self.url}/answers/{name}", token=name, size=ANSWER_BYTES)
 
     def answer(self, ref: BodyRef | None) -> bytes | None:
-        """The answer that was left, if it was. It stays, and stays counted, until it is withdrawn."""
+        """The answer that was left at a place, if any. It stays counted until it is withdrawn."""
         place = self._expected.get(ref.token) if ref else None
         return place.data if place else None
 
     def withdraw(self, ref: BodyRef | None) -> None:
-        """Close an offer or a place, whether it was used or not."""
+        """Close an offer or a place."""
         if ref is not None:
             self._offered.pop(ref.token, None)
             place = self._expected.pop(ref.token, None)

@@ -9,21 +9,21 @@
                  │                      run again    ▼                               ▼
                  └──────── code raised, retries=  ◀──┴───────────────────────▶     DONE
 
-The origin is the only one who sends the call to an agent, the only retrier and the only canceller. Its rules:
+Only the origin sends the call to an agent, retries it and cancels it. Its rules:
 
-1. At most one grant is in use. A grant that comes while another is in use, or whose number is not higher than any
-   before, is declined. Frames of any grant but the one in use are ignored.
+1. At most one grant is in use. A grant is declined while another is in use, or if its number is not the highest so
+   far. Frames of other grants than the one in use are ignored.
 2. A call that provably never started may go elsewhere, `MAX_PLACEMENTS` times. Proof is one of: no grant was used; the
-   agent said so, or the one that followed it (`Refused`, or `Ended` with `started=False`); the bus said that nobody
-   listens. Silence is no proof: a run that was sent counts as started from then on.
-3. What counts as started and was lost with its container or node is run again only if the function is idempotent, at
-   most `MAX_RERUNS` times; otherwise it has failed with `container_died`.
-4. Code that raised is run again `retries=` times, after a backoff, if the deadline leaves time for it.
-5. Once a chunk was relayed, a call is never run again: its caller has seen a part of the first answer.
-6. The deadline ends everything, with a `Cancel` to the agent that has it.
+   agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that nobody listens.
+   Silence is no proof: a run that was sent counts as started.
+3. A call that counts as started and was lost with its container or node is run again only if the function is
+   idempotent, at most `MAX_RERUNS` times; otherwise it fails with `container_died`.
+4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
+5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer.
+6. The deadline ends everything, with a `Cancel` to the agent that has the call.
 
-Events come in as method calls with the instant `at`, actions go out as values (`effects.py`). The driver calls `tick`
-at `wake_at`. After `FinishCall` or `FailCall`, late frames only settle the home's account.
+Events are method calls with the instant `at`; they return `effects`. The driver calls `tick` at `wake_at`. After
+`CallResult` or `FailCall`, late frames only settle the home's account.
 """
 
 from __future__ import annotations
@@ -43,36 +43,99 @@ from pilotlight_core.model.messages.agent_messages import (
     Refusal,
     Refused,
     Spent,
+    Stages,
     Started,
     Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_failures import died, dropped_error, failure
-from pilotlight_gateway.calls.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW, CallPlan
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
-    FinishCall,
     RelayChunk,
     ReportStage,
     SendControl,
     SendRun,
-    settlement_of,
 )
-from pilotlight_gateway.calls.stopwatch import Stopwatch
+from pilotlight_gateway.calls.prepared_call import WINDOW, PreparedCall
 
 MAX_PLACEMENTS = 10
-"""Containers that may turn a call away before it has failed: each time, the home knew too little of it."""
+"""Containers that may refuse a call before it fails."""
 MAX_RERUNS = 2
-"""How often an idempotent call that was lost is run again: three starts in all."""
+"""Of a lost idempotent call: three starts in all."""
 FIRST_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 10.0
-"""Before retry n of code that raised: 0.1 s x 2^n, at most this."""
+"""Before retry n of a call that raised: 0.1 s x 2^n, at most this."""
 REPEAT_EVERY_S = 2.0
-"""A call that waits is enqueued again this often: the home may have missed it, or its grant was lost."""
+"""A waiting call is enqueued again this often: it, or its grant, may have been lost."""
+UNREAD_CHUNKS = 256
+UNREAD_BYTES = 2 * 2**20
+"""Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
 LOST_PART = "A part of the stream was lost on its way."
 LAST_WORDS_S = 1.0
-"""A death is told by several ways at once; the one that says what became of the call is waited for."""
+"""Several messages report a death; this long the origin waits for the one that says how the call ended."""
+
+
+class Stopwatch:
+    """The stages of one call, in milliseconds.
+
+    Only instants of this process are subtracted; the durations that the agent reports are cut to fit. So the stages
+    sum to the time between the first and the last mark, over all attempts.
+    """
+
+    __slots__ = ("_last", "batch_wait", "execute", "queue", "start", "transport")
+
+    def __init__(self, at: float) -> None:
+        self._last = at
+        self.queue = 0.0
+        """Waiting for a container, and backoff between attempts."""
+        self.start = 0.0
+        """Waiting while a container started."""
+        self.transport = 0.0
+        """On the bus, at the agent, and in attempts that never started."""
+        self.batch_wait = 0.0
+        self.execute = 0.0
+
+    def granted(self, at: float, start_ms: float) -> None:
+        """The wait in the queue is over; for `start_ms` of it a container started."""
+        elapsed = self._lap(at)
+        start = min(start_ms, elapsed)
+        self.start += start
+        self.queue += elapsed - start
+
+    def refused(self, at: float) -> None:
+        """An attempt never started."""
+        self.transport += self._lap(at)
+
+    def lost(self, at: float) -> None:
+        """An attempt counts as run, and no duration is known."""
+        self.execute += self._lap(at)
+
+    def ended(self, at: float, reported: Stages) -> None:
+        """An attempt ended, with these durations of its agent."""
+        elapsed = self._lap(at)
+        execute = min(reported.execute_ms, elapsed)
+        batch_wait = min(reported.batch_wait_ms, elapsed - execute)
+        self.execute += execute
+        self.batch_wait += batch_wait
+        self.transport += elapsed - execute - batch_wait
+
+    def stages(self, gateway_ms: float) -> dict[str, float]:
+        """All stages, with `gateway_ms` before this stopwatch began."""
+        return {
+            "gateway": gateway_ms,
+            "queue": self.queue,
+            "start": self.start,
+            "transport": self.transport,
+            "batch_wait": self.batch_wait,
+            "execute": self.execute,
+        }
+
+    def _lap(self, at: float) -> float:
+        elapsed = max(0.0, at - self._last) * 1000.0
+        self._last = max(at, self._last)
+        return elapsed
 
 
 class OriginState(StrEnum):
@@ -89,125 +152,126 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_cold_start", "_cost", "_doubt", "_epoch", "_grant", "_lost_starts", "_number", "_placed", "_placements",
-        "_raised", "_reason", "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_starts",
-        "_told_window", "_unread_bytes", "_unread_chunks", "_watch", "plan", "state",
+        "_cold_start", "_doubt", "_epoch", "_grant", "_last_number", "_placed", "_placements", "_raised", "_reason",
+        "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_unread_bytes", "_unread_chunks", "_watch",
+        "_window_sent", "call", "cost", "gateway", "lost_starts", "starts", "state",
     )  # fmt: skip
 
-    def __init__(self, plan: CallPlan, at: float) -> None:
-        self.plan = plan
+    def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
+        self.call = call
+        self.gateway = gateway
+        """The process that holds the caller."""
         self.state = OriginState.QUEUED
         self._watch = Stopwatch(at)
         self._grant: Grant | None = None
-        """The one in use."""
-        self._number = 0
-        """The highest that was used."""
+        self._last_number = 0
+        """The highest grant number that was used."""
         self._epoch = 0
-        """Of the present home, as far as is known."""
+        """Of the present home."""
         self._placed = False
         self._placements = 0
         self._reruns = 0
         self._raised = 0
-        self._starts = 0
-        self._lost_starts = 0
-        """Those of them that were lost without a word on what they took."""
-        self._cost = 0.0
-        """GPU-milliseconds of the others."""
+        self.starts = 0
+        self.lost_starts = 0
+        """Starts whose cost nobody reported."""
+        self.cost = 0.0
+        """GPU-milliseconds of the other starts."""
         self._spent: Spent | None = None
         self._seq = 0
         """Of the last chunk that was relayed."""
-        self._told_window = 0
+        self._window_sent = 0
         self._unread_chunks = 0
         self._unread_bytes = 0
         self._cold_start: dict[str, float] | None = None
         self._repeat_at = at
-        self._resume_at = plan.deadline
+        self._resume_at = call.deadline_at
         self._doubt: float | None = None
-        """When the call is given up, if nothing is heard of it but that its container or node is gone."""
+        """When the call counts as lost, unless an agent reports its end; set when its container or node is gone."""
         self._reason = ""
 
     # -- how it is -----------------------------------------------------------------------------------------------
 
     @property
     def grant(self) -> Grant | None:
-        """The grant in use: what runs where. None while it waits."""
+        """The grant in use; None while the call waits."""
         return self._grant
 
     @property
     def wake_at(self) -> float:
-        """When `tick` has something to do, if nothing happens before."""
+        """When `tick` is due."""
         if self.state is OriginState.QUEUED:
-            return min(self.plan.deadline, self._repeat_at)
+            return min(self.call.deadline_at, self._repeat_at)
         if self.state is OriginState.WAITING:
-            return min(self.plan.deadline, self._resume_at)
-        return self.plan.deadline if self._doubt is None else min(self.plan.deadline, self._doubt)
+            return min(self.call.deadline_at, self._resume_at)
+        return self.call.deadline_at if self._doubt is None else min(self.call.deadline_at, self._doubt)
 
     # -- the home's side -----------------------------------------------------------------------------------------
 
     def begin(self, at: float) -> list[Effect]:
-        """The call is queued for the first time."""
+        """The call begins."""
         return [*self._stage("queued", at), self._enqueue(at, admitted=False)]
 
     def placed(self) -> None:
-        """A home has heard of the call: whichever home it is told to next, it need not be admitted again."""
+        """A home has got the call: no home need admit it again."""
         self._placed = True
 
     def refused_entry(self, error: PilotlightError) -> list[Effect]:
-        """The home did not let the call into its queue."""
+        """The home did not admit the call."""
         return self._fail(error) if self.state is OriginState.QUEUED else []
 
     def dropped(self, dropped: Dropped) -> list[Effect]:
-        """The home took the call out of its queue."""
+        """The home dropped the call."""
         return self._fail(dropped_error(dropped)) if self.state is OriginState.QUEUED else []
 
     def home_changed(self, epoch: int, at: float) -> list[Effect]:
-        """Another home acts from now on. What has not been granted is enqueued there."""
+        """Another home acts from now on: a waiting call is enqueued there."""
         self._epoch = max(self._epoch, epoch)
         return [self._enqueue(at, admitted=self._placed)] if self.state is OriginState.QUEUED else []
 
     def granted(self, grant: Grant, at: float) -> list[Effect]:
-        """The home lets the call go to a container."""
+        """The home has granted the call a container."""
         if grant == self._grant:
             return []
         if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
             return [_decline(grant)]
-        if grant.grant_number <= self._number:
+        if grant.grant_number <= self._last_number:
             # Its home did not know; now it does, and the next grant is higher.
             return [_decline(grant), self._enqueue(at, admitted=True)]
-        if at >= self.plan.deadline:
+        if at >= self.call.deadline_at:
             return [_decline(grant), *self.tick(at)]
         self.state = OriginState.SENT
         self._grant = grant
-        self._number = grant.grant_number
+        self._last_number = grant.grant_number
         self._epoch = grant.epoch
         self._watch.granted(at, grant.start_ms)
         if grant.start_ms:
             self._cold_start = grant.timeline
-        return [SendRun(grant.node, grant.instance, self.plan.run(grant, at))]
+        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
 
-    def uses(self, number: int) -> bool:
-        """Whether grant `number` is the one in use."""
-        return self._grant is not None and self._grant.grant_number == number
+    def uses(self, grant_number: int) -> bool:
+        """Whether the grant is in use."""
+        return self._grant is not None and self._grant.grant_number == grant_number
 
-    def withheld(self, number: int) -> list[Effect]:
-        """Grant `number` is not to be used, though it was not sent: somebody else has the call."""
+    def withheld(self, grant_number: int) -> list[Effect]:
+        """The grant must not be used: the start hook refused it."""
         grant = self._grant
-        if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
+        if grant is None or grant.grant_number != grant_number or self.state is not OriginState.SENT:
             return []
         self._release()
         return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
 
     # -- the agent's side ----------------------------------------------------------------------------------------
 
-    def no_responders(self, number: int, at: float) -> list[Effect]:
-        """The bus says that no agent listens where grant `number` was sent."""
+    def no_responders(self, grant_number: int, at: float) -> list[Effect]:
+        """Nobody listens where the grant's run was sent."""
         grant = self._grant
-        if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
+        if grant is None or grant.grant_number != grant_number or self.state is not OriginState.SENT:
             return []
         return self._elsewhere(grant, Refusal.GONE, at)
 
     def frame(self, frame: CallFrame, at: float) -> list[Effect]:
-        """An agent says something of the call."""
+        """An agent has sent a frame of the call."""
         grant = self._grant
         if grant is None or frame.grant_number != grant.grant_number:
             # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
@@ -223,13 +287,13 @@ class Origin:
                 return self._ended(grant, frame, at)
 
     def was_read(self, size: int) -> list[Effect]:
-        """The caller has read its next chunk, of `size` bytes."""
+        """The caller has read a chunk of `size` bytes."""
         self._unread_chunks -= 1
         self._unread_bytes -= size
         return self._go_on()
 
     def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Effect]:
-        """An agent is gone, or counts as gone, with everything that it ran."""
+        """An agent is gone, or counts as gone."""
         grant = self._grant
         if grant is None or (grant.node, grant.instance) != (node, instance):
             return []
@@ -237,21 +301,21 @@ class Origin:
         return self._lost(reason, at) if self.state is OriginState.RUNNING else self._give_up_soon(reason, at)
 
     def container_gone(self, container: str, reason: str, at: float) -> list[Effect]:
-        """A container is gone; its agent, which lives, will say what became of the call, if that is not lost."""
+        """A container is gone; its agent lives, and usually reports the end of the call."""
         ours = self._grant is not None and self._grant.container == container
         return self._give_up_soon(reason, at) if ours else []
 
     # -- the caller's side, and time -----------------------------------------------------------------------------
 
     def cancel(self, reason: str = "The call was cancelled.") -> list[Effect]:
-        """Nobody wants the answer any more."""
+        """The caller wants no answer any more."""
         return self._stop("cancelled") + self._fail(Cancelled(reason)) if self.state is not OriginState.DONE else []
 
     def tick(self, at: float) -> list[Effect]:
-        """It is `wake_at` or later."""
+        """`wake_at` has come."""
         if self.state is OriginState.DONE:
             return []
-        if at >= self.plan.deadline:
+        if at >= self.call.deadline_at:
             return self._stop("deadline") + self._fail(self._too_late(at))
         if self.state is OriginState.WAITING and at >= self._resume_at:
             self.state = OriginState.QUEUED
@@ -266,7 +330,7 @@ class Origin:
 
     def _enqueue(self, at: float, *, admitted: bool) -> Enqueue:
         self._repeat_at = at + REPEAT_EVERY_S
-        return Enqueue(self.plan.descriptor(at, number=self._number, admitted=admitted))
+        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=admitted))
 
     def _started(self, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT:
@@ -285,15 +349,15 @@ class Origin:
         return [RelayChunk(chunk.seq, chunk.data), *self._go_on()]
 
     def _go_on(self) -> list[Effect]:
-        """Let the container send more, unless the caller lags too far behind."""
+        """Let the container send more, unless too much is unread."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
-        if self._grant is None or lags or self._seq < self._told_window + WINDOW // 2:
+        if self._grant is None or lags or self._seq < self._window_sent + WINDOW // 2:
             return []
-        self._told_window = self._seq
-        return [SendControl(self._grant.node, Window(call_id=self.plan.id, upto=self._seq))]
+        self._window_sent = self._seq
+        return [SendControl(self._grant.node, Window(call_id=self.call.call_id, upto=self._seq))]
 
     def _broken(self, grant: Grant) -> list[Effect]:
-        tell = SendControl(grant.node, Cancel(call_id=self.plan.id, reason="a part of its stream was lost"))
+        tell = SendControl(grant.node, Cancel(call_id=self.call.call_id, reason="a part of its stream was lost"))
         return [tell, *self._fail(ContainerDied(LOST_PART))]
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
@@ -302,7 +366,7 @@ class Origin:
         return self._elsewhere(grant, refused.reason, at)
 
     def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Effect]:
-        """It never started there."""
+        """The call never started there."""
         self._watch.refused(at)
         self._release()
         self._placements += 1
@@ -311,20 +375,20 @@ class Origin:
             return [_decline(grant), *self._fail(error)]
         self.state = OriginState.QUEUED
         self._repeat_at = at + REPEAT_EVERY_S
-        call = self.plan.descriptor(at, number=self._number, admitted=True)
-        return [HandBack(call=call, container=grant.container, epoch=grant.epoch, reason=reason)]
+        descriptor = self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=True)
+        return [HandBack(call=descriptor, container=grant.container, epoch=grant.epoch, reason=reason)]
 
     def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             return self._elsewhere(grant, _why_not_started(ended.outcome), at)
         self._watch.ended(at, ended.stages)
         self._release()
-        self._starts += 1
+        self.starts += 1
         over = settlement_of(ended)
-        self._cost += over.cost or 0.0
+        self.cost += over.cost or 0.0
         self._spent = _together(self._spent, ended.spent)
         # One without a container is of a call that its agent does not hold, and knows nothing of.
-        self._lost_starts += not ended.container
+        self.lost_starts += not ended.container
         match ended.outcome:
             case Outcome.OK:
                 return [over, *self._finish(grant, ended)]
@@ -339,11 +403,11 @@ class Origin:
                 return [over, *self._fail(failure(ended))]
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
-        """It was sent, and nothing more will be heard: it counts as started."""
+        """The call counts as started, and is lost."""
         self._watch.lost(at)
         self._release()
-        self._starts += 1
-        self._lost_starts += 1
+        self.starts += 1
+        self.lost_starts += 1
         return self._again_or_died(reason, at)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
@@ -352,15 +416,15 @@ class Origin:
         return []
 
     def _again_or_died(self, reason: str, at: float) -> list[Effect]:
-        if not self.plan.idempotent or self._reruns >= MAX_RERUNS or self._seq:
+        if not self.call.version.spec.idempotent or self._reruns >= MAX_RERUNS or self._seq:
             return self._fail(died(reason))
         self._reruns += 1
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
 
     def _may_retry(self, at: float) -> bool:
-        in_time = at + self._backoff() < self.plan.deadline
-        return self._raised < self.plan.retries and not self._seq and in_time
+        in_time = at + self._backoff() < self.call.deadline_at
+        return self._raised < self.call.version.spec.retries and not self._seq and in_time
 
     def _backoff(self) -> float:
         return min(FIRST_BACKOFF_S * 2.0**self._raised, MAX_BACKOFF_S)
@@ -369,43 +433,53 @@ class Origin:
         if ended.last_seq != self._seq:
             return self._fail(ContainerDied(LOST_PART))
         self.state = OriginState.DONE
-        finish = FinishCall(
+        result = CallResult(
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self._spent,
-            stages=self._watch.stages(self.plan.gateway_ms),
+            stages=self._watch.stages(self.call.gateway_ms),
             cold_start=self._cold_start,
-            attempts=self._starts,
+            attempts=self.starts,
             container=grant.container,
-            cost=self._cost,
-            lost=self._lost_starts,
         )
-        return [finish]
+        return [result]
 
     def _fail(self, error: PilotlightError) -> list[Effect]:
         left = self._grant
         self._release()
         self.state = OriginState.DONE
-        return [FailCall(error=error, cost=self._cost, starts=self._starts, lost=self._lost_starts, left=left)]
+        return [FailCall(error=error, left=left)]
 
     def _release(self) -> None:
         self._grant = None
         self._doubt = None
 
     def _stop(self, reason: str) -> list[Effect]:
-        """Take the call away from whoever has it."""
+        """Take the call from its agent, or from its home's queue."""
         if self._grant is not None:
-            return [SendControl(self._grant.node, Cancel(call_id=self.plan.id, reason=reason))]
-        return [Withdraw(self.plan.id)]
+            return [SendControl(self._grant.node, Cancel(call_id=self.call.call_id, reason=reason))]
+        return [Withdraw(self.call.call_id)]
 
     def _too_late(self, at: float) -> DeadlineExceeded:
-        waited = at - self.plan.arrived
+        waited = at - self.call.arrived_at
         if self.state is OriginState.QUEUED:
             return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call waited for a container.")
         return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call was {self.state.value}.")
 
     def _stage(self, name: str, at: float) -> list[Effect]:
-        return [ReportStage(name, (at - self.plan.arrived) * 1000.0)] if self.plan.stages else []
+        return [ReportStage(name, (at - self.call.arrived_at) * 1000.0)] if self.call.stream else []
+
+
+def settlement_of(ended: Ended) -> Settle:
+    """What the home must know of a call that has ended."""
+    return Settle(
+        call_id=ended.call_id,
+        container=ended.container,
+        grant_number=ended.grant_number,
+        cost=ended.gpu_ms,
+        frees=ended.frees,
+        outcome=ended.outcome,
+    )
 
 
 def _decline(grant: Grant) -> Settle:
@@ -413,7 +487,7 @@ def _decline(grant: Grant) -> Settle:
 
 
 def _together(before: Spent | None, now: Spent | None) -> Spent | None:
-    """What a call's starts have used. On slices of several kinds it is the last one's: a receipt has one price."""
+    """The usage of a call's starts; of slices of several kinds only the last: a receipt has one price."""
     if before is None or now is None:
         return now or before
     alike = (before.ppm, before.price) == (now.ppm, now.price)

@@ -1,19 +1,24 @@
-"""The driver of the origin side: every live call of this gateway, told what homes, agents and time bring it.
+"""The driver of the origin side: passes events to the live calls of this gateway, and performs their effects.
 
-What homes grant and give up waits in an inbox until the turn (`Router`). What agents say is done at once: a caller
-waits for it.
+Grants and drops of homes wait in an inbox until the turn (`Router`). Frames of agents are handled at once: a caller
+waits for them.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import msgspec
 import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import ContainerDied, Unavailable
 from pilotlight_core.model.messages.agent_messages import (
     Chunk,
     ContainerState,
@@ -24,31 +29,44 @@ from pilotlight_core.model.messages.agent_messages import (
     Shortage,
     Started,
 )
-from pilotlight_core.model.messages.scheduling import AskCall, CallTold, Dropped, Settle, ToOrigin
+from pilotlight_core.model.messages.scheduling import (
+    AskCall,
+    CallReply,
+    Dropped,
+    Enqueue,
+    HandBack,
+    HomeItem,
+    Settle,
+    ToOrigin,
+    Withdraw,
+)
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.calls.call_book import CallBook
-from pilotlight_gateway.calls.effect_runner import EffectRunner
-from pilotlight_gateway.calls.effects import settlement_of
-from pilotlight_gateway.calls.in_flight import InFlightCall
-from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.calls.origin import OriginState
+from pilotlight_gateway.calls.call_book import UNSENT, CallBook, InFlightCall
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
+from pilotlight_gateway.calls.origin import Origin, OriginState, settlement_of
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.node_incarnations import GoneNode
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
-from pilotlight_gateway.limits.call_usage import UsageTracker
+from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
 
 WATCH_S = 0.5
-"""How often agents are told which calls are wanted."""
+"""Between two messages to agents about the calls that are wanted."""
 NODE = "node"
-"""Where a complaint of the bus names a call, when it is of a whole node."""
+"""In place of the call id, in a complaint of the bus about a whole node."""
+
+LOST_ANSWER = "The answer was lost between the node and the gateway."
+EARLIER_S = 0.002
+"""An alarm is moved only if it becomes earlier by more than this; a later one comes once for nothing."""
 
 log = structlog.get_logger(__name__)
 
 
 class Origins:
-    """The calls whose callers this gateway holds."""
+    """The live calls whose callers this gateway holds."""
 
     def __init__(
         self,
@@ -87,17 +105,17 @@ class Origins:
     # -- what callers want ---------------------------------------------------------------------------------------
 
     def begin(self, live: InFlightCall) -> None:
-        """A call has come.
+        """A call begins.
 
         Raises:
-            Conflict: if its client used the same id for another call not long ago.
+            Conflict: its client used the same id for another known call.
         """
         at = self.clock()
         self._book.enter(live)
         self._perform(live, live.origin.begin(at), at)
 
     def end(self, live: InFlightCall) -> None:
-        """Nobody waits for the call any more: it has its answer, or its caller went away."""
+        """The call has its answer, or its caller went away."""
         at = self.clock()
         if live.origin.state is not OriginState.DONE:
             self._perform(live, live.origin.cancel("The caller went away."), at)
@@ -105,20 +123,20 @@ class Origins:
         self._book.leave(live, at)
 
     def was_read(self, live: InFlightCall, size: int) -> None:
-        """The caller has read its next chunk, of `size` bytes."""
+        """The caller has read a chunk of `size` bytes."""
         self._perform(live, live.origin.was_read(size), self.clock())
 
-    def answer(self, asked: AskCall) -> CallTold:
-        """How a call is, and, if that is asked, its end."""
+    def answer(self, asked: AskCall) -> CallReply:
+        """The status of a call; cancels it if that is asked."""
         at = self.clock()
         live, status = self._book.find(asked.tenant, asked.call_id, at)
         if not asked.cancel or live is None or live.origin.state is OriginState.DONE:
-            return CallTold(status=status)
+            return CallReply(status=status)
         self._perform(live, live.origin.cancel(), at)
-        return CallTold(status=status, cancelled=True)
+        return CallReply(status=status, cancelled=True)
 
     def running(self) -> int:
-        """How many calls a container has."""
+        """The number of calls with a grant."""
         return sum(1 for live in self._book if live.origin.grant is not None)
 
     def __len__(self) -> int:
@@ -127,20 +145,20 @@ class Origins:
     # -- what homes say ------------------------------------------------------------------------------------------
 
     def on_mail(self, _subject: str, message: object, _reply: str) -> None:
-        """The homes of another gateway say something."""
+        """The homes of another gateway have sent grants and drops."""
         if isinstance(message, ToOrigin):
             self._inbox.extend(message.granted)
             self._inbox.extend(message.dropped)
             self._port.wake_at(SOON)
 
     def homes_changed(self, shards: frozenset[int]) -> None:
-        """What has not been granted is enqueued at the new homes."""
+        """Calls without a grant are enqueued at their new homes."""
         at = self.clock()
         for live in self._book:
             if live.shard in shards and (owner := self._ownership.owner(live.shard)) is not None:
                 self._perform(live, live.origin.home_changed(owner.epoch, at), at)
 
-    def _hear(self, item: OriginItem, at: float) -> None:
+    def _on_home_item(self, item: OriginItem, at: float) -> None:
         live = self._book.get(item.call_id)
         match item:
             case Grant() if live is not None:
@@ -154,71 +172,71 @@ class Origins:
 
     # -- what agents say -----------------------------------------------------------------------------------------
 
-    def frame(self, frame: Refused | Started | Chunk | Ended) -> None:
-        """An agent says something of a call."""
+    def on_frame(self, frame: Refused | Started | Chunk | Ended) -> None:
+        """An agent has sent a frame of a call."""
         if self._tabs.open and isinstance(frame, Ended | Refused):
-            self._tabs.told(frame)
+            self._tabs.on_frame(frame)
         if (live := self._book.get(frame.call_id)) is not None:
-            live.heard = at = self.clock()
+            live.heard_at = at = self.clock()
             self._perform(live, live.origin.frame(frame, at), at)
         elif isinstance(frame, Ended):
             self._router.settle(settlement_of(frame), 0)
 
-    def unheard(self, call: str, grant: int) -> None:
-        """The bus says that no agent listens where a call was sent."""
-        if (live := self._book.get(call)) is not None:
+    def on_unheard(self, call_id: str, grant_number: int) -> None:
+        """No agent listens where a call was sent."""
+        if (live := self._book.get(call_id)) is not None:
             at = self.clock()
-            self._perform(live, live.origin.no_responders(grant, at), at)
+            self._perform(live, live.origin.no_responders(grant_number, at), at)
 
     def on_ask(self, _subject: str, message: object, reply: str) -> None:
-        """Another gateway asks for a call."""
+        """Another gateway asks for a call, or cancels it."""
         if isinstance(message, AskCall):
             with contextlib.suppress(BusDown):
                 self._port.send(reply, self.answer(message))
 
-    def credit(self, credit: Credit, at: float) -> None:
-        """A container says how it is."""
+    def on_credit(self, credit: Credit, at: float) -> None:
+        """A container reports its state."""
         if credit.state is ContainerState.GONE:
             reason = credit.reason or "its container is gone"
             for live in self._book:
                 self._perform(live, live.origin.container_gone(credit.container, reason, at), at)
         elif credit.state is not ContainerState.READY:
-            self._tell_waiting(credit.version, credit.state.value, at, **credit.timeline)
+            self._report_to_waiting(credit.version, credit.state.value, at, **credit.timeline)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity for a version, and says why."""
-        self._tell_waiting(shortage.version, "waiting", at, reason=shortage.reason)
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
+        """The controller has no capacity for a version."""
+        self._report_to_waiting(shortage.version, "waiting", at, reason=shortage.reason)
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
-        """An agent is gone, or counts as gone, with everything that it ran."""
+        """An agent is gone, or counts as gone."""
         self._tabs.node_gone(gone.node, gone.instance)
         for live in self._book:
             self._perform(live, live.origin.node_gone(gone.node, gone.instance, gone.reason, at), at)
 
-    def node_unheard(self, node: str, at: float) -> None:
-        """A node that does not listen may still run what it has."""
+    def on_node_unheard(self, node: str, at: float) -> None:
+        """Nothing: a node that does not listen may still run its calls."""
 
-    def _tell_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
+    def _report_to_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
         for live in self._book:
             if live.call.stream and live.call.version.id == version and live.origin.state is OriginState.QUEUED:
-                live.stage(stage, (at - live.call.arrived) * 1000.0, **detail)
+                live.report_stage(stage, (at - live.call.arrived_at) * 1000.0, **detail)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
-    def turn(self, at: float) -> None:
-        """Hear what homes have said, and ask the origins whose time has come."""
+    def take_turn(self, at: float) -> None:
+        """Empty the inbox, call the origins whose alarms are due, and reconcile."""
         while self._inbox:
             item = self._inbox.popleft()
             try:
-                self._hear(item, at)
+                self._on_home_item(item, at)
             except Exception:
                 log.exception("a call went wrong; the others go on", call=item.call_id)
-        for call in self._alarms.due(at):
-            if (live := self._book.get(call)) is not None:
+        for call_id in self._alarms.due(at):
+            if (live := self._book.get(call_id)) is not None:
                 try:
                     self._perform(live, live.origin.tick(at), at)
                 except Exception:
-                    log.exception("a call went wrong; the others go on", call=call)
+                    log.exception("a call went wrong; the others go on", call=call_id)
         if at >= self._watch_at:
             self._watch_at = at + WATCH_S
             self._tabs.expire(at)
@@ -227,9 +245,125 @@ class Origins:
         self._port.wake_at(self._watch_at if wake is None else min(wake, self._watch_at))
 
     def _reconcile(self, at: float) -> None:
-        for node, message in self._reconciler.tell(self._book, self._tabs, at):
+        for node, message in self._reconciler.messages(self._book, self._tabs, at):
             complaint = subjects.unheard(self._region, self._gateway, NODE, node)
             try:
                 self._port.send(subjects.control(self._region, node), message, reply=complaint)
             except (BusDown, MessageTooLarge) as error:
                 log.warning("not reconciled", node=node, calls=len(message.calls), error=str(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRunner:
+    """Performs the effects of every call, in their order, and keeps the calls' alarms."""
+
+    port: DriverPort
+    router: Router
+    bodies: LargeBodies
+    tabs: UsageTracker
+    alarms: Timers[str]
+    """By call id: when its origin's `tick` is due."""
+    region: str
+    gateway: str
+    """This process."""
+
+    def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
+        """Perform an origin's effects, and set its alarm."""
+        for effect in effects:
+            match effect:  # the first four are a warm call's
+                case Enqueue() | Settle():
+                    self._to_home(live, effect, at)
+                case SendRun() if live.call.start_hook is not None:
+                    live.heard_at = UNSENT
+                    live.call.start_hook(effect.run, partial(self._send_if_allowed, live, effect))
+                case SendRun():
+                    self._send(live, effect, at)
+                case CallResult():
+                    self._finish(live, effect)
+                case RelayChunk():
+                    self._relay(live, effect, at)
+                case SendControl():
+                    self._send_control(effect)
+                case FailCall():
+                    self._fail(live, effect, at)
+                case ReportStage():
+                    live.report_stage(effect.name, effect.ms)
+                case HandBack() | Withdraw():
+                    self._to_home(live, effect, at)
+        self._set_alarm(live)
+
+    def close_bodies(self, live: InFlightCall) -> None:
+        """Withdraw the call's large input, and the place for its answer."""
+        self.bodies.withdraw(live.body)
+        self.bodies.withdraw(live.place)
+        live.body = live.place = None
+
+    def _to_home(self, live: InFlightCall, item: HomeItem, at: float) -> None:
+        if self.router.to_home(live.shard, item, at):
+            live.origin.placed()
+
+    def _send_if_allowed(self, live: InFlightCall, effect: SendRun, *, allowed: bool) -> bool:
+        at = self.port.clock()
+        if used := allowed and live.origin.uses(effect.run.grant_number):
+            self._send(live, effect, at)
+        else:
+            self.perform(live, live.origin.withheld(effect.run.grant_number), at)
+        return used
+
+    def _send(self, live: InFlightCall, effect: SendRun, at: float) -> None:
+        run, data = effect.run, live.call.input
+        self.close_bodies(live)
+        live.heard_at = at
+        live.place = self.bodies.expect(live.call.tenant)
+        if len(data) > INLINE_BYTES:
+            live.body = self.bodies.offer(data)
+        run = msgspec.structs.replace(run, body=live.body, answer=live.place)
+        reply = subjects.unheard(self.region, self.gateway, run.call_id, run.grant_number)
+        try:
+            self.port.send(subjects.run(self.region, effect.node, effect.instance), run, reply=reply)
+        except BusDown:
+            self.perform(live, live.origin.no_responders(run.grant_number, at), at)
+
+    def _send_control(self, effect: SendControl) -> None:
+        try:
+            self.port.send(subjects.control(self.region, effect.node), effect.message)
+        except BusDown:
+            log.debug("not told", node=effect.node)  # an agent drops what nobody listens to by itself
+
+    def _relay(self, live: InFlightCall, effect: RelayChunk, at: float) -> None:
+        try:
+            live.relay_chunk(effect.seq, effect.data)
+        except Unavailable as error:
+            live.fail(error)
+            self.perform(live, live.origin.cancel(), at)
+
+    def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
+        live.fail(effect.error)
+        if (tab := live.call.tab) is not None:
+            _count(tab, live.origin)
+            if effect.left is not None:
+                self.tabs.left(tab, effect.left, live.call.version.spec.timeout, at)
+
+    def _finish(self, live: InFlightCall, result: CallResult) -> None:
+        if (tab := live.call.tab) is not None:
+            _count(tab, live.origin)
+        if result.answer_size:
+            if (output := self.bodies.answer(live.place)) is None:
+                live.fail(ContainerDied(LOST_ANSWER))
+                return
+            result = msgspec.structs.replace(result, output=output)
+        live.finish(result)
+
+    def _set_alarm(self, live: InFlightCall) -> None:
+        origin, call_id = live.origin, live.call.call_id
+        if origin.state is OriginState.DONE:
+            self.alarms.clear(call_id)
+            return
+        wake, known = origin.wake_at, self.alarms.at(call_id)
+        if known is None or wake < known - EARLIER_S:
+            self.alarms.set(call_id, wake)
+            self.port.wake_at(wake)
+
+
+def _count(tab: CallUsage, origin: Origin) -> None:
+    tab.count(origin.cost, origin.starts - origin.lost_starts, origin.lost_starts)

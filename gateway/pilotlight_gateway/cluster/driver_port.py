@@ -1,9 +1,8 @@
-"""What a driver stands on: it sends, reads a clock and asks to be woken, and needs nothing else.
+"""The port of a driver: sending, a clock, and an alarm.
 
-A driver is a plain object. Messages come to it by its `handlers`; what they lead to inside this process is put into
-queues, and worked off in its next `turn`, which comes when the present turn of the event loop is over, or at the
-instant that it asked for. So nothing of a driver is ever entered twice, and it runs alike over asyncio and NATS
-(`BusDriverPort`) and in the simulation.
+A driver is a plain object. Its `handlers` get its messages; what they cause inside this process is queued until its
+next turn, which comes when the present turn of the event loop is over, or at the instant that the driver asked for. So
+no driver is re-entered, and it runs alike over asyncio and NATS (`BusDriverPort`) and in the simulation.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from pilotlight_core.bus import Bus, Handler
 from pilotlight_core.model.messages.agent_messages import Message
 
 SOON = float("-inf")
-"""The instant at which a driver wants its turn that has something to do now."""
+"""The instant of a turn that is due now."""
 NEVER = float("inf")
 
 
 class DriverPort(Protocol):
-    """The three needs of a driver, and whether what it sends can arrive."""
+    """What a driver needs of its process."""
 
     @property
     def connected(self) -> bool:
-        """Whether there is a bus: without one, `send` raises."""
+        """Whether there is a bus."""
         ...
 
     def send(self, subject: str, message: Message, *, reply: str = "") -> None:
@@ -44,31 +43,31 @@ class DriverPort(Protocol):
         ...
 
     def wake_at(self, instant: float) -> None:
-        """Let the driver have a turn at `instant`, or soon after; the earliest of several wishes holds.
+        """Give the driver a turn at `instant`, or soon after; the earliest of several instants holds.
 
-        What is wished within a turn for `SOON` is this turn's own work.
+        `SOON` within a turn means this turn.
         """
         ...
 
 
 class Driver(Protocol):
-    """What runs over a port."""
+    """Runs over a port."""
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Subject -> what is done with its messages."""
+        """Subject -> the handler of its messages."""
         ...
 
-    def turn(self) -> None:
-        """Do what has come up or is due, and say when the next turn is due (`DriverPort.wake_at`)."""
+    def take_turn(self) -> None:
+        """Do all that is queued or due, and ask for the next turn (`DriverPort.wake_at`)."""
         ...
 
     def reconnected(self) -> None:
-        """The bus is back."""
+        """The bus has come back."""
         ...
 
 
 class BusDriverPort:
-    """The real port, of one driver: a bus and its event loop."""
+    """The real port of one driver: a bus and its event loop."""
 
     def __init__(self, bus: Bus, clock: Callable[[], float] = time.monotonic) -> None:
         self._bus = bus
@@ -99,12 +98,12 @@ class BusDriverPort:
 
     @asynccontextmanager
     async def driving(self, driver: Driver) -> AsyncIterator[None]:
-        """Give the driver its messages and its turns until the block ends."""
+        """Run the driver until the block ends."""
 
         async def reconnected() -> None:
             driver.reconnected()
 
-        self._turn = driver.turn
+        self._turn = driver.take_turn
         try:
             async with self._bus.listening(driver.handlers(), reconnected=reconnected):
                 self.wake_at(SOON)

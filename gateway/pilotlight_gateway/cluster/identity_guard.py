@@ -1,9 +1,8 @@
-"""Other processes under this gateway's name: one that is gone is succeeded, beside one that lives nobody begins.
+"""Refuses to start a gateway while another process lives under its name.
 
-A gateway's name outlives its process, so that a restart need not wait for a lease to expire. So whoever finds a lease
-under its own name asks the process that holds it. If nobody listens there, it is gone. If it answers, two gateways
-were given one name, and would take the lease from each other for ever: the one that has it keeps it. If it is silent -
-frozen, or cut off - its lease is waited for.
+A gateway's name outlives its process, so that a restart need not wait for a lease to expire. A gateway that finds a
+lease under its name asks the holder. If nobody listens there, it is gone. If it answers, it keeps the name. If it is
+silent (frozen, or cut off), its lease has to expire.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from pilotlight_core.model.messages.scheduling import AskCall
 
 ANSWER_S = 1.0
 PROCESS = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-"""What subjects can name."""
+"""The names that subjects can hold."""
 
 
 class NameTaken(Conflict):
-    """A living gateway has this one's name."""
+    """A living gateway has this name."""
 
 
 class IdentityGuard:
-    """Asks whoever holds the lease of our name."""
+    """Asks the holder of our name's lease."""
 
     def __init__(self, bus: Bus, *, region: str, name: str) -> None:
         self._bus = bus
@@ -33,7 +32,7 @@ class IdentityGuard:
         self._name = name
 
     async def is_gone(self, holder: LeaseHolder) -> bool:
-        """Whether a holder of our name is gone; False while nobody can say.
+        """Whether a holder of our name is gone; False while that is unknown.
 
         Raises:
             NameTaken: it lives.

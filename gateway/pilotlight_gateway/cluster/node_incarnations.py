@@ -1,7 +1,7 @@
-"""Which incarnation of each node's agent is the present one.
+"""The present incarnation of each node's agent.
 
-A new agent on a node means that everything of the old one is gone, for certain. Silence means nothing for certain:
-after `LOST_AFTER` the agent is *counted* as gone, and may still come back and speak for what it holds.
+A new agent on a node proves that everything of the old one is gone. Silence proves nothing: after `LOST_AFTER` the
+agent *counts* as gone, and may still come back with what it holds.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections import deque
 from dataclasses import dataclass
 
 LOST_AFTER = 10.0
-"""Seconds of silence after which what an agent ran is given up: ten of its heartbeats."""
+"""Seconds of silence after which an agent's calls are given up: ten of its heartbeats."""
 PAUSED_AFTER = 1.0
-"""A longer time between two looks means that this process itself stood still."""
+"""Seconds between two calls of `lost`; a longer gap means that this process itself stood still."""
 FORGOTTEN_AFTER = 3_600.0
-"""Seconds after which nothing more is known of a node that is gone: none of its messages is on the way any more."""
+"""Seconds after which a node that is gone is forgotten: none of its messages is under way."""
 REMEMBERED = 8
 """Former incarnations of a node whose late messages are recognised."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoneNode:
-    """An incarnation of an agent that is gone, and why (for people)."""
+    """An incarnation that is gone, with the reason for people."""
 
     node: str
     instance: str
@@ -29,16 +29,16 @@ class GoneNode:
 
 
 class NodeIncarnations:
-    """The nodes that have been heard of, and when each spoke last."""
+    """Incarnations by node, and the instants of their last messages."""
 
     def __init__(self) -> None:
         self._instances: dict[str, str] = {}
-        """node -> its last incarnation, counted as gone or not."""
+        """By node, counted as gone or not."""
         self._heard: dict[str, float] = {}
-        """node -> when it spoke last, unless it is counted as gone."""
+        """node -> its last message, unless it counts as gone."""
         self._former: dict[str, deque[str]] = {}
         self._spoke: dict[str, float] = {}
-        """node -> when it spoke last, as of the last look for what can be forgotten."""
+        """node -> its last message, as of the last `forget`."""
         self._looked: float | None = None
 
     def current(self, node: str) -> str | None:
@@ -46,7 +46,7 @@ class NodeIncarnations:
         return self._instances[node] if node in self._heard else None
 
     def seen(self, node: str, instance: str, at: float) -> GoneNode | None:
-        """A message of the incarnation has come. Returns the one that it follows, if that was not told as gone yet."""
+        """A message of the incarnation has come. Returns the one that it replaces, unless that was returned before."""
         before = self._instances.get(node)
         if before != instance and self.is_former(node, instance):
             return None
@@ -60,28 +60,28 @@ class NodeIncarnations:
         return None if told else GoneNode(node, before, "its node's agent was started anew")
 
     def is_former(self, node: str, instance: str) -> bool:
-        """Whether the incarnation has been followed by another: what it still says is old."""
+        """Whether another incarnation has replaced this one: its messages are old."""
         return instance in self._former.get(node, ())
 
     def forget(self, at: float) -> None:
-        """Forget the nodes that have been silent for long. Fleets shrink and grow under new names all the time."""
+        """Forget nodes that have been silent for long: new nodes have new names."""
         self._spoke = {node: self._heard.get(node, self._spoke.get(node, at)) for node in self._instances}
         for node in [node for node, spoke in self._spoke.items() if spoke < at - FORGOTTEN_AFTER]:
             for known in (self._instances, self._heard, self._former, self._spoke):
                 known.pop(node, None)
 
     def stopped(self, node: str, instance: str) -> GoneNode | None:
-        """The agent has said that it ends."""
+        """The agent has reported its end."""
         if self.current(node) != instance:
             return None
         del self._heard[node]
         return GoneNode(node, instance, "its node's agent was stopped")
 
     def lost(self, at: float) -> list[GoneNode]:
-        """The incarnations that have been silent for too long; each is told once, and again only if it spoke since.
+        """The incarnations that have been silent for too long, each once for each silence.
 
-        To be called at least once a second. After a longer gap nobody is lost: it was this process that did not
-        listen, and the messages of that time are still to be read.
+        Call it at least once a second. After a longer gap nobody is lost: this process did not listen, and the
+        messages of that time are still to be read.
         """
         looked, self._looked = self._looked, at
         if looked is not None and at - looked > PAUSED_AFTER:

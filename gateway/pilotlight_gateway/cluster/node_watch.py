@@ -1,4 +1,4 @@
-"""What nodes say to all gateways, told once to everybody here who must know: which of them lives, and what has room."""
+"""Passes the messages of nodes to the drivers of this gateway."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ log = structlog.get_logger(__name__)
 
 
 class NodeListener(Protocol):
-    """A driver to which nodes matter."""
+    """A driver that acts on the messages of nodes."""
 
-    def credit(self, credit: Credit, at: float) -> None:
-        """A container speaks of its room."""
+    def on_credit(self, credit: Credit, at: float) -> None:
+        """A container reports its state and room."""
         ...
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version."""
         ...
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
-        """An agent is gone, or counts as gone, with everything that it ran."""
+        """An agent is gone, or counts as gone, with all that it ran."""
         ...
 
-    def node_unheard(self, node: str, at: float) -> None:
-        """The bus says that nobody listens at a node."""
+    def on_node_unheard(self, node: str, at: float) -> None:
+        """Nobody listens at a node."""
         ...
 
 
 class NodeWatch:
-    """Knows the present incarnation of each node, for the drivers of one gateway."""
+    """Passes messages on, and finds the nodes that are gone."""
 
     def __init__(self, listeners: Sequence[NodeListener]) -> None:
         self._listeners = tuple(listeners)
         self._nodes = NodeIncarnations()
 
-    def look(self, at: float) -> None:
-        """Look for nodes that are silent; to be called at least once a second."""
+    def check_silence(self, at: float) -> None:
+        """Find silent nodes. Call it at least once a second."""
         for gone in self._nodes.lost(at):
             self._gone(gone, at)
         self._nodes.forget(at)
 
-    def credit(self, credit: Credit, at: float) -> None:
-        """A container speaks, and so its node lives."""
+    def on_credit(self, credit: Credit, at: float) -> None:
+        """A container reports its state: its node lives."""
         self._seen(credit.node, credit.instance, at)
         for listener in self._listeners:
-            listener.credit(credit, at)
+            listener.on_credit(credit, at)
 
-    def report(self, report: NodeReport, at: float) -> None:
-        """A node speaks, or says that it ends."""
+    def on_report(self, report: NodeReport, at: float) -> None:
+        """A node reports its state, or its end."""
         if not report.stopped:
             self._seen(report.node, report.instance, at)
         elif (gone := self._nodes.stopped(report.node, report.instance)) is not None:
             self._gone(gone, at)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller speaks."""
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
+        """The controller has no capacity for a version."""
         for listener in self._listeners:
-            listener.shortage(shortage, at)
+            listener.on_shortage(shortage, at)
 
-    def unheard(self, node: str, at: float) -> None:
-        """Nobody listens at a node."""
+    def on_unheard(self, node: str, at: float) -> None:
+        """No agent listens at a node."""
         for listener in self._listeners:
-            listener.node_unheard(node, at)
+            listener.on_node_unheard(node, at)
 
     def _seen(self, node: str, instance: str, at: float) -> None:
         if (gone := self._nodes.seen(node, instance, at)) is not None:

@@ -1,4 +1,4 @@
-"""Calls that another gateway has: a call id tells whose it is, and that gateway is asked."""
+"""Finds calls at other gateways: a call id carries the epoch of its gateway."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable, UnknownCall
 from pilotlight_core.model.ids import CLIENT_CALL_ID, parse_call_id
-from pilotlight_core.model.messages.scheduling import AskCall, CallTold
+from pilotlight_core.model.messages.scheduling import AskCall, CallReply
 from pilotlight_gateway.cluster.shard_table import ShardTable
 
 PATIENCE_S = 2.0
 
 
 class RemoteLookup:
-    """Asks other gateways for calls that are not here."""
+    """Asks other gateways for calls."""
 
     def __init__(self, bus: Bus, shards: ShardTable, *, region: str) -> None:
         self._bus = bus
         self._shards = shards
         self._region = region
 
-    async def ask(self, tenant: str, name: str, *, cancel: bool = False) -> CallTold:
-        """What the gateway says that has the call `name`: its id, or its client's id, for which all are asked.
+    async def ask(self, tenant: str, name: str, *, cancel: bool = False) -> CallReply:
+        """The answer of the gateway that has the call `name`: its id, or its client's id, for which all are asked.
 
         Raises:
-            UnknownCall: there is none, or it is another tenant's; `call_lost` if the gateway that had it is gone.
-            Unavailable: the gateway that has it does not answer.
+            UnknownCall: there is none, or it is another tenant's; `call_lost` if its gateway is gone.
+            Unavailable: its gateway does not answer.
         """
         asked = AskCall(tenant=tenant, call_id=name, cancel=cancel)
         if CLIENT_CALL_ID.fullmatch(name):
@@ -53,9 +53,9 @@ class RemoteLookup:
             raise UnknownCall(f"There is no call {name}.")
         return answer
 
-    async def _ask(self, gateway: str, asked: AskCall) -> CallTold | None:
+    async def _ask(self, gateway: str, asked: AskCall) -> CallReply | None:
         try:
             answer = await self._bus.request(subjects.ask(self._region, gateway), asked, timeout=PATIENCE_S)
         except BusError:
             return None
-        return answer if isinstance(answer, CallTold) else None
+        return answer if isinstance(answer, CallReply) else None

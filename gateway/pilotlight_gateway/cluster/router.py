@@ -1,26 +1,37 @@
-"""The one door between homes and origins: whether the other side is here or at another gateway is decided here alone.
+"""Brings items between homes and origins; only it knows whether the other side is at another gateway.
 
-What is for this gateway is put into an inbox, which the driver of that side works off in its next turn; what is for
-another goes with its mail. Neither side knows which it was, nor does the router know them.
+Items for this gateway wait in an inbox for the next turn of that side's driver; those of one turn for another gateway
+are one message.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Protocol
+from collections import defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import Grant
-from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, Settle
+import structlog
+
+from pilotlight_core.bus import BusDown, MessageTooLarge
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import Grant, Message
+from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, Settle, ToHome, ToOrigin
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
-from pilotlight_gateway.cluster.outbox import Outbox
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 
+T = TypeVar("T")
+ITEMS = 256
+"""In one message, if they fit: usually some 100 KiB."""
 OriginItem = Grant | Dropped
-"""What a home has for the origin of a call. Of each thing that an origin says, `HomeItem` is the counterpart."""
+"""From a home to the origin of a call; `HomeItem` is the other direction."""
+
+
+log = structlog.get_logger(__name__)
 
 
 def home_of(ownership: ShardOwnership, gateway: str, shard: int, at: float) -> str | None:
-    """The process that acts as the home of a shard: our own only while we may act at `at`; None: nobody does."""
+    """The process that is the home of a shard; our own only while it may act at `at`. None: there is none."""
     if ownership.mine(shard, at) is not None:
         return gateway
     owner = ownership.owner(shard)
@@ -28,10 +39,10 @@ def home_of(ownership: ShardOwnership, gateway: str, shard: int, at: float) -> s
 
 
 class Router(Protocol):
-    """Brings what one side says to the other."""
+    """Brings items to the other side, wherever it is."""
 
     def to_home(self, shard: int, item: HomeItem, at: float) -> bool:
-        """To the home of a shard, wherever that is; False: nobody is."""
+        """To the home of a shard; False: there is none."""
         ...
 
     def to_origin(self, gateway: str, item: OriginItem) -> None:
@@ -39,12 +50,67 @@ class Router(Protocol):
         ...
 
     def settle(self, item: Settle, epoch: int) -> None:
-        """To the home that acts under `epoch`, of a call that its origin has forgotten; 0: to all that are here."""
+        """To the home that acts under `epoch`, for a call that its origin has forgotten; 0: to all homes here."""
         ...
 
 
+class Outbox:
+    """Items for other gateways. A lost message does no harm: origins and agents repeat them."""
+
+    def __init__(self, port: DriverPort, region: str) -> None:
+        self._port = port
+        self._region = region
+        self._to_home: defaultdict[tuple[str, int], list[HomeItem]] = defaultdict(list)
+        self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
+        self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
+
+    def add_for_home(self, gateway: str, shard: int, item: HomeItem) -> None:
+        """An item for the home of a shard."""
+        self._to_home[gateway, shard].append(item)
+        self._port.wake_at(SOON)
+
+    def add_grant(self, grant: Grant) -> None:
+        """A grant for its origin."""
+        self._granted[grant.gateway].append(grant)
+        self._port.wake_at(SOON)
+
+    def add_dropped(self, dropped: Dropped) -> None:
+        """A drop for its origin."""
+        self._dropped[dropped.gateway].append(dropped)
+        self._port.wake_at(SOON)
+
+    def flush(self) -> None:
+        """Send all items, at the end of a turn."""
+        for (gateway, shard), items in self._to_home.items():
+            self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
+        for gateway, grants in self._granted.items():
+            self._send(subjects.to_origin(self._region, gateway), grants, lambda some: ToOrigin(granted=some))
+        for gateway, dropped in self._dropped.items():
+            self._send(subjects.to_origin(self._region, gateway), dropped, lambda some: ToOrigin(dropped=some))
+        self._to_home.clear()
+        self._granted.clear()
+        self._dropped.clear()
+
+    def _send(self, subject: str, items: list[T], message_of: Callable[[tuple[T, ...]], Message]) -> None:
+        todo = [items[start : start + ITEMS] for start in range(0, len(items), ITEMS)]
+        todo.reverse()
+        while todo:
+            some = todo.pop()
+            try:
+                self._port.send(subject, message_of(tuple(some)))
+            except MessageTooLarge as error:
+                # An error that a home tells to all that waited has a traceback, as large as its tenant made it.
+                if len(some) > 1:
+                    todo += [some[len(some) // 2 :], some[: len(some) // 2]]
+                else:
+                    log.warning("a letter is too large", subject=subject, error=str(error))
+            except BusDown as error:
+                log.debug("mail was not sent", subject=subject, error=str(error))
+                return
+
+
 class ShardRouter:
-    """The real `Router`, of one gateway. A driver empties `home_inbox`, another `origin_inbox`."""
+    """The real `Router` of one gateway."""
 
     def __init__(self, port: DriverPort, ownership: ShardOwnership, outbox: Outbox, *, gateway: str) -> None:
         self._port = port
@@ -52,7 +118,7 @@ class ShardRouter:
         self._outbox = outbox
         self._gateway = gateway
         self.home_inbox: deque[tuple[int | None, HomeItem]] = deque()
-        """With the shard whose home it is for; None: for all homes here."""
+        """Items with their shards; None: for all homes here."""
         self.origin_inbox: deque[OriginItem] = deque()
 
     def to_home(self, shard: int, item: HomeItem, at: float) -> bool:
@@ -63,7 +129,7 @@ class ShardRouter:
             self.home_inbox.append((shard, item))
             self._port.wake_at(SOON)
         else:
-            self._outbox.to_home(home, shard, item)
+            self._outbox.add_for_home(home, shard, item)
         return True
 
     def to_origin(self, gateway: str, item: OriginItem) -> None:
@@ -71,15 +137,19 @@ class ShardRouter:
             self.origin_inbox.append(item)
             self._port.wake_at(SOON)
         elif isinstance(item, Grant):
-            self._outbox.grant(item)
+            self._outbox.add_grant(item)
         else:
-            self._outbox.drop(item)
+            self._outbox.add_dropped(item)
 
     def settle(self, item: Settle, epoch: int) -> None:
         # Of a grant that no agent has seen nobody else can tell; else a home elsewhere hears from the agent's credits.
         found = self._ownership.home_under(epoch) if epoch else None
         if found is not None and found[1] != self._gateway:
-            self._outbox.to_home(found[1], found[0], item)
+            self._outbox.add_for_home(found[1], found[0], item)
         else:
             self.home_inbox.append((None, item))
             self._port.wake_at(SOON)
+
+
+def _to_home(shard: int, items: tuple[HomeItem, ...]) -> ToHome:
+    return ToHome(shard=shard, items=items)

@@ -1,4 +1,4 @@
-"""Who is the home of which shard, as everything asks it that has something for a home; and one in memory for tests."""
+"""The port that says which gateway is the home of a shard, and one in memory for tests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ShardOwner(msgspec.Struct, frozen=True):
 
 
 class ShardOwnership(Protocol):
-    """All of it answers at once, from memory."""
+    """Answers from memory."""
 
     def owner(self, shard: int) -> ShardOwner | None:
-        """The home of a shard, as last heard; None while nobody is."""
+        """The home of a shard, as last known; None: it has none."""
         ...
 
     def mine(self, shard: int, at: float) -> int | None:
@@ -28,7 +28,7 @@ class ShardOwnership(Protocol):
         ...
 
     def home_under(self, epoch: int) -> tuple[int, str] | None:
-        """The shard whose home acts under `epoch`, and that home's process; None: nobody does now."""
+        """The shard whose home acts under `epoch`, and that home's process; None: none does."""
         ...
 
     def others(self) -> list[str]:
@@ -38,7 +38,7 @@ class ShardOwnership(Protocol):
 
 @dataclass(kw_only=True)
 class MemoryShardOwnership:
-    """One gateway's view. Tests script it: who owns all shards, who lives, and whether our own lease holds."""
+    """One gateway's view, set by tests."""
 
     gateway: str
     home: ShardOwner | None = None

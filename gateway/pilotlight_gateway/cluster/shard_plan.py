@@ -1,11 +1,11 @@
-"""Which gateway should be the home of which shard, and what this gateway does about it. Plain functions.
+"""Which gateway should be the home of which shard, and what this gateway must do about it. Pure.
 
 Every gateway computes the same *heir* of a shard by rendezvous hashing (Thaler and Ravishankar, "Using name-based
 mappings to increase hit rates", IEEE/ACM ToN 1998) over the names of the gateways that live: when one comes or goes,
 only its own shards move, and a gateway that is started anew under its name gets them back.
 
-Who *is* the home stands in the shard's record. It holds as long as the very lease under which it was written: a gateway
-that has lost its lease, and has another one now, owns nothing until it has written again.
+The shard's record names its present home. It holds as long as the lease under which it was written: a gateway with a
+new lease owns nothing until it has written again.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class GatewayMember(msgspec.Struct, frozen=True):
 
 
 class ShardRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a shard's key holds. The revision that wrote it is the home's epoch."""
+    """The value of a shard's key. Its revision is the home's epoch."""
 
     home: GatewayMember
     state: dict[str, bytes] = {}
-    """By participant, where the former home handed over in order."""
+    """By participant, as the former home handed it over."""
 
 
 class OwnedShard(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class OwnedShard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TakeShard(msgspec.Struct, frozen=True):
-    """Nobody is the shard's home: write ourselves over `revision` (0: there is no record)."""
+    """The shard has no home: write ourselves over `revision` (0: there is no record)."""
 
     shard: int
     revision: int
@@ -56,7 +56,7 @@ class BeginShard(msgspec.Struct, frozen=True):
 
 
 class MoveShard(msgspec.Struct, frozen=True):
-    """We are the home, and `heir` should be: hand over what we have, or have been handed and did not begin with."""
+    """We are the home, and `heir` should be: hand over our state, or that which we did not begin with."""
 
     shard: int
     owned: OwnedShard
@@ -73,7 +73,7 @@ ShardStep = TakeShard | BeginShard | MoveShard | LeaveShard
 
 
 def heir_of(shard: int, members: Sequence[GatewayMember]) -> GatewayMember | None:
-    """Who should be the home of a shard; None if nobody lives."""
+    """The gateway that should be the home of a shard; None if none lives."""
     return max(members, key=lambda member: (_weight(shard, member.name), member.name), default=None)
 
 

@@ -1,4 +1,4 @@
-"""What this gateway knows of gateways and shards, and of its own right to act. `Shards` keeps it up to date."""
+"""The gateways and homes of shards that this gateway knows, and its own right to act. `Shards` updates it."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ class OwnLease(Protocol):
 
 
 class ShardTable:
-    """Answers at once, from memory. The real `ShardOwnership`."""
+    """The real `ShardOwnership`."""
 
     def __init__(self, instance: str, lease: OwnLease) -> None:
         self.instance = instance
         """This process."""
         self._lease = lease
         self.acting: dict[int, int] = {}
-        """Shard -> the epoch under which we are its home."""
+        """Shard -> the epoch under which this gateway is its home."""
         self.members: tuple[GatewayMember, ...] = ()
         """The gateways that live, by name."""
         self._owners: list[ShardOwner | None] = [None] * SHARDS
         self._instances: dict[int, str] = {}
-        """Which process has, or had, a lease of an epoch: a call keeps the one under which it came."""
+        """Epoch -> the process that has, or had, its lease."""
         self.newest = 0
-        """The highest epoch that any gateway has had, as far as was seen."""
+        """The highest epoch of any gateway that was seen."""
         self.is_settled = False
         """Whether every shard has had a living home."""
 
     @property
     def epoch(self) -> int:
-        """Of this gateway's own lease: the calls that it takes carry it; 0 before there is one."""
+        """Of this gateway's own lease; its call ids carry it. 0: there was none yet."""
         return self._lease.epoch
 
     def mine(self, shard: int, at: float) -> int | None:
@@ -54,16 +54,16 @@ class ShardTable:
         return self.acting.get(shard) if self._lease.valid(at) else None
 
     def owner(self, shard: int) -> ShardOwner | None:
-        """Who is the shard's home, as last heard; None while nobody is."""
+        """The shard's home, as last known; None: it has none."""
         return self._owners[shard]
 
     def home_under(self, epoch: int) -> tuple[int, str] | None:
-        """The shard whose home acts under `epoch`, and that home's process; None: nobody does now."""
+        """The shard whose home acts under `epoch`, and that home's process; None: none does."""
         owners = ((shard, self._owners[shard]) for shard in range(SHARDS))
         return next(((shard, one.gateway) for shard, one in owners if one is not None and one.epoch == epoch), None)
 
     def process_of(self, epoch: int) -> str | None:
-        """The living gateway whose calls carry `epoch`; None if it is gone."""
+        """The process whose call ids carry `epoch`; None if it is gone."""
         instance = self._instances.get(epoch)
         return instance if any(member.instance == instance for member in self.members) else None
 
@@ -74,7 +74,7 @@ class ShardTable:
     # -- what is seen --------------------------------------------------------------------------------------------
 
     def see_members(self, members: Iterable[GatewayMember]) -> frozenset[str] | None:
-        """These gateways live now. Returns the processes that are gone; None: nothing has changed."""
+        """Set the living gateways. Returns the processes that are gone; None: nothing has changed."""
         now = tuple(sorted(members, key=lambda member: member.name))
         if now == self.members:
             return None
@@ -87,7 +87,7 @@ class ShardTable:
         return frozenset(gone - {self.instance})
 
     def see_owners(self, owners: Sequence[ShardOwner | None]) -> frozenset[int]:
-        """These are the homes of all shards now. Returns the shards that have another one than before."""
+        """Set the homes of all shards. Returns the shards with a new one."""
         changed = frozenset(s for s in range(SHARDS) if owners[s] is not None and owners[s] != self._owners[s])
         self._owners = list(owners)
         self.is_settled = self.is_settled or all(owner is not None for owner in owners)

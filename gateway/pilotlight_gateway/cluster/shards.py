@@ -1,8 +1,8 @@
-"""Which shards this gateway is the home of, and who is the home of the others.
+"""Takes shards for this gateway, and hands them over, as `shard_plan` decides.
 
-One lease per gateway, and one record per shard that names a lease: so 64 shards cost no renewals, and a gateway that
-dies loses all of them at once. A record is written by compare-and-set, its revision is the home's epoch, and agents
-refuse what an older epoch granted. `shard_plan` decides; here is what it takes to see, to write, and to tell.
+Each gateway has one lease, and each shard one record that names a lease: so 64 shards cost no renewals, and a gateway
+that dies loses all of them at once. A record is written by compare-and-set, its revision is the home's epoch, and
+agents refuse the grants of an older epoch.
 """
 
 from __future__ import annotations
@@ -38,53 +38,53 @@ from pilotlight_gateway.cluster.shard_table import ShardTable
 
 LOOK_EVERY_S = 0.25
 MOVE_AFTER_S = 2.0
-"""How long the gateways and a shard's home must have been the same before it is handed over: a restart moves nothing,
-and what a gateway hands over as it leaves is not handed back to it."""
+"""How long gateways and home must be unchanged before a shard is handed over: a restart moves nothing, and a gateway
+that leaves is not handed back what it hands over."""
 MOVES_AT_ONCE = 8
 WRITES_AT_ONCE = 16
 WRITE_S = 2.0
 LEAVE_S = 3.0
-"""For handing everything over at the end."""
+"""For handing all shards over at the end."""
 COMPLAIN_EVERY_S = 10.0
-"""Between two tracebacks of the same."""
+"""Between two tracebacks of the same failure."""
 PREFIX = "gateway."
 STATE_BYTES = 384 * 1024
-"""Of what a participant hands over; beyond it nothing is, as after a death: origins enqueue anew."""
+"""The largest state that a participant can hand over; a larger one is dropped."""
 
 NOBODY = GatewayMember("", "", 0)
-"""Whose shards may be taken."""
+"""The home in records whose shards may be taken."""
 
 log = structlog.get_logger(__name__)
 
 
 class ShardParticipant(Protocol):
-    """What lives in a shard, and moves with it. None of it waits."""
+    """Keeps state per shard, which moves with the shard. Its methods do not block."""
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:
-        """Act as the home of a shard from now on; `state` is what its former home handed over, b"" after a death."""
+        """Become the home of a shard; `state` is from its former home, b"" after a death."""
 
     def end(self, shard: int) -> bytes:
-        """Act as its home no more; what the next one should know."""
+        """Stop being its home; returns the state for the next one."""
 
 
 class MembershipListener(Protocol):
-    """Whoever has callers: it hears of other homes, and of gateways that are gone."""
+    """Acts on changes of homes and gateways."""
 
     def homes_changed(self, shards: frozenset[int]) -> None:
-        """Other gateways are their homes now."""
+        """Other gateways are the homes of these shards now."""
 
     def gateway_gone(self, instance: str) -> None:
-        """A gateway is gone, and its callers with it."""
+        """A gateway is gone, with its callers."""
 
 
 def gateway_lease(bus: Bus, *, region: str, name: str, instance: str) -> Lease:
-    """The lease of the gateway `name`, in the hands of the process `instance`."""
+    """The lease of the gateway `name`, for the process `instance`."""
     namesakes = IdentityGuard(bus, region=region, name=name)
     return bus.lease(f"{PREFIX}{name}", name, data=instance.encode(), may_succeed=namesakes.is_gone)
 
 
 class Shards:
-    """This gateway among all: takes shards and hands them over, and keeps its `ShardTable` up to date."""
+    """Takes shards and hands them over, and updates the `ShardTable`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Shards:
         participants: Mapping[str, ShardParticipant],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`participants` live in shards, by the name under which their part is handed over."""
+        """`participants`: by the name under which their state is handed over."""
         self._table = table
         self._identity = lease
         self._callers = callers
@@ -109,23 +109,23 @@ class Shards:
         self._name = name
         self._instance = table.instance
         self._kept: dict[int, tuple[int, dict[str, bytes]]] = {}
-        """What was taken out of a shard whose move may have failed: the record's revision, and the state."""
+        """Of shards whose move may have failed: the record's revision, and the state that was taken out."""
         self._owned: dict[int, OwnedShard] = {}
         self._since = [float("-inf")] * SHARDS
-        """When each shard got its present home."""
+        """The instant at which each shard got its present home."""
         self._members_since = float("-inf")
         self._complained: dict[tuple[str, str], float] = {}
-        """(what, participant) -> when it was told with its traceback."""
+        """(what, participant) -> the last log entry with a traceback."""
         self.move_after_s = MOVE_AFTER_S
-        """As `MOVE_AFTER_S`, for where less happens."""
+        """`MOVE_AFTER_S`, which tests shorten."""
         self._leaving = False
         self._bell = asyncio.Event()
         self.superseded: asyncio.Future[NameTaken] = bus.loop.create_future()
-        """Done when another process has our name: this one is the home of nothing any more, and should end."""
+        """Done when another process has our name: this one has lost all shards, and should end."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take part until the block ends; then hand over what is ours.
+        """Take shards until the block ends; then hand them over.
 
         Raises:
             NameTaken: another living gateway has our name.
@@ -165,8 +165,8 @@ class Shards:
                 self._since[shard] = self._clock()
                 self._bell.set()
 
-    def _look(self, at: float) -> None:
-        """Take over what the mirrors know, and tell what has changed."""
+    def _refresh(self, at: float) -> None:
+        """Update the table from the mirrors, and report changes."""
         gone = self._table.see_members(self._living())
         if gone is not None:
             self._members_since = at
@@ -226,7 +226,7 @@ class Shards:
             self._bell.clear()
 
     async def _turn(self, at: float) -> None:
-        self._look(at)
+        self._refresh(at)
         me = self._me()
         if me is None:
             return
@@ -234,7 +234,7 @@ class Shards:
         moves = [step for step in planned if isinstance(step, MoveShard) and self._calm(step.shard, at)]
         todo = [step for step in planned if not isinstance(step, MoveShard)]
         await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
-        self._look(self._clock())
+        self._refresh(self._clock())
 
     def _calm(self, shard: int, at: float) -> bool:
         return self._leaving or at - max(self._members_since, self._since[shard]) >= self.move_after_s
@@ -283,7 +283,7 @@ class Shards:
                 self._act(shard, written, record.state)
 
     async def _read(self, shard: int) -> None:
-        """The mirror is behind, or the record is nobody's: cannot be read, or was deleted. Then it is taken over."""
+        """Read a record that the mirror does not have. One that is unreadable or was deleted may be taken."""
         found = await self._kv.read(str(shard))
         if found is None:
             self._owned.pop(shard, None)
@@ -293,12 +293,12 @@ class Shards:
             self._owned[shard] = OwnedShard(record=ShardRecord(home=NOBODY), revision=found.seq)
 
     def _state_of(self, shard: int, owned: OwnedShard) -> dict[str, bytes]:
-        """What to begin with. A record's state is what its shard was when the record was written: used once."""
+        """The state to begin with. A record's state is as old as the record, so it is used once."""
         revision, state = self._kept.pop(shard, (0, {}))
         return state if revision == owned.revision else owned.record.state
 
     async def _lives(self, home: GatewayMember) -> bool:
-        """Ask the server itself before somebody is taken for dead."""
+        """Whether a home's lease holds, read from the server itself."""
         try:
             entry = await self._leases.fetch(f"{PREFIX}{home.name}")
         except BusError:

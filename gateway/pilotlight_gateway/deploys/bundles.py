@@ -1,4 +1,4 @@
-"""What may be in a bundle: plain files under tame names. Agents create these files, so a name is never trusted."""
+"""The rules for a bundle's files. Agents create them, so no name is trusted."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileE
 SHA256 = re.compile(r"[0-9a-f]{64}")
 LONGEST_PATH = 512
 LONGEST_PART = 255
-"""Bytes of UTF-8: what file systems take."""
+"""Bytes of UTF-8: the limit of common file systems."""
 PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 def check_files(files: Iterable[FileEntry]) -> None:
-    """Refuse a bundle that is too large or that an agent could not lay out as it says.
+    """Refuse a bundle that is too large, or has an entry that agents could not create as named.
 
     Raises:
-        BadInput: naming the entry.
+        BadInput: names the entry.
     """
     files = tuple(files)
     if not 0 < len(files) <= MAX_BUNDLE_FILES:
@@ -34,12 +34,10 @@ def check_files(files: Iterable[FileEntry]) -> None:
 
 
 def check_sizes(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> None:
-    """Refuse an entry whose size is not that of its content: limits are checked against what entries say.
-
-    `sizes` are those of the contents that are known, by their digests.
+    """Refuse an entry whose size is not that of its content (`sizes`: bytes by digest), since limits apply to it.
 
     Raises:
-        BadInput: naming the entry.
+        BadInput: names the entry.
     """
     for index, entry in enumerate(files):
         if (size := sizes.get(entry.sha256, entry.size)) != entry.size:
@@ -51,7 +49,7 @@ def check_path(path: str, field: str) -> None:
     """Refuse a path that is not plainly below the bundle's root.
 
     Raises:
-        BadInput: naming `field` and the rule.
+        BadInput: names `field` and the rule.
     """
     parts = path.split("/")
     try:
@@ -102,5 +100,5 @@ def _check_together(files: tuple[FileEntry, ...]) -> None:
 
 
 def _fold(path: str) -> str:
-    """Equal for names that a file system somewhere takes for the same."""
+    """The name as case-insensitive or normalising file systems see it."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())

@@ -1,16 +1,15 @@
-"""What a deploy amounts to, as plain functions: is it allowed, which versions is it, and what does the app become."""
+"""Decides about a deploy: whether it is allowed, its versions, and the app's new record. Pure."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
 from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployRequest, FunctionInfo
-from pilotlight_core.model.errors import BadInput, Conflict, NotFound, UnknownFunction
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import (
     MAX_FUNCTIONS,
@@ -28,13 +27,12 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 LONGEST_MESSAGE = 500
 DEPLOYS_KEPT = 100
 VERSIONS_PER_FUNCTION = 5_000
-VERSION_ID = re.compile(r"ver_[0-9a-f]{32}")
 RECORD_BYTES = 800_000
-"""An app's record travels as one message of the bus, which takes 1 MB."""
+"""An app's record is one message of the bus, which takes 1 MB."""
 
 
 def check_deploy(app: str, request: DeployRequest) -> None:
-    """Refuse a deploy that must not become versions.
+    """Refuse a deploy that is not allowed.
 
     Raises:
         BadInput: naming the field.
@@ -73,7 +71,7 @@ def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """A manifest that is signed and kept. Its id is held, since it takes all of the manifest to compute."""
+    """A manifest that is signed and stored. It has its id, which is slow to compute."""
 
     manifest: Manifest
     version_id: str
@@ -82,7 +80,7 @@ class Build:
 
 
 def number_of(record: AppRecord | None, function: str, version_id: str) -> int:
-    """The 7 of `@v7`: a version's place among the function's, or the one that it would get."""
+    """The 7 of `@v7`: a version's position among the function's, or the one that it would get."""
     known = record.versions.get(function, ()) if record is not None else ()
     return known.index(version_id) + 1 if version_id in known else len(known) + 1
 
@@ -112,10 +110,10 @@ def signed_blob(signed: SignedManifest) -> tuple[str, bytes]:
 def next_record(
     record: AppRecord | None, *, tenant: str, app: str, functions: dict[str, str], by: str, at: float, message: str
 ) -> AppRecord | None:
-    """What the app becomes when `functions` (name -> version id) are deployed; None if it is that already.
+    """The app's record after a deploy of `functions` (name -> version id); None: nothing changes.
 
     Raises:
-        Conflict: if a function has had too many versions.
+        Conflict: a function has had too many versions.
     """
     if record is None:
         record = AppRecord(tenant=tenant, app=app, revision=0, functions={})
@@ -141,7 +139,7 @@ def next_record(
 
 
 def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None:
-    """What the app becomes when it is stopped; None if it is."""
+    """The app's record when it is stopped; None if it is already."""
     if record.stopped:
         return None
     line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions={}, message="stopped")
@@ -150,10 +148,10 @@ def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None
 
 
 def _fitting(record: AppRecord) -> AppRecord:
-    """`record` with as much of its history as the bus takes.
+    """`record` with as much of its history as fits a message.
 
     Raises:
-        Conflict: if it does not fit without any.
+        Conflict: it does not fit without history.
     """
     while len(msgspec.msgpack.encode(record)) > RECORD_BYTES:
         if len(record.history) <= 1:
@@ -163,7 +161,7 @@ def _fitting(record: AppRecord) -> AppRecord:
 
 
 def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunction, ...]:
-    """What `record` deploys, compared with the record before it."""
+    """The functions of `record`, compared with the record before it."""
     return tuple(
         DeployedFunction(
             name=name,
@@ -203,40 +201,11 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
     )
 
 
-def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
-    """The id of the version that `app.function@pin` stands for; without a pin the deployed one.
-
-    A pin may be a version's id: whoever asks sees to it that it is one of this function.
-
-    Raises:
-        UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
-    """
-    if record is None or function not in record.versions:
-        raise UnknownFunction(f"There is no function {app}.{function}.")
-    if record.stopped:
-        raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
-    if pin is None:
-        if function not in record.functions:
-            raise UnknownFunction(f"{app}.{function} is not deployed any more.")
-        return record.functions[function]
-    if VERSION_ID.fullmatch(pin):
-        return pin
-    versions = record.versions[function]
-    if number is not None and number <= len(versions):
-        return versions[number - 1]
-    aliased = record.aliases.get(function, {}).get(pin)
-    if aliased is None:
-        raise UnknownFunction(
-            f"{app}.{function} has no version {pin}: the newest is v{len(versions)}.", code="unknown_version"
-        )
-    return aliased
-
-
 def own_app(record: AppRecord | None, app: str) -> AppRecord:
     """`record`, if there is one.
 
     Raises:
-        NotFound: if there is none.
+        NotFound: there is none.
     """
     if record is None:
         raise NotFound(f"There is no app {app}.")

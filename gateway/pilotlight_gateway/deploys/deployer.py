@@ -1,4 +1,4 @@
-"""Deploys done: blobs, signatures and the registry's records, in the order in which a crash leaves nothing half."""
+"""Carries out deploys, in an order of writes that survives a crash."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
 class ManifestSigner(Protocol):
-    """Vouches for what the platform accepted."""
+    """Signs the manifests that the platform has accepted."""
 
     def sign(self, manifest: Manifest) -> SignedManifest: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployer:
-    """Carries out deploys and stops."""
+    """Carries out deploys, stops and trials."""
 
     registry: RegistryPort
     blobs: BlobStore
@@ -51,13 +51,13 @@ class Deployer:
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
-        """Deploy all of an app, or answer with the digests that must be uploaded first.
+        """Deploy a whole app, or return the digests of contents to upload first.
 
         Raises:
-            BadInput: naming the field that is wrong, or a function that no node could ever hold.
-            Conflict: if others keep changing the app.
+            BadInput: names the wrong field, or a function that no node could ever hold.
+            Conflict: other deploys keep changing the app.
         """
-        await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take their time
+        await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take time
         warnings = await self.placements.check(function.spec for function in request.functions)
         digests = {entry.sha256 for entry in request.files}
         sizes = await self.blobs.sizes(principal.tenant, digests)
@@ -72,11 +72,11 @@ class Deployer:
         return msgspec.structs.replace(done, warnings=warnings)
 
     async def stop(self, principal: Principal, app: str) -> AppRecord:
-        """Take an app out of service; its versions stay, and a deploy starts it again.
+        """Take an app out of service. Its versions stay; the next deploy starts it again.
 
         Raises:
-            NotFound: if there is no such app.
-            Conflict: if others keep changing it.
+            NotFound: there is no such app.
+            Conflict: other deploys keep changing it.
         """
 
         async def attempt() -> AppRecord:
@@ -89,10 +89,10 @@ class Deployer:
         return await retry_conflicts(attempt, conflict=Conflict)
 
     async def trial(self, version: VersionRecord, asked: TrialRequest) -> VersionRecord:
-        """A version like another, pinned to one kind of slice; the same again for the same question.
+        """Store a copy of a version, pinned to one kind of slice; equal requests give the same version.
 
         Raises:
-            NotFound: if its manifest is not kept any more.
+            NotFound: the version's manifest is deleted.
         """
         blob = await self.blobs.read(version.tenant, version.manifest_sha256)
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
@@ -103,7 +103,7 @@ class Deployer:
         return record
 
     async def _build(self, manifest: Manifest) -> Build:
-        """Sign a manifest and keep it. One at a time: each may be a megabyte."""
+        """One at a time, since each manifest may be a megabyte."""
 
         def sign() -> tuple[str, str, bytes]:
             return manifest.version_id, *signed_blob(self.signer.sign(manifest))

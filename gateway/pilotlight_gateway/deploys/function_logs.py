@@ -1,4 +1,4 @@
-"""What functions print, from the LOGS stream: a tenant reads its own, live if it wants."""
+"""Reads what functions print, from the LOGS stream."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FunctionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuery:
-    """Which lines: of an app or one of its functions, since a unix second, the last `tail` of those, and then more."""
+    """Lines since a unix second: the last `tail` of them, and new ones if `follow`."""
 
     tenant: str
     app: str
@@ -47,14 +47,14 @@ class LogQuery:
 
 
 class LogSource(Protocol):
-    """Batches of lines in the order in which they were stored."""
+    """Yields batches of lines in stored order."""
 
     def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class BusLogs:
-    """Logs from the bus."""
+    """A `LogSource` over the bus."""
 
     bus: Bus
     region: str
@@ -66,7 +66,7 @@ class BusLogs:
 
 @dataclass(kw_only=True)
 class MemoryLogs:
-    """Logs in memory, for tests: `kept` is replayed, and following ends where it ends."""
+    """An in-memory `LogSource`, which ends after `kept` even when followed."""
 
     kept: list[DecodedMessage] = field(default_factory=list)
 
@@ -79,7 +79,7 @@ class MemoryLogs:
 
 
 async def read_lines(source: LogSource, query: LogQuery) -> AsyncIterator[FunctionLine]:
-    """The lines that `query` asks for, oldest first; with `follow` it does not end by itself."""
+    """The lines of `query`, oldest first; with `follow` the iterator does not end."""
     start: str | int = "all"
     if query.tail is not None:
         last: deque[FunctionLine] = deque(maxlen=query.tail)
@@ -119,10 +119,10 @@ def _named(line: LogLine, subject: str) -> FunctionLine:
 
 
 def read_since(text: str, now: float | None = None) -> float:
-    """The unix second that `since=` means: `90`, `10m`, `2h` ago, or a unix time in seconds (above ten years).
+    """The unix second of `since=`: `90`, `10m` or `2h` ago; a number above ten years is a unix time.
 
     Raises:
-        BadInput: if it is neither.
+        BadInput: `text` is neither.
     """
     found = DURATION.fullmatch(text)
     if found is None:
@@ -134,10 +134,10 @@ def read_since(text: str, now: float | None = None) -> float:
 
 
 def read_tail(text: str) -> int:
-    """How many lines `tail=` means.
+    """The number that `tail=` gives.
 
     Raises:
-        BadInput: if it is not 0 to 100000.
+        BadInput: it is not 0 to 100000.
     """
     if not text.isdecimal() or len(text) > 6 or int(text) > MOST_LINES:
         raise BadInput(f"tail: expected 0 to {MOST_LINES}.", field="tail")

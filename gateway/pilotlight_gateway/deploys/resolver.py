@@ -1,40 +1,39 @@
-"""From a ref to the version that runs."""
+"""Finds the version that a ref names."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import lru_cache
 
 import msgspec
 
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.ids import Ref, parse_ref
-from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.deploys.deploy_plan import version_wanted
+from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import no_function
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
+VERSION_ID = re.compile(r"ver_[0-9a-f]{32}")
 read_ref = lru_cache(8_192)(parse_ref)
 LOOKUPS_AT_A_TIME = 8
-"""Shares that the mirror does not have may be new: they are asked for at the bus, but guesses must not flood it."""
+"""Shares that the mirror does not have may be new, so the bus is asked; guesses must not flood it."""
 
 
 class Resolver:
-    """Finds versions for callers, in memory where it can."""
+    """Finds versions for callers, if possible in memory."""
 
     def __init__(self, registry: RegistryPort) -> None:
         self._registry = registry
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
 
     async def resolve(self, tenant: str, text: str) -> VersionRecord:
-        """The version that `text` stands for when `tenant` asks.
-
-        What is another tenant's, and not shared with it, does not exist for it.
+        """The version that the ref `text` names for `tenant`, among its own functions and those shared with it.
 
         Raises:
-            BadInput: if it is no ref.
-            UnknownFunction: if there is none (`unknown_version` if only the pin is unknown).
+            BadInput: `text` is no ref.
+            UnknownFunction: there is none (`unknown_version`: only the pin is unknown).
         """
         ref: Ref = read_ref(text)
         owner = ref.tenant or tenant
@@ -62,7 +61,7 @@ class Resolver:
         return no_function(self._registry, tenant, ref, (one.ref for one in shared_with(self._registry, tenant)))
 
     async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
-        """Whether `owner` lets `tenant` call the function. A no takes as long whatever its reason."""
+        """Whether `owner` shares the function with `tenant`. A no takes equally long for every reason."""
         share = self._registry.share_nowait(owner, ref.app)
         if share is None or not share.opens(ref.function, tenant):
             async with self._lookups:
@@ -70,3 +69,32 @@ class Resolver:
         record = self._registry.tenant_nowait(owner)
         open_ = share is not None and share.opens(ref.function, tenant)
         return open_ and record is not None and not record.disabled
+
+
+def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
+    """The id of the version that `app.function@pin` names; without a pin the deployed one.
+
+    A pin that is a version's id is returned unchecked.
+
+    Raises:
+        UnknownFunction: there is none (`unknown_version`: only the pin is unknown).
+    """
+    if record is None or function not in record.versions:
+        raise UnknownFunction(f"There is no function {app}.{function}.")
+    if record.stopped:
+        raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
+    if pin is None:
+        if function not in record.functions:
+            raise UnknownFunction(f"{app}.{function} is not deployed any more.")
+        return record.functions[function]
+    if VERSION_ID.fullmatch(pin):
+        return pin
+    versions = record.versions[function]
+    if number is not None and number <= len(versions):
+        return versions[number - 1]
+    aliased = record.aliases.get(function, {}).get(pin)
+    if aliased is None:
+        raise UnknownFunction(
+            f"{app}.{function} has no version {pin}: the newest is v{len(versions)}.", code="unknown_version"
+        )
+    return aliased

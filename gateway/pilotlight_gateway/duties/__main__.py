@@ -1,4 +1,4 @@
-"""`python -m pilotlight_gateway.duties`: the process of the duties."""
+"""Runs the process of the duties."""
 
 from __future__ import annotations
 

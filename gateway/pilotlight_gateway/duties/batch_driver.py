@@ -1,8 +1,7 @@
-"""Drives one batch: submits its items as jobs while there is room, counts their ends, and stores its progress.
+"""Runs one batch: submits its items as jobs, counts their ends, and stores the progress.
 
-An item's job has an id that follows from the batch and the item's index, and is created only if it is not there. So the
-next driver may submit again what is not settled. Ends are read from the stream of the tenant's jobs, from before the
-first submission on: none can be missed.
+A job's id follows from the batch and the item's index, so a later driver can submit unsettled items again without
+running them twice. The stream of the tenant's jobs is read from before the first submission, so no end is missed.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ from pilotlight_gateway.jobs import job_payloads
 from pilotlight_gateway.jobs.job_port import JobStore, PublishJob, StoredJob
 
 AT_A_TIME = 16
-"""Submissions under way of one batch: single jobs of others go in between."""
+"""Concurrent submissions of one batch; single jobs run in between."""
 KEEP_EVERY = 1.0
-"""Seconds between two writes of how far it is."""
+"""Seconds between writes of the progress."""
 POLL = 5.0
 LOOK_EVERY = 10.0
-"""Seconds between two looks at what still waits of a batch that is being cancelled."""
+"""Seconds between checks of a cancelled batch's waiting jobs."""
 UNREADABLE = "its inputs cannot be read"
 
 T = TypeVar("T")
@@ -57,7 +56,7 @@ log = structlog.get_logger(__name__)
 
 
 class _End(msgspec.Struct, frozen=True):
-    """What of a job's record has to be known here."""
+    """The fields of a job's record that the driver needs."""
 
     id: str
     state: JobState = JobState.QUEUED
@@ -68,7 +67,7 @@ _end = msgspec.msgpack.Decoder(_End)
 
 @dataclass(frozen=True, kw_only=True)
 class BatchDependencies:
-    """What all drivers stand on."""
+    """What every `BatchDriver` uses."""
 
     bus: Bus
     batches: BatchStore
@@ -80,7 +79,7 @@ class BatchDependencies:
 
 
 class BatchDriver:
-    """Drives a batch until it is over, or its record changes by more than a cancellation."""
+    """Runs a batch until it is over, its turn ends, or its record changes other than by a cancellation."""
 
     def __init__(self, ground: BatchDependencies, record: BatchRecord, revision: int) -> None:
         self._ground = ground
@@ -90,27 +89,27 @@ class BatchDriver:
         self._changed = asyncio.Event()
         self._cancelled = asyncio.Event()
         self._left = False
-        """Whether its turn is over."""
+        """Whether the batch's turn has ended."""
         self._wrote = float("-inf")
         if record.state is BatchState.CANCELLING:
             self._cancelled.set()
 
     def note(self, record: BatchRecord) -> None:
-        """The record was written by another: it may be cancelled."""
+        """Another process wrote the record, perhaps to cancel the batch."""
         if record.state is BatchState.CANCELLING and record.resumes == self._record.resumes:
             self._cancelled.set()
             self._changed.set()
 
     def leave(self) -> None:
-        """Its turn is over: submit no more, and write down how far it is."""
+        """End the batch's turn: submit no more, and store the progress."""
         self._left = True
         self._changed.set()
 
     async def run(self) -> None:
-        """Drive it to its end, or until it has to leave.
+        """Run the batch to its end, or until `leave`.
 
         Raises:
-            BusError, WrongRevision: it has to be begun again, from its present record.
+            BusError, WrongRevision: the batch needs a new driver.
         """
         stream, subject = bucket_stream(JOB_BUCKET), key_subject(JOB_BUCKET, f"{self._record.tenant}.*")
         start = await self._ground.bus.jetstream.last_sequence(stream) + 1
@@ -148,7 +147,6 @@ class BatchDriver:
 
     @property
     def _stops(self) -> bool:
-        """Whether nothing more is to be submitted."""
         return self._left or self._cancelled.is_set()
 
     # -- submitting ----------------------------------------------------------------------------------------------
@@ -188,11 +186,11 @@ class BatchDriver:
 
     @property
     def _may_be_forgotten(self) -> bool:
-        """Whether an item may have ended so long ago that its job is not kept: it looks as if it had never run."""
+        """Whether the job of an ended item may have expired, as if it had never run."""
         return self._ground.wall() >= self._record.created_at + self._record.keep_s
 
     async def _revived(self, found: StoredJob) -> JobRecord:
-        """The job; one that was cancelled before the batch was resumed waits again."""
+        """The job; queued again if it was cancelled before the batch was resumed."""
 
         async def attempt() -> JobRecord:
             nonlocal found
@@ -245,7 +243,7 @@ class BatchDriver:
     # -- cancelling ----------------------------------------------------------------------------------------------
 
     async def _cancel(self, chunks: tuple[BatchChunk, ...]) -> None:
-        """Cancel what waits. What runs ends by itself, and is billed; if it fails, it is not tried again."""
+        """Cancel queued jobs. Running ones end by themselves, and are not retried."""
         await self._recover(chunks)
         looked = float("-inf")
         while self._progress.out and not self._left:
@@ -256,7 +254,7 @@ class BatchDriver:
                 await self._wait()
 
     async def _recover(self, chunks: tuple[BatchChunk, ...]) -> None:
-        """Find what a former driver submitted and this one has not come to."""
+        """Find jobs that an earlier driver submitted."""
         while not self._progress.all_begun and self._progress.may_begin:
             self._progress.begin()
         begun = range(self._progress.settled_chunks, self._progress.next_chunk)
@@ -275,12 +273,12 @@ class BatchDriver:
     async def _cancel_waiting(self, job: str) -> None:
         found = await self._ground.jobs.read(self._record.tenant, job)
         if found is not None and found.job.state is JobState.QUEUED:
-            with contextlib.suppress(WrongRevision):  # it has just been started, or is over
+            with contextlib.suppress(WrongRevision):  # it has just started or ended
                 await self._ground.jobs.update(jobs.cancelled(found.job, self._ground.wall()), found.revision)
         elif found is not None and found.job.state.terminal:
             self._ended(job, found.job.state)
 
-    # -- hearing -------------------------------------------------------------------------------------------------
+    # -- following -----------------------------------------------------------------------------------------------
 
     async def _follow(self, position: StreamCursor) -> None:
         while True:
@@ -305,7 +303,6 @@ class BatchDriver:
             self._changed.set()
 
     async def _wait(self) -> None:
-        """Until something has changed, or for a while; how far it is is written now and then."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(KEEP_EVERY):
                 await self._changed.wait()
@@ -321,7 +318,7 @@ class BatchDriver:
                 await self._write(present)
 
     async def _present(self) -> BatchRecord:
-        """The record as it stands, with how far it is now."""
+        """The stored record with the present progress."""
         record = self._record
         found = await self._ground.batches.read(record.tenant, record.id)
         if found is None or found[0].resumes != record.resumes or found[0].state.over:
@@ -347,7 +344,7 @@ def _indices(chunk: BatchChunk) -> range:
 
 
 async def _each(things: list[T], work: Callable[[T], Coroutine[Any, Any, None]]) -> None:
-    """Do it with each, some at a time."""
+    """Run `work` on everything, `AT_A_TIME` at once."""
     for start in range(0, len(things), AT_A_TIME):
         async with asyncio.TaskGroup() as group:
             for thing in things[start : start + AT_A_TIME]:

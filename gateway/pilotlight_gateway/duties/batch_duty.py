@@ -1,7 +1,7 @@
-"""The duty that drives batches, in one process at a time.
+"""The duty that runs batches.
 
-Two batches of a tenant are driven at a time, the oldest first; many tenants take turns (`batch_turns`). A holder that
-lost its lease unawares creates jobs that are there already, and meets other revisions.
+A tenant's two oldest batches run at a time; tenants take turns (`batch_turns`). A process that has lost its lease
+unnoticed does no harm: its jobs exist already, and its writes meet newer revisions.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from pilotlight_gateway.duties.leased import while_leased
 
 PAUSE = 1.0
 LONG_PAUSE = 10.0
-"""After an unforeseen error, which may come again."""
+"""After an unexpected error, which may recur."""
 FORGET_EVERY = 600.0
 
 log = structlog.get_logger(__name__)
 
 
 def expired_batches(records: Iterable[BatchRecord], at: float) -> list[BatchRecord]:
-    """The batches whose retention is over at the unix second `at`. Pure."""
+    """The batches whose retention has ended at the unix second `at`."""
     return [record for record in records if record.state.over and record.ended_at + record.keep_s < at]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchDutyStatistics:
-    """How the batches of all tenants are that are not over."""
+    """Counts of unfinished batches."""
 
     driven: int
     waiting: int
     items_left: int
-    """Of all of them, as far as that was written down."""
+    """As far as progress is stored."""
 
 
 class BatchDuty:
-    """Drives batches for as long as it runs."""
+    """Runs batches while it holds the lease."""
 
     def __init__(self, bus: Bus, ground: BatchDependencies, *, holder: str) -> None:
         self._bus = bus
@@ -58,11 +58,11 @@ class BatchDuty:
         self._drivers: _Drivers | None = None
 
     def statistics(self) -> BatchDutyStatistics | None:
-        """How the batches of all tenants are; None: this process has not the duty."""
+        """None while another process has the duty."""
         return self._drivers.statistics() if self._drivers is not None else None
 
     async def run(self) -> None:
-        """Wait for the lease, drive while it lasts, and so on. Ends only by cancellation."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.batches", self._holder), self._drive)
 
     async def _drive(self, _lease: Lease) -> None:
@@ -75,7 +75,7 @@ class BatchDuty:
 
 
 class _Drivers:
-    """A driver for each batch whose turn it is."""
+    """Runs drivers for the batches whose turn it is."""
 
     def __init__(self, ground: BatchDependencies, mirror: Mirror) -> None:
         self._ground = ground
@@ -84,11 +84,10 @@ class _Drivers:
         self._turns = BatchTurns()
         self._driving: dict[str, BatchDriver] = {}
         self._taken: set[str] = set()
-        """Those that are looked after, with a driver or for a moment without."""
+        """Keys of batches with a driver or a task that starts or pauses one."""
         self._changed = asyncio.Event()
 
     def statistics(self) -> BatchDutyStatistics:
-        """How they are."""
         left = [record for record in self._records.values() if not record.state.over]
         return BatchDutyStatistics(
             driven=len(self._driving),
@@ -112,7 +111,7 @@ class _Drivers:
             self._mirror.on_change.remove(self._note)
 
     def _take_turns(self, group: asyncio.TaskGroup) -> float | None:
-        """Begin and end turns; when to look again (monotonic seconds)."""
+        """Begin and end turns; returns the monotonic second of the next change."""
         chosen, look_at = self._turns.choose(self._records.values(), time.monotonic())
         keys = {record.key for record in chosen}
         for key, driver in self._driving.items():
@@ -132,11 +131,10 @@ class _Drivers:
             self._records[key] = record
             if (driver := self._driving.get(key)) is not None:
                 driver.note(record)
-        if record is None or before is None or record.state is not before.state:  # else only how far it is
+        if record is None or before is None or record.state is not before.state:  # else only the progress has changed
             self._changed.set()
 
     async def _forget(self) -> None:
-        """Remove the inputs of batches whose retention is over."""
         while True:
             for record in expired_batches(self._records.values(), self._ground.wall()):
                 try:
@@ -161,7 +159,7 @@ class _Drivers:
         self._changed.set()
 
     async def _drive_what_stands(self, record: BatchRecord) -> bool:
-        """Drive it to its end or that of its turn; False: the mirror is behind, it has ended before."""
+        """Run a batch to its end or that of its turn; False if it had ended before."""
         found = await self._ground.batches.read(record.tenant, record.id)
         if found is None or found[0].state.over:
             return False

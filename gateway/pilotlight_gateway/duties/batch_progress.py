@@ -1,7 +1,6 @@
-"""How far a batch is: which of its items are out, and what of it is settled for good. Pure.
+"""The progress of a batch. Pure.
 
-Items are submitted in order, and so many at a time. Chunks are settled in order too: what comes before the first chunk
-that is not never has to be looked at again.
+Chunks are begun and settled in order, so a later driver skips all before the first unsettled one.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ import msgspec
 from pilotlight_core.model.records.batches import BatchChunk, ItemCounts
 
 OUT_AT_MOST = 500
-"""Items that wait or run at a time."""
+"""Jobs of a batch that are queued or running."""
 CHUNKS_AT_MOST = 8
-"""Chunks that are begun and not settled: an item that takes long holds the others up only after thousands of them."""
+"""Unsettled chunks. So many that a slow item delays only items thousands behind it."""
 
 
 class _Begun(msgspec.Struct):
@@ -26,7 +25,7 @@ class _Begun(msgspec.Struct):
 
 
 class BatchProgress:
-    """Of one batch, in memory of its driver."""
+    """Counts submitted and ended items."""
 
     def __init__(self, chunks: Sequence[BatchChunk], settled_chunks: int, settled: ItemCounts) -> None:
         self._sizes = [chunk.count for chunk in chunks]
@@ -38,55 +37,50 @@ class BatchProgress:
 
     @property
     def out(self) -> int:
-        """Items that wait or run."""
+        """The number of queued and running jobs."""
         return len(self._out)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more item may be submitted."""
         return len(self._out) < OUT_AT_MOST
 
     @property
     def may_begin(self) -> bool:
-        """Whether one more chunk may be begun."""
         return len(self._begun) < CHUNKS_AT_MOST
 
     @property
     def next_chunk(self) -> int:
-        """The first that is not begun."""
         return self.settled_chunks + len(self._begun)
 
     @property
     def all_begun(self) -> bool:
-        """Whether there is no further chunk."""
         return self.next_chunk == len(self._sizes)
 
     @property
     def counts(self) -> ItemCounts:
-        """All that have ended, as far as is known."""
+        """Known ends of items."""
         found = self.settled
         for begun in self._begun:
             found = found.add(begun.counts)
         return found
 
     def begin(self) -> int:
-        """Begin the next chunk; its number."""
+        """Begin the next chunk; returns its number."""
         number = self.next_chunk
         self._begun.append(_Begun(self._sizes[number], ItemCounts(), set()))
         return number
 
     def submit(self, job: str, chunk: int) -> None:
-        """An item of a begun chunk is a job now; before it is stored, so that its end cannot be missed."""
+        """Count an item. Called before its job is stored, so that no end is missed."""
         self._out[job] = chunk
         self._begun[chunk - self.settled_chunks].seen.add(job)
         self.submitted += 1
 
     def knows(self, job: str, chunk: int) -> bool:
-        """Whether an item of a begun chunk was submitted."""
         return job in self._begun[chunk - self.settled_chunks].seen
 
     def end(self, job: str, state: str) -> bool:
-        """A job has ended; False: it is none of those that are out."""
+        """Count the end of a job; False if it is not `out`."""
         chunk = self._out.pop(job, None)
         if chunk is None:
             return False
@@ -99,5 +93,4 @@ class BatchProgress:
         return True
 
     def jobs(self) -> list[str]:
-        """Those that are out."""
         return list(self._out)

@@ -1,8 +1,8 @@
-"""Which batches are driven, where there are too many: turns go round by tenants, then by batches. Pure.
+"""Chooses the batches that run when there are too many: tenants take turns, then their batches. Pure.
 
-Every tenant's first batch comes before any second one; the tenant that has waited longest comes first. A turn lasts its
-time, since a new driver reads again what is not settled, and then until another batch waits. So each of T tenants is
-driven again after T / `DRIVEN_AT_MOST` turns, rounded up.
+Tenants' first batches precede second ones, and the longest waiting tenant is first. A turn lasts at least `TURN_S`,
+since a new driver reads all unsettled items again, and until another batch waits. So each of T tenants gets a turn
+every T / `DRIVEN_AT_MOST` turns, rounded up.
 """
 
 from __future__ import annotations
@@ -23,26 +23,24 @@ class _Turn(NamedTuple):
 
 
 class BatchTurns:
-    """Who has one, and who had. Instants are monotonic seconds."""
+    """The turns of batches, by monotonic seconds."""
 
     def __init__(self, *, places: int = DRIVEN_AT_MOST) -> None:
         self._places = places
         self._turns: dict[str, _Turn] = {}
         """By the batch's key."""
         self._rested: dict[str, float] = {}
-        """tenant -> since when it has had one turn less."""
+        """By tenant, the end of its last turn."""
 
     def begin(self, record: BatchRecord, at: float) -> None:
-        """A batch has its turn."""
         self._turns[record.key] = _Turn(record.tenant, at)
 
     def end(self, record: BatchRecord, at: float) -> None:
-        """It has it no more."""
         self._turns.pop(record.key, None)
         self._rested[record.tenant] = at
 
     def choose(self, records: Iterable[BatchRecord], at: float) -> tuple[list[BatchRecord], float | None]:
-        """The batches whose turn it is, and when to look again though nothing has changed; None: no need."""
+        """The batches whose turn it is, and when that changes by itself; None: never."""
         ranked = _ranked(records)
         tenants = {record.tenant for _, record in ranked}
         self._rested = {tenant: since for tenant, since in self._rested.items() if tenant in tenants}
@@ -63,7 +61,7 @@ class BatchTurns:
 
 
 def _ranked(records: Iterable[BatchRecord]) -> list[tuple[int, BatchRecord]]:
-    """The batches of each tenant that may be driven, with their rank: cancelled ones first, then the oldest."""
+    """The batches that may run, with their rank in their tenant: cancelled first, then the oldest."""
     of: dict[str, list[BatchRecord]] = {}
     for record in records:
         if not record.state.over:

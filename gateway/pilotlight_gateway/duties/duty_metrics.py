@@ -1,4 +1,4 @@
-"""The metrics of the duties, and their server. A duty that this process does not hold shows nothing else."""
+"""Metrics of the duties. A duty that another process has shows only `pilotlight_duty_holds`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 
 @dataclass(frozen=True, kw_only=True)
 class DutyGauges:
-    """Collected at each scrape."""
+    """The metrics of the duties' statistics."""
 
     jobs: JobDuty
     webhooks: WebhookDuty
     batches: BatchDuty
 
     def collect(self) -> Iterator[Metric]:
-        """The families."""
         holds = GaugeMetricFamily("pilotlight_duty_holds", "Whether this process has the duty.", labels=("duty",))
         for name, told in (("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches())):
             holds.add_metric((name,), bool(told))
@@ -69,7 +68,7 @@ class DutyGauges:
 
 
 def metrics_app(collect: Callable[[], Iterable[Metric]]) -> Starlette:
-    """`GET /metrics` as Prometheus reads it, and `GET /healthz`."""
+    """`GET /metrics` for Prometheus, and `GET /healthz`."""
 
     class Collector:
         def collect(self) -> Iterable[Metric]:

@@ -1,7 +1,7 @@
-"""`python -m pilotlight_gateway.duties`: the process of the duties.
+"""The process of the duties.
 
-Each duty holds a lease, so that any number of these processes may run and any may die. They are not in the gateway's
-process because its loop would share one Python interpreter with them: each fold would delay every call.
+It is separate from the gateway, whose calls a fold would delay. Because of the leases any number of these processes may
+run, and any may stop.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
 PAUSE = 5.0
-"""Seconds before a duty that failed is run again."""
+"""Seconds until a failed duty runs again."""
 
 log = structlog.get_logger(__name__)
 
 
 async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause_s: float = PAUSE) -> None:
-    """Run a duty on and on: what one of them did not expect must not end the others. Ends only by cancellation."""
+    """Run a duty again after errors, so that they do not end the other duties."""
     while True:
         try:
             await run()
@@ -54,10 +54,11 @@ async def run_forever(name: str, run: Callable[[], Awaitable[None]], pause_s: fl
 
 
 async def serve(settings: DutyProcessSettings) -> int:
-    """Run the duties until SIGTERM or SIGINT; returns the exit code, 1 if the bus is gone for good.
+    """Run the duties until SIGTERM or SIGINT. Returns the exit code: 1 if the bus is gone for good.
 
     Raises:
-        BadInput: if the price file is wrong. BusDown: if there is no bus at the start.
+        BadInput: the price file is wrong.
+        BusDown: there is no bus at the start.
     """
     book, name = load_prices(settings.prices), settings.name or "duties"
     stop = asyncio.Event()
@@ -99,10 +100,10 @@ async def serve(settings: DutyProcessSettings) -> int:
 
 @asynccontextmanager
 async def serving_metrics(settings: DutyProcessSettings, gauges: DutyGauges) -> AsyncIterator[None]:
-    """Serve them until the block ends, if there is a port for it.
+    """Serve metrics within the block, if the settings name a port.
 
     Raises:
-        OSError: if it is in use.
+        OSError: the port is in use.
     """
     if not settings.metrics_port:
         yield
@@ -118,7 +119,6 @@ async def serving_metrics(settings: DutyProcessSettings, gauges: DutyGauges) -> 
 
 
 def main() -> None:
-    """Read settings, run, exit."""
     settings = load(
         DutyProcessSettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches"
     )

@@ -1,8 +1,8 @@
-"""The duty that repairs the work queue from the records, and deletes the blobs of jobs that are forgotten.
+"""The duty that repairs the work queue from the jobs' records, and deletes the blobs of expired jobs.
 
-A job is accepted when its record is stored, and published a moment later. What was lost in that moment is found here: a
-record of a job that has not ended, and that no message names. The sweeper follows the records by sequence and keeps the
-flow of each open job; it reads the whole queue at each sweep, whose messages name hundreds of jobs each.
+A job is accepted when its record is stored, and published shortly after. `JobDuty` publishes jobs whose publication was
+lost: unfinished ones that no message in the work queue names. It follows the records by sequence, and reads the whole
+queue at each sweep, whose messages name hundreds of jobs each.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
 
 SWEEP_EVERY_S = 2.0
 SWEEP_SHARE = 0.1
-"""Of the time at most that goes into sweeps, however long one takes."""
+"""The largest share of time that sweeps take."""
 TOLD_WITHIN_S = 3.0
-"""A job is looked for in the queue once its record has stood as it is for so long."""
+"""The age of a record from which its job must be in the queue."""
 FORGET_AFTER_S = 60.0
-"""How long after a record is gone its blobs go."""
+"""From the expiry of a record to the deletion of its blobs."""
 ORPHANS_EVERY_S = 86_400.0
 SEARCH_AGAIN_S = 60.0
-"""Where the store could not be reached."""
+"""Seconds until another search, when the store could not be reached."""
 PAUSE = 1.0
 DEAD_AT_MOST = 100_000
-"""That are counted."""
+"""Upper bound of the counted jobs."""
 
 log = structlog.get_logger(__name__)
 
 
 class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a job's record is looked at; see `model.jobs.JobRecord`."""
+    """The fields of a `JobRecord` that the sweeper needs."""
 
     id: str
     tenant: str
@@ -67,12 +67,11 @@ class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def blobs(self) -> tuple[str, ...]:
-        """The digests of its blobs."""
         return tuple(ref.sha256 for ref in (self.input_blob, self.output_blob) if ref is not None)
 
 
 class OpenJob(msgspec.Struct, frozen=True):
-    """A job that has not ended: its queue, and since when its record stands so (unix seconds)."""
+    """An unfinished job, and the unix second of its record's last change."""
 
     flow: str
     note: JobNote
@@ -82,33 +81,33 @@ class OpenJob(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepStatistics:
-    """How the jobs of all tenants are."""
+    """Counts of all jobs."""
 
     queued: int
     running: int
     dead: int
-    """Failed or expired, and still kept."""
+    """Failed or expired jobs with a record."""
     oldest: float
-    """Seconds for which the one that waits longest could have begun."""
+    """Seconds since the longest waiting job could have started."""
     told_again: int
-    """Since this process began."""
+    """Jobs published again by this process."""
 
 
 class JobWatchlist:
-    """The jobs that have not ended, and those with blobs that have. Pure; instants are unix seconds."""
+    """Unfinished jobs, and ended jobs that have blobs. Pure; instants are unix seconds."""
 
     def __init__(self, region: str) -> None:
         self._region = region
         self._open: dict[str, OpenJob] = {}
         self._blobs: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """key -> tenant, digests"""
+        """By key: tenant and digests."""
         self._due = Timers[str]()
-        """When they may go."""
+        """Instants at which blobs may be deleted."""
         self._dead: dict[str, float] = {}
-        """key -> until when it is kept"""
+        """By key, the expiry of the record."""
 
     def __len__(self) -> int:
-        """Jobs that have not ended."""
+        """The number of unfinished jobs."""
         return len(self._open)
 
     def see(self, key: str, job: WatchedJob, at: float) -> None:
@@ -128,7 +127,7 @@ class JobWatchlist:
             self.postpone(key, job.tenant, job.blobs, job.ended_at + job.keep_s + FORGET_AFTER_S)
 
     def statistics(self, at: float, told_again: int = 0) -> SweepStatistics:
-        """How they are at `at`."""
+        """The counts at `at`."""
         self._dead = {key: until for key, until in self._dead.items() if until > at}
         waiting = [max(one.since, one.note.run_at) for one in self._open.values() if not one.running]
         return SweepStatistics(
@@ -145,7 +144,7 @@ class JobWatchlist:
         self._open.pop(key, None)
 
     def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
-        """The jobs that are not in `told`, the ids in the work queue: by flow, with their keys."""
+        """By flow, keys and notes of the jobs that are not in `told`, the ids in the work queue."""
         found: dict[str, list[tuple[str, JobNote]]] = {}
         for key, one in self._open.items():
             if one.note.id not in told and at - one.since >= TOLD_WITHIN_S:
@@ -153,21 +152,21 @@ class JobWatchlist:
         return found
 
     def old(self, at: float) -> bool:
-        """Whether any job has waited long enough to be looked for."""
+        """Whether any job must be in the queue by now."""
         return any(at - one.since >= TOLD_WITHIN_S for one in self._open.values())
 
     def forgettable(self, at: float) -> list[tuple[str, str, tuple[str, ...]]]:
-        """(key, tenant, digests) of what may go, if its record is gone. Given once, unless it is seen again."""
+        """(key, tenant, digests) of blobs to delete if their record is gone; returned once."""
         return [(key, *self._blobs.pop(key)) for key in self._due.due(at)]
 
     def postpone(self, key: str, tenant: str, digests: tuple[str, ...], due_at: float) -> None:
-        """What was given as forgettable could not be forgotten: it may go at `due_at`."""
+        """Return blobs whose deletion failed; they are due at `due_at`."""
         self._blobs[key] = (tenant, digests)
         self._due.set(key, due_at)
 
 
 class JobDuty:
-    """Sweeps for as long as it runs."""
+    """Repairs the queue and deletes blobs while it holds the lease."""
 
     def __init__(
         self, bus: Bus, blobs: BlobStore, *, region: str, holder: str, search_again_s: float = SEARCH_AGAIN_S
@@ -184,11 +183,11 @@ class JobDuty:
         self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
 
     def statistics(self) -> SweepStatistics | None:
-        """How the jobs of all tenants are; None: this process has not the duty."""
+        """None while another process has the duty."""
         return self._watchlist.statistics(time.time(), self._told_again) if self._watchlist is not None else None
 
     async def run(self) -> None:
-        """Wait for the lease, sweep while it lasts, and so on. Ends only by cancellation."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.jobs", self._holder), self._work)
 
     async def _work(self, lease: Lease) -> None:
@@ -217,7 +216,7 @@ class JobDuty:
             await asyncio.sleep(max(SWEEP_EVERY_S, took / SWEEP_SHARE))
 
     async def _search_orphans(self) -> None:
-        """At the beginning, and once a day. Beside the sweeps: every blob that is kept is looked at."""
+        """Delete orphans at the start and daily. A task of its own, since it reads every blob's head."""
         while True:
             await asyncio.sleep(self._search_at - time.monotonic())
             pause = self._search_again_s
@@ -241,7 +240,7 @@ class JobDuty:
                 _note(watchlist, record.subject[start:], record)
 
     async def republish(self, watchlist: JobWatchlist) -> None:
-        """Tell the work queue of the jobs that no message names; raises as the bus does."""
+        """Publish the jobs that the work queue does not name. Raises BusError."""
         told = {note.id for note in await self._published_notes()}
         for flow, jobs in watchlist.missing(told, time.time()).items():
             notes = [note for key, note in jobs if await self._stands(key, watchlist)]
@@ -261,7 +260,7 @@ class JobDuty:
         ]
 
     async def _stands(self, key: str, watchlist: JobWatchlist) -> bool:
-        """Whether the job has not ended: its message may be gone because it has, a moment ago."""
+        """Whether the job is unfinished; one that just ended has no message."""
         record = await self._kv.read(key)
         if record is None or record.gone:
             watchlist.gone(key)
@@ -271,7 +270,7 @@ class JobDuty:
         return seen is not None and not seen.state.terminal
 
     async def forget(self, watchlist: JobWatchlist, at: float) -> None:
-        """Delete the blobs that may go at the unix second `at`; raises as the bus and the blob store do."""
+        """Delete blobs that are due at the unix second `at`. Raises BusError and BlobsDown."""
         due = deque(watchlist.forgettable(at))
         try:
             while due:

@@ -1,8 +1,7 @@
-"""Work of one process at a time, under a lease.
+"""Runs the work of a duty under its lease, in one process at a time.
 
-All duties run through `while_leased`, so they share one behaviour at the loss of a lease and at reconnects. A process
-that stood still notices the loss of its lease late: work that must not be done twice asks `lease.valid` before it acts,
-or writes under a revision.
+A process that stood still notices the loss of its lease late: work that must not happen twice checks `lease.valid`
+before it acts, or writes under a revision.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ async def while_leased(
     retried: tuple[type[Exception], ...] = (BusError,),
     retry_after_s: float = RETRY_AFTER_S,
 ) -> None:
-    """Acquire the lease, run `work` until the lease is lost, and again. Ends by cancellation, or as `work` raises.
+    """Run `work` whenever the lease is held, until cancelled.
 
-    * Lease lost: `work` is cancelled, the lease is acquired again.
-    * Bus reconnected: `work` is cancelled and run again at once, as the streams may be other ones than before.
-    * `work` returned or raised one of `retried`: it is run again after `retry_after_s`, under the same lease.
-    * `work` raised anything else: the lease is released, and the error raised.
+    * Lease lost: `work` is cancelled, and the lease acquired again.
+    * Bus reconnected: `work` is cancelled and runs again at once, since streams may have been replaced.
+    * `work` returned or raised one of `retried`: it runs again after `retry_after_s`, under the same lease.
+    * `work` raised another error: the lease is released, and the error raised.
     """
     reconnected = asyncio.Event()
 
@@ -61,7 +60,7 @@ async def while_leased(
 
 
 async def _run_until(work: Awaitable[None], *events: asyncio.Event) -> bool:
-    """Run `work` to its end, or until one of `events` is set; whether it was. Raises as `work` does, in a group."""
+    """Whether one of `events` interrupted `work`. Errors of `work` come in a group."""
     interrupted = False
     try:
         async with asyncio.TaskGroup() as group:

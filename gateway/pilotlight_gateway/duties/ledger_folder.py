@@ -1,7 +1,4 @@
-"""The duty that keeps the ledger: one process at a time reads the usage stream and folds it, about twice a second.
-
-Folding twice is harmless (events meet their own ids), so the lease saves work rather than guards truth.
-"""
+"""The duty that folds usage into the ledger, which ignores repeated events: the lease only saves work."""
 
 from __future__ import annotations
 
@@ -19,18 +16,18 @@ from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.ledger.ledger_store import Ledger
 
 FOLD_EVERY = 0.5
-"""Seconds for which messages are gathered into one transaction."""
+"""Seconds of messages per transaction."""
 EVENTS_AT_A_TIME = 5_000
 MESSAGES_AHEAD = 256
 PRUNE_EVERY = 3_600.0
 KEPT_SECONDS = 100 * 86_400.0
-"""For how long single intervals and receipts are kept."""
+"""Retention of single intervals and receipts."""
 
 log = structlog.get_logger(__name__)
 
 
 class FoldDuty:
-    """Reads the usage stream into the ledger for as long as it runs."""
+    """Folds usage while it holds the lease."""
 
     def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:
         self._bus = bus
@@ -39,7 +36,7 @@ class FoldDuty:
         self._pruned = float("-inf")
 
     async def run(self) -> None:
-        """Wait for the lease, fold while it lasts, and so on. Ends only by cancellation."""
+        """Run until cancelled."""
         lease = self._bus.lease("duty.fold", self._holder)
         await while_leased(self._bus, lease, self._fold_all, retried=(SQLAlchemyError, BusError))
 
@@ -55,7 +52,7 @@ class FoldDuty:
             reading.cancel()
 
     async def _first(self) -> int:
-        """Where to read on. A stream that ends before the last folded message is another one: all of it is new."""
+        """The next sequence number; 1 if the stream is shorter than what was folded, and so a new one."""
         folded = await asyncio.to_thread(self._ledger.last_seq, USAGE_STREAM)
         return folded + 1 if folded <= await self._bus.jetstream.last_sequence(USAGE_STREAM) else 1
 
@@ -77,7 +74,7 @@ class FoldDuty:
 
 
 async def _gather(queue: asyncio.Queue[DecodedMessage]) -> tuple[int, list[UsageEvent]]:
-    """What arrives within `FOLD_EVERY` of the next message: the last sequence and the events."""
+    """The messages within FOLD_EVERY of the next one: their last sequence number and their events."""
     stored = await queue.get()
     events = _events_of(stored)
     with contextlib.suppress(TimeoutError):

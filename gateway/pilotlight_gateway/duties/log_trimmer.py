@@ -1,7 +1,6 @@
-"""The duty that keeps each function's log to its last 10 MB; the stream drops what is older than a day.
+"""The duty that keeps the last 10 MB of each function's log; the stream itself drops lines older than a day.
 
-It counts what arrives from its start on, so a restart reads nothing. Its first trim removes all but the newest 10 MB:
-between two starts a log grows to twice that at most.
+It counts from zero when it starts, so a log may grow to 20 MB after a restart.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from pilotlight_gateway.duties.leased import while_leased
 
 KEPT_BYTES = 10 * 10**6
 SLACK = 0.1
-"""A trim takes a tenth more than it must, so that a chatty function is trimmed now and then, not at every line."""
+"""More than necessary is trimmed, so that a busy function is not trimmed at every line."""
 FUNCTIONS = 10_000
-"""Functions that are counted at a time; the one that was silent longest is forgotten first."""
+"""The most recent functions, which are counted."""
 
 log = structlog.get_logger(__name__)
 
 
 class LogSizes:
-    """How much each function's log has grown. Pure."""
+    """Counts the growth of each function's log. Pure."""
 
     def __init__(self, kept: int = KEPT_BYTES) -> None:
         self._kept = kept
         self._of: LRUCache[str, tuple[deque[tuple[int, int]], list[int]]] = LRUCache(FUNCTIONS)
 
     def add(self, subject: str, seq: int, size: int) -> int | None:
-        """A batch of `size` bytes was stored. Returns the sequence before which the log must go, if it is too long."""
+        """Count a batch of `size` bytes; returns the sequence below which to purge, if the log is too long."""
         batches, total = self._of.setdefault(subject, (deque(), [0]))
         batches.append((seq, size))
         total[0] += size
@@ -46,7 +45,7 @@ class LogSizes:
 
 
 class LogDuty:
-    """Trims logs for as long as it runs."""
+    """Trims logs while it holds the lease."""
 
     def __init__(self, bus: Bus, *, holder: str, kept: int = KEPT_BYTES) -> None:
         self._bus = bus
@@ -54,7 +53,7 @@ class LogDuty:
         self._kept = kept
 
     async def run(self) -> None:
-        """Wait for the lease, trim while it lasts, and so on. Ends only by cancellation."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.logs", self._holder), self._trim)
 
     async def _trim(self, lease: Lease) -> None:

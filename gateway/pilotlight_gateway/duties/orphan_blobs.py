@@ -1,8 +1,7 @@
-"""Finds blobs of jobs and batches that are forgotten, by listing the store.
+"""Finds and deletes blobs without a job or batch, by listing the store.
 
-`JobSweeper` deletes the blobs of jobs that are forgotten while it runs, `BatchDuty` the inputs of expired batches. What
-remains is found here: what was forgotten while no duty ran, the result of a run that lost its job, and the input of a
-submission that was not confirmed. Each blob names its job or batch in its head, however small it is.
+`JobDuty` and `BatchDuty` delete blobs that expire while they run. This deletes what expired while no duty ran, results
+of runs that lost their job, and inputs of unconfirmed submissions. A blob's head names its job or batch.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.jobs import job_payloads
 
 YOUNG_S = 3600.0
-"""What is kept for less may be of a job or a batch whose record is just being written."""
+"""A younger blob's record may be about to be written."""
 
 log = structlog.get_logger(__name__)
 
 ReadJob = Callable[[str], Awaitable[bytes | None]]
-"""The record under a key as it stands; None: there is none."""
+"""The record of a key, if any."""
 ReadBatch = Callable[[str, str], Awaitable[tuple[BatchRecord, int] | None]]
-"""A tenant's batch as it stands; see `BatchStore.read`."""
+"""As `BatchStore.read`."""
 
 
 class _Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a job's record says whether it needs a blob."""
+    """The fields of a job's record that say which blobs it needs."""
 
     state: JobState = JobState.QUEUED
     input_blob: BlobRef | None = None
@@ -49,7 +48,7 @@ _decoder = msgspec.msgpack.Decoder(_Holder)
 
 
 class Orphans:
-    """Looks for them in a store, over records as they stand."""
+    """Deletes the orphans of a blob store."""
 
     def __init__(self, blobs: BlobStore, job: ReadJob, batch: ReadBatch) -> None:
         self._blobs = blobs
@@ -57,10 +56,10 @@ class Orphans:
         self._batch = batch
         self._tenant = ""
         self._needed: dict[str, frozenset[str] | None] = {}
-        """batch of that tenant -> the digests that it needs; None: that is not known, so all."""
+        """By batch of that tenant, the digests that it needs; None if unknown."""
 
     async def delete(self, at: float) -> int:
-        """Delete them, as of the unix second `at`; how many there were. Raises as the bus and the blob store do."""
+        """Delete the orphans at the unix second `at`; returns their number. Raises BusError and BlobsDown."""
         deleted = 0
         listed: Any = self._blobs.listed()
         async with aclosing(listed):
@@ -93,7 +92,7 @@ class Orphans:
         try:
             return record is None or not _decoder.decode(record).needs(one.sha256)
         except msgspec.DecodeError:
-            return False  # whoever can read the record may need it
+            return False  # a newer release may read the record, and need the blob
 
     async def _needed_by(self, tenant: str, batch: str) -> frozenset[str] | None:
         try:
@@ -102,5 +101,5 @@ class Orphans:
                 return frozenset()
             chunks = await read_chunks(self._blobs, tenant, found[0].chunks)
         except (BlobMissing, msgspec.DecodeError):
-            return None  # its record, and with that the batch, is forgotten in time
+            return None  # the batch's record expires in time
         return frozenset({found[0].chunks.sha256, *(chunk.blob.sha256 for chunk in chunks)})

@@ -1,7 +1,7 @@
-"""The duty that sends webhooks, in one process at a time.
+"""The duty that sends webhooks.
 
-A holder that lost its lease unawares may send a delivery once more, under the same `webhook-id`; its writes meet the
-revisions of its successor.
+A process that has lost its lease unnoticed may repeat a delivery, under the same `webhook-id`; its writes meet newer
+revisions.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pilotlight_gateway.webhooks.http_sender import HttpSender
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookStatistics:
-    """How the webhooks of all tenants are."""
+    """Counts over the webhooks of all tenants."""
 
     webhooks: int
     pending: int
-    """Deliveries that are not over."""
+    """Unfinished deliveries."""
     under_way: int
 
 
 class WebhookDuty:
-    """Sends webhooks for as long as it runs."""
+    """Sends webhooks while it holds the lease."""
 
     def __init__(self, bus: Bus, http_sender: HttpSender, *, holder: str) -> None:
         self._bus = bus
@@ -37,14 +37,14 @@ class WebhookDuty:
         self._sending: tuple[Mirror, DeliverySender] | None = None
 
     def statistics(self) -> WebhookStatistics | None:
-        """How the webhooks of all tenants are; None: this process has not the duty."""
+        """None while another process has the duty."""
         if self._sending is None:
             return None
         webhooks, sender = self._sending
         return WebhookStatistics(webhooks=len(webhooks), pending=sender.pending, under_way=sender.under_way)
 
     async def run(self) -> None:
-        """Wait for the lease, send while it lasts, and so on. Ends only by cancellation."""
+        """Run until cancelled."""
         await while_leased(self._bus, self._bus.lease("duty.webhooks", self._holder), self._send)
 
     async def _send(self, _lease: Lease) -> None:

@@ -1,8 +1,9 @@
-"""What this gateway knows of nodes, containers and curves, and the questions that are asked about them.
+"""This gateway's view of nodes, containers and throughput curves.
 
-`fleet_view` keeps the last report of each node, `fleet_inventory` is the fleet as placement sees it,
-`fleet_questions` answers one question at a time in a thread, `placement_explainer` asks the controller why,
-`curve_trials` keeps throughput curves.
+  fleet_view           keeps the last report of each node
+  fleet_inventory      answers questions about hardware; `fleet_questions` runs them in a thread
+  placement_explainer  asks the leading controller for its reasons
+  curve_trials         keeps throughput curves
 
-Entered by `http/endpoints`, `deploys` and `calls/call_service`.
+Entered by `http.endpoints`, `deploys` and `calls.call_service`.
 """

@@ -1,4 +1,4 @@
-"""What is known of how fast versions are, and what it takes to find out more."""
+"""Throughput curves of versions, and specs of the trials that measure them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from pilotlight_placement.asks.options import pin
 
 
 class CurveService:
-    """Curves over the registry."""
+    """Reads and stores throughput curves."""
 
     def __init__(self, registry: RegistryPort) -> None:
         self.book = CurveBook(registry)
         self._registry = registry
 
     def known(self, version: VersionRecord) -> tuple[Curve, ...]:
-        """Measured and learnt ones, and those that the function declares."""
+        """The stored curves, then those that the function declares."""
         record = self._registry.curves(version.id)
         return (*(record.curves if record is not None else ()), *declared(version.spec))
 
     async def keep(self, version: VersionRecord, given: CurveRequest, *, software: bool, at: float) -> CurvesRecord:
-        """Keep what was measured, at the unix second `at`, over what was measured there before.
+        """Store points measured at the unix second `at`, over earlier ones of their batch sizes.
 
         Raises:
-            Conflict: if others keep changing the record.
+            Conflict: other writers keep changing the record.
         """
         points = tuple(msgspec.structs.replace(point, at=at) for point in given.points)
         curve = Curve(gpu=given.gpu, slice=given.slice, source=CurveSource.MEASURED, points=points, software=software)
@@ -48,7 +48,7 @@ class CurveService:
 
 
 def declared(spec: FunctionSpec) -> tuple[Curve, ...]:
-    """What the function's own `measured=` says."""
+    """The curves of the function's own `measured=`."""
     return tuple(
         Curve(
             gpu=gpu,
@@ -64,7 +64,7 @@ def declared(spec: FunctionSpec) -> tuple[Curve, ...]:
 
 
 def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
-    """What a container works on at once, by method."""
+    """The inputs that a container processes at once, by method."""
     return tuple(
         MethodLoad(
             method=method.name,
@@ -76,7 +76,7 @@ def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
 
 
 def pinned(spec: FunctionSpec, asked: TrialRequest) -> FunctionSpec:
-    """The spec of a trial: one container, on that kind of slice only, and nothing that hurries or spreads it."""
+    """The spec of a trial: one container on the given kind of slice, without SLO and spread."""
     placing = msgspec.structs.replace(
         spec.placing, slice=pin(asked.gpu, asked.slice), spread=None, avoid=(), measured=()
     )

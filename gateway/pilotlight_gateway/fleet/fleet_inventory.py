@@ -1,7 +1,4 @@
-"""The fleet as placement sees it, from what this gateway hears: to draw it, and to refuse what can never fit.
-
-Only the controller decides where containers go. What is asked here needs no more than the nodes' own reports.
-"""
+"""Shows the fleet, and checks whether it could hold a function. Only the controller places containers."""
 
 from __future__ import annotations
 
@@ -34,11 +31,11 @@ from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
 
 SURE_AFTER_S = 3.0
-"""Three reports of every node: sooner, a node that was not heard yet may have what is asked for."""
+"""Three report intervals: earlier, some node may not have reported."""
 
 
 class FleetPlacements:
-    """Answers about the fleet. The work is done in a thread: ten thousand GPUs take a moment."""
+    """Answers questions about the fleet, in a thread: ten thousand GPUs take a while."""
 
     def __init__(self, view: FleetView | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.view = view or FleetView()
@@ -48,22 +45,22 @@ class FleetPlacements:
         self._inventory = Inventory()
 
     async def fleet(self) -> FleetInfo:
-        """Every GPU and slot with its containers."""
+        """Every GPU and CPU slot with its containers."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
             return await asyncio.to_thread(lambda: fleet_info(self._mirror.sync(reports, at=at)))
 
     def containers(self) -> list[str]:
-        """The containers of all tenants."""
+        """The ids of all tenants' containers."""
         return [each["id"] for each in self.view.containers(None, self._clock())]
 
     async def of_version(
         self, record: VersionRecord, curves: Curves | None = None, rps: float | None = None
     ) -> FunctionPlacement:
-        """The arithmetic of a version's memory, what is known of its speed, and whether the fleet could hold it.
+        """A version's memory and speed, and whether the fleet could hold it and its `min_containers`.
 
-        With how much of its floor fits; with calls per second also how many containers carry them.
+        With `rps` (calls per second), also the containers that they need.
         """
         function = f"{record.tenant}:{record.app}.{record.function}"
         ask = Ask.of(record.spec, function=function, tenant=record.tenant, curves=curves)
@@ -72,7 +69,7 @@ class FleetPlacements:
         return await self._placement_of(record.spec, ask, record.ref, rps, there)
 
     async def of_spec(self, spec: FunctionSpec, tenant: str) -> FunctionPlacement:
-        """The same for a function that is not deployed."""
+        """As `of_version`, for a function that is not deployed."""
         return await self._placement_of(spec, Ask.of(spec, function=f"{tenant}:{spec.name}", tenant=tenant), spec.name)
 
     async def _placement_of(
@@ -90,27 +87,25 @@ class FleetPlacements:
         return await self._inventory.ask(self.view.remembered(self._clock()), describe)
 
     async def _room(self, ask: Ask, missing: int) -> int:
-        """How many of so many containers would fit beside those that run now."""
         at = self._clock()
         reports = self.view.reports(at)
         async with self._busy:
             return await asyncio.to_thread(lambda: containers_that_fit(self._mirror.sync(reports, at=at), ask, missing))
 
     async def slices(self, spec: FunctionSpec) -> tuple[SliceKindInfo, ...]:
-        """The kinds of slices that the fleet has and the function could run on, free or not."""
+        """The kinds of slices in the fleet on which the function could run, free or not."""
         reports = self.view.remembered(self._clock())
         plain = msgspec.structs.replace(spec.placing, measured=())
         ask = Ask.of(msgspec.structs.replace(spec, placing=plain))
         return await self._inventory.ask(reports, lambda fleet: kinds(fleet, ask))
 
     async def check(self, specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
-        """Refuse a function that no node could ever hold, with the largest slice that exists and what is missing.
+        """Refuse functions that no node could ever hold. Returns warnings about floors that the fleet could not hold.
 
-        Returns a warning for each whose floor is more than the fleet could ever hold. A fleet that is not known yet
-        refuses nothing: calls are told then.
+        Refuses nothing while the fleet is unknown.
 
         Raises:
-            BadInput: naming the function and the option.
+            BadInput: names the function, the option, the largest slice of the fleet, and what is missing.
         """
         at = self._clock()
         reports = self.view.remembered(at)
@@ -120,17 +115,17 @@ class FleetPlacements:
 
 
 def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindInfo, ...]:
-    """The kinds of slices that would hold an ask, and whether all of a kind are of GPUs in software."""
+    """The kinds of slices that could hold an ask; `software` marks those of fake GPUs only."""
     real = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None and not unit.gpu.software}
     software = {unit.gpu.device.name for unit in fleet.units.values() if unit.gpu is not None} - real
     return tuple(msgspec.structs.replace(kind, software=kind.gpu in software) for kind in slice_kinds(fleet, ask))
 
 
 def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...]:
-    """Refuse the first function that the fleet could never hold; warn of floors that are more than it could.
+    """As `FleetPlacements.check`, for a known fleet.
 
     Raises:
-        BadInput: naming the function and the option.
+        BadInput: names the function and the option.
     """
     for spec in specs:
         found = place(fleet, ask := Ask.of(spec))
@@ -142,7 +137,7 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...
 
 
 def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
-    """What is said of a floor that the fleet could never hold whole; "" of others."""
+    """The warning about a floor that the fleet could not hold; else ""."""
     if spec.min_containers < 2 or (held := most_containers(fleet, Ask.of(spec))) >= spec.min_containers:
         return ""
     return (
@@ -160,14 +155,13 @@ LET_GO: dict[str, dict[str, Any]] = {
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
-"""Options of a function, and an ask without what they ask for; what is left is which GPUs, and how many."""
+"""By option, changes to an ask that remove its demand. What remains is the GPUs' kind and number."""
 
 
 def obstacle(fleet: Fleet, ask: Ask) -> str:
-    """The option that stands in the way of an ask that the fleet could never hold: without it, it could be held.
+    """The option without which the fleet could hold an ask.
 
-    If there is none, it is which GPUs are asked for, or how many; or several options, of which the first is named that
-    is in the way by itself.
+    If several options are impossible only together, the first that is so by itself; else "gpu".
     """
     for option, without in LET_GO.items():
         if could_hold(fleet, replace(ask, **without)):

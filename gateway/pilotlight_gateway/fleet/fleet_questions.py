@@ -1,6 +1,6 @@
-"""The hardware of the fleet, for questions about it: one at a time, each in a thread.
+"""Answers questions about the fleet's hardware, one at a time in a thread.
 
-Ten thousand GPUs take a second to put together, so the result is kept until the hardware changes.
+A fleet of ten thousand GPUs takes a second to build, so it is rebuilt only when the hardware changes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 class Inventory:
-    """A fleet that is always the one of the last reports."""
+    """The fleet's hardware, as of the last reports."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._using = threading.Lock()
-        """Besides: a thread goes on when whoever waited for it is cancelled, and questions try things on the fleet."""
+        """Needed besides `_turn`: threads outlive cancelled waiters, and questions change the fleet for a while."""
         self._seen: Hashable = None
         self._fleet = Fleet()
 
     async def ask(self, reports: Sequence[NodeReport], question: Callable[[Fleet], T]) -> T:
-        """The answer of `question`, which leaves the fleet as it is."""
+        """The answer of `question`, which must leave the fleet unchanged."""
         async with self._turn:
             return await asyncio.to_thread(self._answer, reports, question)
 
@@ -42,7 +42,7 @@ class Inventory:
 
 
 def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
-    """A node, and all of its report that says what it consists of: nothing of who uses it, nor how GPUs are cut."""
+    """A node's name and hardware, without its use and its GPUs' cuts."""
     return report.node, (
         report.instance,
         (report.region, report.zone, report.spot),
@@ -56,7 +56,7 @@ def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
 
 
 def available_node(reports: Iterable[NodeReport]) -> Fleet:
-    """The hardware, used or not: draining nodes and GPUs that are being changed come back."""
+    """The hardware, including draining nodes and withdrawn GPUs, which come back."""
     nodes = [node_of(report) for report in reports]
     return Fleet(
         replace(node, draining=False, gpus=tuple(replace(gpu, withdrawn="", kept="") for gpu in node.gpus))

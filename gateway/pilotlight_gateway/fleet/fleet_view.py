@@ -1,4 +1,4 @@
-"""What nodes and homes last reported, for lists of containers and nodes. Pure: instants are arguments."""
+"""Keeps the last reports of nodes and homes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pilotlight_core.model.messages.agent_messages import ContainerReport, Conta
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 
 SILENT_S = 5.0
-"""A node that has not reported for so long (five reports) is not listed; what a gateway said of breakers, neither."""
+"""Older reports are not listed: five intervals of a node's."""
 REMEMBERED_S = 600.0
-"""What a node said last counts for so long where it matters what the fleet consists of, not how it is now."""
+"""How long a report counts in questions about hardware."""
 FORGOTTEN_S = 60.0
-"""What a gateway said of breakers is kept for so long: it repeats it."""
+"""How long reports of breakers are kept; gateways repeat them."""
 
 
 class FleetView:
-    """The last report of each node."""
+    """The last report of each node, and of each gateway's breakers. Pure; instants are monotonic seconds."""
 
     def __init__(self) -> None:
         self._first: float | None = None
@@ -27,12 +27,12 @@ class FleetView:
         self._breakers: dict[str, tuple[Breakers, float]] = {}
 
     def forget(self, at: float) -> None:
-        """Let go of what counts no more."""
+        """Drop expired reports."""
         self._reports = {node: told for node, told in self._reports.items() if at - told[1] <= REMEMBERED_S}
         self._breakers = {gateway: told for gateway, told in self._breakers.items() if at - told[1] <= FORGOTTEN_S}
 
     def on_report(self, report: NodeReport, at: float) -> None:
-        """Take a node's word; an older one of the same incarnation is dropped."""
+        """Store a report, unless a later one of the same incarnation is known."""
         last = self._reports.get(report.node)
         if last is not None and last[0].instance == report.instance and report.seq <= last[0].seq:
             return
@@ -45,27 +45,28 @@ class FleetView:
         self._reports[report.node] = (report, at)
 
     def on_breakers(self, message: Breakers, at: float) -> None:
-        """Take a gateway's word on the breakers of its homes; it replaces its last."""
-        if message.told:
+        """Store a gateway's report, which replaces its last one."""
+        if message.reports:
             self._breakers[message.gateway] = (message, at)
         else:
             self._breakers.pop(message.gateway, None)
 
     def reports(self, at: float) -> list[NodeReport]:
-        """The reports that are recent enough to go by."""
+        """Reports no older than SILENT_S."""
         return [report for report, seen in self._reports.values() if at - seen <= SILENT_S]
 
     def remembered(self, at: float) -> list[NodeReport]:
-        """The last reports of all nodes that were there lately, silent or not."""
+        """Reports no older than REMEMBERED_S."""
         return [report for report, seen in self._reports.values() if at - seen <= REMEMBERED_S]
 
     def listened(self, at: float) -> float:
-        """Seconds since the first report of all was heard; 0 if none was."""
+        """Seconds since the first report; 0 before it."""
         return 0.0 if self._first is None else at - self._first
 
     def containers(self, tenant: str | None, at: float) -> list[dict[str, Any]]:
-        """The containers of a tenant (None: of all), with their node, what it guarantees, and their breakers:
-        their own, their version's, and of how many tenants that call it."""
+        """A tenant's containers (None: all), with their node and breakers: their own, their version's, and how
+        many tenants' breakers for the version are open.
+        """
         breakers = self._fresh_reports(at)
         shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")
         return [
@@ -81,7 +82,6 @@ class FleetView:
         ]
 
     def nodes(self, at: float) -> list[dict[str, Any]]:
-        """The nodes with their slices and blanks."""
         return [
             {
                 "node": report.node,
@@ -97,7 +97,7 @@ class FleetView:
         ]
 
     def by_state(self, at: float) -> dict[str, int]:
-        """How many containers are in each state."""
+        """Counts of containers by state."""
         counts: dict[str, int] = {}
         for report in self.reports(at):
             for container in report.containers:
@@ -109,7 +109,7 @@ class FleetView:
             (told.version, told.container, told.tenant): told
             for message, heard in self._breakers.values()
             if at - heard <= SILENT_S
-            for told in message.told
+            for told in message.reports
         }
 
 

@@ -1,4 +1,4 @@
-"""Asking the controller that leads why containers are where they are. The real one and, beside it, the fake."""
+"""Asks the leading controller for the reasons of placements."""
 
 from __future__ import annotations
 
@@ -8,53 +8,52 @@ from typing import Protocol
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 
 ANSWER_S = 5.0
-"""A question about a past fleet has it rebuilt: a second for ten thousand GPUs."""
+"""Long enough to rebuild a past fleet."""
 
 
 class Explainer(Protocol):
-    """Knows the controller's decisions."""
+    """Explains placements."""
 
-    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
-        """The answer. Raises Unavailable if no controller leads."""
+    async def explain(self, asked: ExplainPlacement) -> PlacementReply:
+        """The controller's explanation.
+
+        Raises:
+            Unavailable: no controller leads.
+        """
         ...
 
 
 class BusExplainer:
-    """The controller, over the bus."""
+    """The `Explainer` over the bus."""
 
     def __init__(self, bus: Bus, *, region: str) -> None:
         self._bus = bus
         self._region = region
 
-    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
-        """The answer of the controller that leads.
-
-        Raises:
-            Unavailable: if there is none now.
-        """
+    async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         try:
             told = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
         except (BusDown, BusTimeout, NoResponders):
             told = None
-        if not isinstance(told, PlacementTold):
+        if not isinstance(told, PlacementReply):
             raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)
         return told
 
 
-NOTHING = PlacementTold(found=False, lines=("Nothing was decided yet.",))
+NOTHING = PlacementReply(found=False, lines=("Nothing was decided yet.",))
 
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
-    """Answers with `told`; None: no controller leads."""
+    """An in-memory `Explainer`; without `told` no controller leads."""
 
-    told: PlacementTold | None = NOTHING
+    told: PlacementReply | None = NOTHING
     asked: list[ExplainPlacement] = field(default_factory=list)
 
-    async def explain(self, asked: ExplainPlacement) -> PlacementTold:
+    async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         self.asked.append(asked)
         if self.told is None:
             raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)

@@ -1,24 +1,22 @@
-"""Rooms: what a home believes of the containers of one version, and which of them takes the next call.
+"""The containers of one version as the home knows them, and which of them takes the next call.
 
-What is believed, and what it is corrected by
----------------------------------------------
-An agent's credit is level-triggered: it lists the calls that the container holds. The home adds the grants that the
-agent cannot have seen yet (*pending*), and never gives out more than `slots`:
+A `Credit` lists the calls that a container holds. The home adds the grants that the agent cannot have seen yet
+(*pending*) and never grants more than `slots`:
 
     used = len(held) + len(pending)
 
-A pending grant becomes held when a credit lists it, and is free again when its call ends or is refused, when a later
-credit no longer lists it, or when credits have not listed it for `PENDING_FOR` (the grant or the run was lost; should
-it arrive after all, the agent's own slot table decides). So every lost message heals with the next credit, and an
-error of the count lasts a second at most.
+A pending grant becomes held when a credit lists it. It is free again when its call ends or is refused, when a later
+credit omits it, or when no credit has listed it for `PENDING_S`: the grant or the run was lost, and if it arrives after
+all, the slot table of the agent decides. So the next credit repairs every lost message, within about a second.
 
-A container is usable while it is READY, has spoken within `QUARANTINE`, has not refused a call since it spoke, and its
-breaker (`breakers.py`) is closed; half-open, it gets one call at a time. What is usable, or only full for the moment,
-is the version's *capacity*: what estimates of waiting go by. Among the usable ones with room:
+A container is usable while it is READY, its last credit is younger than `QUARANTINE_AFTER_S`, it has refused no call
+since, and its breaker is closed; a half-open breaker allows one call. The *capacity* of the version counts slots of
+usable containers and of those that are only full; waits are estimated by it. Of the usable containers with a free slot,
+the choice is
 
-1. one whose forming batch has room, the fullest first: an item that joins a batch costs next to nothing;
-2. below target utilisation the oldest: load is packed, so that the others can become idle and scale down;
-3. above it the one with most room: under pressure, spread.
+1. the fullest of those whose forming batch has room, since one more item in a batch costs little;
+2. below the target utilisation the oldest, so that the others become idle and can be stopped;
+3. above it the one with most free slots.
 """
 
 from __future__ import annotations
@@ -29,29 +27,29 @@ from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
 from pilotlight_gateway.home.breakers import CircuitState, ContainerBreaker, ContainerVerdict
 
-QUARANTINE = 3.0
-"""Seconds without a credit after which a container gets no more calls: three of its heartbeats."""
-PENDING_FOR = 3.0
-"""Seconds after which a grant that no credit has listed is counted as lost."""
-HEARTBEAT = 1.25
-"""Seconds within which every living agent speaks of each of its containers, and a little."""
+QUARANTINE_AFTER_S = 3.0
+"""A container without a credit for this long (three heartbeats) gets no more calls."""
+PENDING_S = 3.0
+"""A grant that no credit has listed for this long counts as lost."""
+HEARTBEAT_S = 1.25
+"""The interval between credits of a container, and a margin."""
 TARGET_UTILISATION = 0.7
-"""Part of the usable slots in use up to which load is packed rather than spread."""
-BURIED_AFTER = 10.0
-"""Seconds of silence after which a container is forgotten: long enough that no late credit raises one that is gone
-from the dead, and that what is silent because its last word was lost does not count as running for ever."""
+"""Part of the usable slots up to which calls are packed rather than spread."""
+FORGET_AFTER_S = 10.0
+"""A container without a credit for this long is forgotten: late enough that no late credit revives one that is gone,
+and soon enough that a lost last message does not keep one running."""
 CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
-"""Refusals that say something about the container rather than about the call."""
+"""Refusals that concern the container rather than the call."""
 CALLERS_AT_MOST = 4_096
-"""Tenants of which it is known when they were last answered."""
+"""Tenants for whom the last answer is remembered."""
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
 
 class PooledContainer:
-    """One container as last heard of."""
+    """One container as of its last credit."""
 
     __slots__ = (
-        "batch_room", "breaker", "charged_at", "container", "counted", "heard", "held", "instance", "node", "order",
+        "batch_room", "breaker", "charged_at", "container", "counted", "credit_at", "held", "instance", "node", "order",
         "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
     )  # fmt: skip
 
@@ -60,40 +58,36 @@ class PooledContainer:
         self.node = credit.node
         self.instance = credit.instance
         self.order = order
-        """Rises with the instant at which the container was first heard of."""
+        """Rises in the order of first credits."""
         self.pending: dict[str, float] = {}
-        """Call -> the instant of its grant, in that order."""
         self.counted = (0, 0, 0)
-        """Slots, used slots and capacity as they stand in the version's sums."""
+        """Slots, used slots and capacity as included in the sums of the pool."""
         self.breaker: ContainerBreaker | None = None
         """None while nothing has failed in it."""
         self.charged_at = at
-        """When the calls that it holds were last charged for what they have cost so far."""
+        """When `VersionQueue.charge_running` last charged its calls."""
         self.started_at: float | None = None
-        """When it began to start, if that was seen."""
-        self.hear(credit, at)
+        self.update(credit, at)
 
-    def hear(self, credit: Credit, at: float) -> None:
-        """Take over what the credit says."""
+    def update(self, credit: Credit, at: float) -> None:
         self.seq = credit.seq
         self.state = credit.state
         self.slots = credit.slots
         self.held = dict.fromkeys(credit.held)
         self.batch_room = credit.batch_room
         self.timeline = credit.timeline
-        self.heard = at
+        self.credit_at = at
         self.shut: Refusal | None = None
-        """Why it takes no more calls until it speaks again, if it refused one."""
+        """Why it refused a call since its last credit, if it did."""
         if self.state in STARTING and self.started_at is None:
             self.started_at = at
 
     @property
     def used(self) -> int:
-        """Slots that are taken, as far as is known."""
         return len(self.held) + len(self.pending)
 
     def sums(self, quarantined: bool) -> tuple[int, int, int]:
-        """Slots that may be granted, those of them in use, and slots that count as capacity."""
+        """Slots to grant from, used ones of them, and slots that count as capacity."""
         if self.state is not ContainerState.READY or quarantined:
             return 0, 0, 0
         if self.shut is None and self.breaker is None:
@@ -110,274 +104,268 @@ class PooledContainer:
 
 
 class ContainerPool:
-    """The containers of one version."""
-
     def __init__(self) -> None:
         self.slots = 0
-        """Of the usable containers together."""
         self.used = 0
         self.capacity = 0
-        """Slots of the usable containers and of those that are only full for the moment."""
+        """Slots of the usable containers and of those that are only full."""
         self.ready_since: float | None = None
         """When the first container became ready after a time without any, if its start was seen."""
         self.start_ms: float | None = None
-        """How long the last start took."""
-        self._rooms: OrderedDict[str, PooledContainer] = OrderedDict()
-        """The one heard from least recently comes first."""
+        self._containers: OrderedDict[str, PooledContainer] = OrderedDict()
+        """Ordered by their last credit, the oldest first."""
         self._open: dict[str, PooledContainer] = {}
-        """Usable, with room."""
+        """Usable, with a free slot."""
         self._quarantined: dict[str, PooledContainer] = {}
         self._starting: dict[str, PooledContainer] = {}
         self._broken: dict[str, PooledContainer] = {}
-        """Whose breaker is not closed."""
         self._failing = False
-        """Whether any container has ever had a failure."""
+        """Whether any container has ever had a failure: until then the end of a call costs nothing here."""
         self._fine: dict[str, float] = {}
-        """Tenant -> when a call of it was last answered, in any container."""
+        """Tenant -> instant of its last answer, in any container."""
         self._inherited: dict[str, ContainerBreaker] = {}
-        """Container -> what a former home had of it, until it speaks here."""
+        """Container -> breaker of a former home, until its first credit here."""
         self._inherited_until = 0.0
         self._orders = 0
 
     def __len__(self) -> int:
-        return len(self._rooms)
+        return len(self._containers)
 
     def get(self, container: str) -> PooledContainer | None:
-        """A container, if it is known."""
-        return self._rooms.get(container)
+        return self._containers.get(container)
 
     def all(self) -> list[PooledContainer]:
-        """Every container that is not gone."""
-        return [room for room in self._rooms.values() if room.state is not ContainerState.GONE]
+        return [pooled for pooled in self._containers.values() if pooled.state is not ContainerState.GONE]
 
     @property
     def free(self) -> int:
-        """Slots that are not in use, of the usable containers."""
+        """Free slots of the usable containers."""
         return self.slots - self.used
 
     def running(self) -> int:
         """Calls that containers hold or are about to."""
-        return sum(room.used for room in self._rooms.values())
+        return sum(pooled.used for pooled in self._containers.values())
 
     def has(self, *states: ContainerState) -> bool:
-        """Whether a container is in one of the states."""
-        return any(room.state in states for room in self._rooms.values())
+        return any(pooled.state in states for pooled in self._containers.values())
 
     def starting(self, at: float) -> list[tuple[float | None, int]]:
-        """What is being started: in how many ms it should be ready (None: unknown) and its slots, the next first."""
+        """The containers that start: milliseconds until ready (None: unknown) and slots, the next first."""
         if not self._starting:
             return []
         found = []
-        for room in self._starting.values():
+        for pooled in self._starting.values():
             left = None
             if self.start_ms is not None:
-                begun = room.started_at if room.started_at is not None else at
+                begun = pooled.started_at if pooled.started_at is not None else at
                 left = max(0.0, self.start_ms - (at - begun) * 1000.0)
-            found.append((left, room.slots))
+            found.append((left, pooled.slots))
         return sorted(found, key=lambda start: start[0] or 0.0)
 
-    def hear(self, credit: Credit, at: float) -> tuple[str, ...] | None:
-        """A container speaks. Returns the calls that it no longer holds; None if the credit is an old one."""
-        room = self._rooms.get(credit.container)
-        if room is None or room.instance != credit.instance:
-            freed = self._drop(room) if room is not None else ()
+    def update(self, credit: Credit, at: float) -> tuple[str, ...] | None:
+        """Apply a credit; returns the calls that the container no longer holds, None if the credit is outdated."""
+        pooled = self._containers.get(credit.container)
+        if pooled is None or pooled.instance != credit.instance:
+            freed = self._drop(pooled) if pooled is not None else ()
             self._orders += 1
-            room = self._rooms[credit.container] = PooledContainer(credit, self._orders, at)
-            if self._inherited and (breaker := self._inherited.pop(room.container, None)) is not None:
-                room.breaker, self._broken[room.container], self._failing = breaker, room, True
-        elif credit.seq <= room.seq:
+            pooled = self._containers[credit.container] = PooledContainer(credit, self._orders, at)
+            if self._inherited and (breaker := self._inherited.pop(pooled.container, None)) is not None:
+                pooled.breaker, self._broken[pooled.container], self._failing = breaker, pooled, True
+        elif credit.seq <= pooled.seq:
             return None
         else:
-            was, held = room.state, room.held
+            was, held = pooled.state, pooled.held
             if was in STARTING and credit.state is ContainerState.READY:
-                self._note_ready(room, credit, at)
-            room.hear(credit, at)
-            freed = tuple(call for call in held if call not in room.held) + self._unlisted(room, at)
-        self._rooms.move_to_end(room.container)
-        self._quarantined.pop(room.container, None)
-        if room.state is ContainerState.GONE:
-            freed += (*room.held, *room.pending)
-            room.held, room.pending = {}, {}
-            self._broken.pop(room.container, None)
-        self._recount(room)
+                self._note_ready(pooled, credit, at)
+            pooled.update(credit, at)
+            freed = tuple(call for call in held if call not in pooled.held) + self._unlisted(pooled, at)
+        self._containers.move_to_end(pooled.container)
+        self._quarantined.pop(pooled.container, None)
+        if pooled.state is ContainerState.GONE:
+            freed += (*pooled.held, *pooled.pending)
+            pooled.held, pooled.pending = {}, {}
+            self._broken.pop(pooled.container, None)
+        self._recount(pooled)
         return freed
 
-    def _note_ready(self, room: PooledContainer, credit: Credit, at: float) -> None:
+    def _note_ready(self, pooled: PooledContainer, credit: Credit, at: float) -> None:
         if not self.has(ContainerState.READY):
             self.ready_since = at
-        begun = room.started_at if room.started_at is not None else at
+        begun = pooled.started_at if pooled.started_at is not None else at
         self.start_ms = sum(credit.timeline.values()) or (at - begun) * 1000.0
 
-    def _unlisted(self, room: PooledContainer, at: float) -> tuple[str, ...]:
-        """Settle what is pending against what is held; returns what must have been lost."""
-        for call in room.held:
-            room.pending.pop(call, None)
-        lost = tuple(call for call, granted in room.pending.items() if granted < at - PENDING_FOR)
+    def _unlisted(self, pooled: PooledContainer, at: float) -> tuple[str, ...]:
+        """Remove what is held from what is pending; returns the grants that count as lost."""
+        for call in pooled.held:
+            pooled.pending.pop(call, None)
+        lost = tuple(call for call, granted in pooled.pending.items() if granted < at - PENDING_S)
         for call in lost:
-            del room.pending[call]
+            del pooled.pending[call]
         return lost
 
     def choose(self) -> PooledContainer | None:
-        """The container that takes the next call; None if there is no room."""
+        """The container for the next call; None if there is no free slot."""
         if not self._open:
             return None
-        rooms = self._open.values()
-        forming = [room for room in rooms if room.batch_room > 0]
+        pool = self._open.values()
+        forming = [pooled for pooled in pool if pooled.batch_room > 0]
         if forming:
-            return min(forming, key=lambda room: (room.batch_room, room.order))
+            return min(forming, key=lambda pooled: (pooled.batch_room, pooled.order))
         if self.used < TARGET_UTILISATION * self.slots:
-            return min(rooms, key=lambda room: room.order)
-        return min(rooms, key=lambda room: (room.used - room.slots, room.order))
+            return min(pool, key=lambda pooled: pooled.order)
+        return min(pool, key=lambda pooled: (pooled.used - pooled.slots, pooled.order))
 
-    def reserve(self, room: PooledContainer, call: str, at: float) -> None:
-        """A grant for the container has been given out."""
-        room.pending[call] = at
-        room.batch_room -= 1
-        if room.breaker is not None and room.breaker.state is CircuitState.HALF_OPEN:
-            room.breaker.send(call, at)
-        self._recount(room)
+    def reserve(self, pooled: PooledContainer, call_id: str, at: float) -> None:
+        pooled.pending[call_id] = at
+        pooled.batch_room -= 1
+        if pooled.breaker is not None and pooled.breaker.state is CircuitState.HALF_OPEN:
+            pooled.breaker.send(call_id, at)
+        self._recount(pooled)
 
-    def is_pending(self, container: str, call: str) -> bool:
-        """Whether the grant has not been seen in a credit yet."""
-        room = self._rooms.get(container)
-        return room is not None and call in room.pending
+    def is_pending(self, container: str, call_id: str) -> bool:
+        """Whether no credit has listed the grant yet."""
+        pooled = self._containers.get(container)
+        return pooled is not None and call_id in pooled.pending
 
-    def release(self, container: str, call: str) -> None:
-        """The call has ended: its slot is free."""
-        room = self._rooms.get(container)
-        if room is not None:
-            room.pending.pop(call, None)
-            room.held.pop(call, None)
-            if room.shut is Refusal.NO_SLOT:
-                room.shut = None
-            self._recount(room)
+    def release(self, container: str, call_id: str) -> None:
+        pooled = self._containers.get(container)
+        if pooled is not None:
+            pooled.pending.pop(call_id, None)
+            pooled.held.pop(call_id, None)
+            if pooled.shut is Refusal.NO_SLOT:
+                pooled.shut = None
+            self._recount(pooled)
 
-    def ended(self, container: str, call: str, tenant: str, found: ContainerVerdict, at: float) -> None:
-        """How a call has ended in a container."""
+    def ended(self, container: str, call_id: str, tenant: str, found: ContainerVerdict, at: float) -> None:
+        """Count the end of a call at the breaker of its container."""
         if found is ContainerVerdict.FINE and not self._failing:
             self._note_fine(tenant, at)
             return
-        room = self._rooms.get(container)
-        if room is not None and (room.breaker is not None or found in (ContainerVerdict.RAISED, ContainerVerdict.LATE)):
-            breaker = room.breaker = room.breaker or ContainerBreaker()
+        pooled = self._containers.get(container)
+        if pooled is not None and (
+            pooled.breaker is not None or found in (ContainerVerdict.RAISED, ContainerVerdict.LATE)
+        ):
+            breaker = pooled.breaker = pooled.breaker or ContainerBreaker()
             self._failing = True
-            breaker.note(found, call, tenant, self._fine, at)
+            breaker.note(found, call_id, tenant, self._fine, at)
             if breaker.state is CircuitState.CLOSED:
                 self._broken.pop(container, None)
             else:
-                self._broken[container] = room
-            self._recount(room)
+                self._broken[container] = pooled
+            self._recount(pooled)
         if found is ContainerVerdict.FINE:
             self._note_fine(tenant, at)
 
     def _note_fine(self, tenant: str, at: float) -> None:
         self._fine[tenant] = at
         if len(self._fine) > CALLERS_AT_MOST:
-            self._fine = {tenant: at}  # the next calls tell anew who is answered
+            self._fine = {tenant: at}  # the next calls fill it again
 
     def inherit(self, container: str, breaker: ContainerBreaker, at: float) -> None:
-        """A former home's breaker, for when the container speaks."""
+        """Keep the breaker of a former home until the first credit of the container."""
         self._inherited[container] = breaker
-        self._inherited_until = at + BURIED_AFTER
+        self._inherited_until = at + FORGET_AFTER_S
 
     def probe(self, at: float) -> None:
-        """Let a probe go where the pause is over."""
-        for room in self._broken.values():
-            if room.breaker is not None and room.breaker.try_again(at):
-                self._recount(room)
+        """Half-open the breakers whose pause is over."""
+        for pooled in self._broken.values():
+            if pooled.breaker is not None and pooled.breaker.try_again(at):
+                self._recount(pooled)
 
     def broken(self) -> list[PooledContainer]:
-        """The containers whose breaker is not closed."""
         return list(self._broken.values())
 
-    def refuse(self, container: str, call: str, reason: Refusal, at: float = 0.0) -> None:
-        """The container did not take the call; it gets none until it speaks again, if the reason lies with it.
+    def refuse(self, container: str, call_id: str, reason: Refusal, at: float = 0.0) -> None:
+        """The container refused the call. If the reason concerns the container, it gets none until its next credit.
 
-        "Gone" may have been said for an agent that does not listen any more: then its other containers are not there
-        either.
+        The bus reports GONE too if no agent listens: then all containers of the node become unusable.
         """
-        room = self._rooms.get(container)
-        if room is None:
+        pooled = self._containers.get(container)
+        if pooled is None:
             return
-        room.pending.pop(call, None)
-        if room.breaker is not None:
-            room.breaker.withdrawn(call, at)
+        pooled.pending.pop(call_id, None)
+        if pooled.breaker is not None:
+            pooled.breaker.withdrawn(call_id, at)
         if reason in CLOSING:
-            room.shut = reason
-        self._recount(room)
+            pooled.shut = reason
+        self._recount(pooled)
         if reason is Refusal.GONE and all(
-            r.heard < at - HEARTBEAT for r in self._rooms.values() if r.node == room.node
+            r.credit_at < at - HEARTBEAT_S for r in self._containers.values() if r.node == pooled.node
         ):
-            self.unheard(room.node)
+            self.quarantine_node(pooled.node)
 
-    def unheard(self, node: str) -> None:
-        """Nobody listens at a node: its containers get nothing until they speak again."""
-        for room in self._rooms.values():
-            if room.node == node and room.container not in self._quarantined:
-                self._quarantined[room.container] = room
-                self._recount(room)
+    def quarantine_node(self, node: str) -> None:
+        """The bus has no listener at a node: its containers are unusable until their next credit."""
+        for pooled in self._containers.values():
+            if pooled.node == node and pooled.container not in self._quarantined:
+                self._quarantined[pooled.container] = pooled
+                self._recount(pooled)
 
     def quarantine(self, at: float) -> None:
-        """Stop using the containers that have been silent for too long."""
-        for room in self._rooms.values():
-            if room.heard >= at - QUARANTINE:
+        """Stop using containers without a recent credit."""
+        for pooled in self._containers.values():
+            if pooled.credit_at >= at - QUARANTINE_AFTER_S:
                 break
-            if room.container not in self._quarantined:
-                self._quarantined[room.container] = room
-                self._recount(room)
+            if pooled.container not in self._quarantined:
+                self._quarantined[pooled.container] = pooled
+                self._recount(pooled)
 
     def gone(self, node: str, instance: str) -> tuple[str, ...]:
-        """Everything that an incarnation of a node ran is gone; returns the calls that it had."""
+        """An incarnation of a node is gone; returns the calls that its containers had."""
         calls: tuple[str, ...] = ()
-        for room in [r for r in self._rooms.values() if (r.node, r.instance) == (node, instance)]:
-            calls += self._drop(room)
+        for pooled in [r for r in self._containers.values() if (r.node, r.instance) == (node, instance)]:
+            calls += self._drop(pooled)
         return calls
 
-    def bury(self, at: float) -> tuple[str, ...]:
-        """Forget what has been silent for long, gone or not; returns the calls that it had."""
+    def forget_silent(self, at: float) -> tuple[str, ...]:
+        """Forget containers without a credit for long; returns the calls that they had."""
         if self._inherited and at >= self._inherited_until:
             self._inherited.clear()
         calls: tuple[str, ...] = ()
-        for room in list(self._rooms.values()):
-            if room.heard >= at - BURIED_AFTER:
+        for pooled in list(self._containers.values()):
+            if pooled.credit_at >= at - FORGET_AFTER_S:
                 break
-            calls += self._drop(room)
+            calls += self._drop(pooled)
         return calls
 
-    def _drop(self, room: PooledContainer) -> tuple[str, ...]:
-        calls = (*room.held, *room.pending)
-        room.state = ContainerState.GONE
-        self._recount(room)
-        del self._rooms[room.container]
-        self._quarantined.pop(room.container, None)
-        self._broken.pop(room.container, None)
+    def _drop(self, pooled: PooledContainer) -> tuple[str, ...]:
+        calls = (*pooled.held, *pooled.pending)
+        pooled.state = ContainerState.GONE
+        self._recount(pooled)
+        del self._containers[pooled.container]
+        self._quarantined.pop(pooled.container, None)
+        self._broken.pop(pooled.container, None)
         return calls
 
-    def _recount(self, room: PooledContainer) -> None:
-        slots, used, capacity = sums = room.sums(room.container in self._quarantined)
-        was = room.counted
+    def _recount(self, pooled: PooledContainer) -> None:
+        slots, used, capacity = sums = pooled.sums(pooled.container in self._quarantined)
+        was = pooled.counted
         if sums != was:
             self.slots += slots - was[0]
             self.used += used - was[1]
             self.capacity += capacity - was[2]
-            room.counted = sums
+            pooled.counted = sums
         if used < slots:
-            self._open[room.container] = room
+            self._open[pooled.container] = pooled
         else:
-            self._open.pop(room.container, None)
-        if room.state in STARTING:
-            self._starting[room.container] = room
+            self._open.pop(pooled.container, None)
+        if pooled.state in STARTING:
+            self._starting[pooled.container] = pooled
         elif self._starting:
-            self._starting.pop(room.container, None)
+            self._starting.pop(pooled.container, None)
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the sums are not the sums, or more was given out than there is."""
-        sums = {r.container: r.sums(r.container in self._quarantined) for r in self._rooms.values()}
+        sums = {r.container: r.sums(r.container in self._quarantined) for r in self._containers.values()}
         require(self.slots == sum(slots for slots, _, _ in sums.values()), "slots are miscounted")
         require(self.used == sum(used for _, used, _ in sums.values()), "used slots are miscounted")
         require(self.capacity == sum(capacity for _, _, capacity in sums.values()), "capacity is miscounted")
-        require(set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots}, "open rooms miscounted")
-        require(set(self._starting) == {r.container for r in self._rooms.values() if r.state in STARTING}, "starts")
-        require(set(self._broken) <= set(self._rooms), "a breaker of nothing")
-        for room in self._rooms.values():
-            require(not set(room.held) & set(room.pending), "a call is held and pending")
+        require(
+            set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots},
+            "open containers are miscounted",
+        )
+        require(
+            set(self._starting) == {r.container for r in self._containers.values() if r.state in STARTING}, "starts"
+        )
+        require(set(self._broken) <= set(self._containers), "a breaker of nothing")
+        for pooled in self._containers.values():
+            require(not set(pooled.held) & set(pooled.pending), "a call is held and pending")

@@ -1,4 +1,4 @@
-"""What a home and its versions have to tell those who look on: counts, breakers and slowdowns."""
+"""What a home reports to metrics and controllers: counts, breakers and slowdowns."""
 
 from __future__ import annotations
 
@@ -13,27 +13,24 @@ from pilotlight_gateway.home.version_queue import VersionQueue
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerCounts:
-    """How many breakers are not closed."""
-
     versions: int = 0
     tenants: int = 0
-    """Of one tenant's calls to a version."""
+    """Breakers of one tenant's calls to a version."""
     containers: int = 0
 
     @classmethod
-    def of(cls, desks: Iterable[VersionQueue]) -> BreakerCounts:
-        """Of all these versions."""
+    def of(cls, queues: Iterable[VersionQueue]) -> BreakerCounts:
         versions = tenants = containers = 0
-        for desk in desks:
-            versions += desk.losses.everybody.state is not CircuitState.CLOSED
-            tenants += sum(breaker.state is not CircuitState.CLOSED for breaker in desk.losses.tenants.values())
-            containers += len(desk.rooms.broken())
+        for queue in queues:
+            versions += queue.losses.everybody.state is not CircuitState.CLOSED
+            tenants += sum(breaker.state is not CircuitState.CLOSED for breaker in queue.losses.tenants.values())
+            containers += len(queue.pool.broken())
         return cls(versions=versions, tenants=tenants, containers=containers)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HomeStatistics:
-    """How a home is: calls waiting, grants not settled, containers known, versions known, versions lost to others."""
+    """Queued calls, grants without an end, known containers, versions, and versions lost to a newer home."""
 
     queued: int
     oldest_ms: float
@@ -47,22 +44,22 @@ class HomeStatistics:
     slowdown: dict[str, float] = field(default_factory=dict)
     """Class -> the largest slowdown of a flow."""
     slow: tuple[SlowFlow, ...] = ()
-    """The flows that others slow down: not empty is an alert."""
+    """Flows that other tenants slow down; any is an alert."""
 
 
-def breakers_of(desk: VersionQueue, at: float) -> Iterator[BreakerReport]:
-    """The breakers of one version that are not closed, or count failures."""
-    if desk.losses.everybody.failures:
-        yield _told(desk.losses.everybody, at, version=desk.version)
-    for tenant, breaker in desk.losses.tenants.items():
-        yield _told(breaker, at, version=desk.version, tenant=tenant)
-    for room in desk.rooms.all():
-        if room.breaker is not None and room.breaker.failures:
-            yield _told(room.breaker, at, version=desk.version, container=room.container)
+def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:
+    """The breakers of one version that are not closed or count failures."""
+    if queue.losses.everybody.failures:
+        yield _report_of(queue.losses.everybody, at, version=queue.version)
+    for tenant, breaker in queue.losses.tenants.items():
+        yield _report_of(breaker, at, version=queue.version, tenant=tenant)
+    for pooled in queue.pool.all():
+        if pooled.breaker is not None and pooled.breaker.failures:
+            yield _report_of(pooled.breaker, at, version=queue.version, container=pooled.container)
 
 
 def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
-    """The largest of each key."""
+    """The largest value of each key."""
     worst: dict[str, float] = {}
     for values in found:
         for key, value in values.items():
@@ -70,7 +67,7 @@ def worst_of(found: Iterable[dict[str, float]]) -> dict[str, float]:
     return worst
 
 
-def _told(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerReport:
+def _report_of(breaker: Breaker, at: float, *, version: str, container: str = "", tenant: str = "") -> BreakerReport:
     return BreakerReport(
         version=version,
         container=container,

@@ -1,4 +1,4 @@
-"""What a home has learnt of its versions, as it is handed over in a planned move. Instants do not travel."""
+"""What a home has learnt of its versions, for the next home of the shard. Durations travel, instants do not."""
 
 from __future__ import annotations
 
@@ -9,71 +9,80 @@ from pilotlight_gateway.home.breakers import Breaker, CircuitState, ContainerBre
 from pilotlight_gateway.home.version_queue import VersionQueue
 
 VERSIONS_AT_MOST = 256
-"""Of one shard, those used last: some 50 KiB. The queue has to fit beside them."""
+"""Versions of one shard, the last used: about 50 KiB, which leaves room for the queue."""
 REASON_CHARS = 300
 
 
-def learnt_state(desks: Iterable[VersionQueue], at: float) -> dict[str, VersionState]:
-    """What was learnt of the versions that were used last."""
-    known = [desk for desk in desks if desk.function and (desk.pace.calls or desk.losses.everybody.failures)]
-    known.sort(key=lambda desk: desk.used_at, reverse=True)
-    return {desk.version: _state_of(desk, at) for desk in known[:VERSIONS_AT_MOST]}
+def learnt_state(queues: Iterable[VersionQueue], at: float) -> dict[str, VersionState]:
+    """The state of the versions that were used last."""
+    known = [
+        queue for queue in queues if queue.function and (queue.service_time.calls or queue.losses.everybody.failures)
+    ]
+    known.sort(key=lambda queue: queue.used_at, reverse=True)
+    return {queue.version: _state_of(queue, at) for queue in known[:VERSIONS_AT_MOST]}
 
 
-def restore(desk: VersionQueue, state: VersionState, at: float) -> None:
-    """Go on from that; nothing is known yet of the version here."""
-    desk.tenant = state.tenant
-    pace = desk.pace
-    pace.calls, pace.hold_ms, pace.spread_ms, pace.cost = state.calls, state.hold_ms, state.spread_ms, state.cost
-    desk.rooms.start_ms = state.start_ms
+def restore(queue: VersionQueue, state: VersionState, at: float) -> None:
+    """Restore the state into a new queue."""
+    queue.tenant = state.tenant
+    service_time = queue.service_time
+    service_time.calls, service_time.hold_ms, service_time.spread_ms, service_time.cost = (
+        state.calls,
+        state.hold_ms,
+        state.spread_ms,
+        state.cost,
+    )
+    queue.pool.start_ms = state.start_ms
     if state.breaker is not None:
-        _restore_loss(desk.losses.everybody, state.breaker, at)
-    for tenant, told in state.tenants.items():
-        _restore_loss(desk.losses.breaker_of(tenant), told, at)
-    desk.losses.row = state.lost
-    for container, told in state.containers.items():
+        _restore_loss(queue.losses.everybody, state.breaker, at)
+    for tenant, stored in state.tenants.items():
+        _restore_loss(queue.losses.breaker_of(tenant), stored, at)
+    queue.losses.row = state.lost
+    for container, stored in state.containers.items():
         breaker = ContainerBreaker()
-        _restore(breaker, told, at)
-        desk.rooms.inherit(container, breaker, at)
+        _restore(breaker, stored, at)
+        queue.pool.inherit(container, breaker, at)
 
 
-def _state_of(desk: VersionQueue, at: float) -> VersionState:
-    pace, losses = desk.pace, desk.losses
+def _state_of(queue: VersionQueue, at: float) -> VersionState:
+    service_time, losses = queue.service_time, queue.losses
     return VersionState(
-        function=desk.function,
-        tenant=desk.tenant,
-        calls=pace.calls,
-        hold_ms=pace.hold_ms,
-        spread_ms=pace.spread_ms,
-        cost=pace.cost,
-        start_ms=desk.rooms.start_ms,
-        breaker=_told_loss(losses.everybody, at) if losses.everybody.failures else None,
-        tenants={tenant: _told_loss(breaker, at) for tenant, breaker in losses.tenants.items()},
+        function=queue.function,
+        tenant=queue.tenant,
+        calls=service_time.calls,
+        hold_ms=service_time.hold_ms,
+        spread_ms=service_time.spread_ms,
+        cost=service_time.cost,
+        start_ms=queue.pool.start_ms,
+        breaker=_loss_state(losses.everybody, at) if losses.everybody.failures else None,
+        tenants={tenant: _loss_state(breaker, at) for tenant, breaker in losses.tenants.items()},
         lost=losses.row,
         containers={
-            room.container: _told(room.breaker, at) for room in desk.rooms.broken() if room.breaker is not None
+            pooled.container: _breaker_state(pooled.breaker, at)
+            for pooled in queue.pool.broken()
+            if pooled.breaker is not None
         },
     )
 
 
-def _told(breaker: Breaker, at: float, reason: str = "") -> BreakerState:
+def _breaker_state(breaker: Breaker, at: float, reason: str = "") -> BreakerState:
     return BreakerState(
         state=breaker.state.value,
         failures=breaker.failures,
         trips=breaker.trips,
-        left=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
+        left_s=max(0.0, breaker.until - at) if breaker.state is not CircuitState.CLOSED else 0.0,
         probe=breaker.probe,
         reason=reason[:REASON_CHARS],
     )
 
 
-def _told_loss(breaker: LossBreaker, at: float) -> BreakerState:
-    return _told(breaker, at, breaker.reason)
+def _loss_state(breaker: LossBreaker, at: float) -> BreakerState:
+    return _breaker_state(breaker, at, breaker.reason)
 
 
 def _restore(breaker: Breaker, state: BreakerState, at: float) -> None:
     breaker.state, breaker.failures, breaker.trips = CircuitState(state.state), state.failures, state.trips
-    breaker.until, breaker.probe = at + state.left, state.probe
+    breaker.until, breaker.probe = at + state.left_s, state.probe
 
 
 def _restore_loss(breaker: LossBreaker, state: BreakerState, at: float) -> None:

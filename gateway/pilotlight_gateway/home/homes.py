@@ -1,7 +1,7 @@
-"""The driver of the home side: one `Home` per shard that is ours, told what origins and nodes say, asked in each turn.
+"""The driver of homes: one `Home` for each shard of this gateway.
 
-What comes for a home waits in an inbox until the turn (`Router`), and what homes say goes out through the router, to
-origins here and elsewhere alike.
+Items for homes wait in the inbox of the `Router` until the next turn; grants, drops and demands leave through the
+router and the port.
 """
 
 from __future__ import annotations
@@ -39,18 +39,17 @@ from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.home.slow_log import SlowLog
 
-BREAKERS_TOLD = 5_000
-"""At most, in one message: 500 KiB. They are for people to look at."""
+BREAKERS_AT_MOST = 5_000
+"""Breakers in one message: 500 KiB. Only people read them."""
 WATCH_S = 0.5
-"""How often people are told of breakers and of slow flows."""
+"""Between two reports of breakers and slow flows."""
 NAMES = tuple(str(shard) for shard in range(subjects.SHARDS))
-"""Of shards, as keys of alarms."""
 
 log = structlog.get_logger(__name__)
 
 
 class Homes:
-    """Homes that act only while their shard is ours and the bus is there."""
+    """The homes of this gateway. They act only while their shard is owned and the bus is connected."""
 
     def __init__(
         self,
@@ -72,102 +71,94 @@ class Homes:
         self._limits = limits
         self._homes: dict[int, Home] = {}
         self._wakes = Timers[str]()
-        self._stirred: set[int] = set()
-        """The shards whose homes have something to decide."""
+        self._awake: set[int] = set()
         self._wants_credits = False
         self._watch_at = float("-inf")
         self._broken = False
-        """Whether breakers were told of last."""
         self._slow_log = SlowLog()
 
-    # -- which there are -----------------------------------------------------------------------------------------
+    # -- shards ----------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:
-        """The shard is ours: a new home begins, with what the former one left; origins and credits tell it the rest."""
+        """Begin a home with the state of the former one; origins and credits supply the rest."""
         home = self._homes[shard] = Home(gateway=self._gateway, epoch=epoch, limits=self._limits)
         if state:
             home.restore(msgspec.msgpack.decode(state, type=HomeState), self._port.clock())
         self._wants_credits = True
-        self.stir(shard)
+        self.wake(shard)
 
     def end(self, shard: int) -> bytes:
-        """The shard is not ours any more. Returns what the next home should know."""
+        """End the home of a shard; returns the state for the next one."""
         home = self._homes.pop(shard, None)
         self._wakes.clear(NAMES[shard])
         return packed(home.hand_over(self._port.clock()), STATE_BYTES) if home is not None else b""
 
     def get(self, shard: int, at: float) -> Home | None:
-        """The shard's home, while it is here and may act."""
+        """The home of a shard, if it is here and may act."""
         home = self._homes.get(shard)
         return home if home is not None and self._ownership.mine(shard, at) == home.epoch else None
 
     def __iter__(self) -> Iterator[Home]:
-        """All of them, whether they may act or not."""
+        """All homes, including those that may not act."""
         return iter(list(self._homes.values()))
 
     def __len__(self) -> int:
         return len(self._homes)
 
     def statistics(self) -> list[HomeStatistics]:
-        """How each is."""
         at = self._port.clock()
         return [home.statistics(at) for home in self]
 
-    # -- what they are told --------------------------------------------------------------------------------------
+    # -- what arrives ----------------------------------------------------------------------------------------------
 
     def on_mail(self, _subject: str, message: object, _reply: str) -> None:
-        """Another gateway's origins say something."""
+        """Items from origins at another gateway."""
         if isinstance(message, ToHome):
             self._inbox.extend((message.shard, item) for item in message.items)
             self._port.wake_at(SOON)
 
-    def credit(self, credit: Credit, at: float) -> None:
-        """A container speaks of its room."""
-        self._hear(at)  # its agent may have refused a call before, and its origin have handed it back
+    def on_credit(self, credit: Credit, at: float) -> None:
+        self._receive(at)  # a call that this agent refused may be in the inbox
         shard = subjects.shard_of(credit.function)
         if (home := self.get(shard, at)) is not None:
-            home.credit(credit, at)
-            self.stir(shard)
+            home.on_credit(credit, at)
+            self.wake(shard)
 
-    def shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity for a version, and says why."""
-        self._hear(at)
+    def on_shortage(self, shortage: Shortage, at: float) -> None:
+        self._receive(at)
         for home in self:
-            home.shortage(shortage, at)
-        self.stir_all()
+            home.on_shortage(shortage, at)
+        self.wake_all()
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
-        """An agent is gone, or counts as gone, with its containers."""
-        self._hear(at)
+        self._receive(at)
         for home in self:
             home.node_gone(gone.node, gone.instance, at)
-        self.stir_all()
+        self.wake_all()
 
-    def node_unheard(self, node: str, at: float) -> None:
-        """Nobody listens at a node."""
-        self._hear(at)
+    def on_node_unheard(self, node: str, at: float) -> None:
+        self._receive(at)
         for home in self:
-            home.node_unheard(node, at)
-        self.stir_all()
+            home.on_node_unheard(node, at)
+        self.wake_all()
 
     def gateway_gone(self, instance: str) -> None:
-        """Nobody waits for its calls any more."""
         for home in self:
             home.gateway_gone(instance)
-        self.stir_all()
+        self.wake_all()
 
-    def _hear(self, at: float) -> None:
+    def _receive(self, at: float) -> None:
         while self._inbox:
             shard, item = self._inbox.popleft()
             if shard is not None:
-                self._tell(shard, item, at)
+                self._deliver(shard, item, at)
             else:
-                self._tell_all(item, at)
+                self._deliver_to_all(item, at)
 
-    def _tell(self, shard: int, item: HomeItem, at: float) -> None:
+    def _deliver(self, shard: int, item: HomeItem, at: float) -> None:
         home = self.get(shard, at)
         if home is None:
-            return  # an origin that waits repeats itself, and says it anew to the next home
+            return  # origins repeat it to the next home
         match item:
             case Enqueue(call):
                 try:
@@ -180,34 +171,34 @@ class Homes:
                 home.refused(item.call, item.container, item.reason, item.epoch, at)
             case Withdraw(call_id):
                 home.cancel(call_id)
-        if home.stirred:
-            self._stirred.add(shard)
+        if home.is_awake:
+            self._awake.add(shard)
 
-    def _tell_all(self, item: HomeItem, at: float) -> None:
+    def _deliver_to_all(self, item: HomeItem, at: float) -> None:
         if isinstance(item, Settle):
             for shard, home in self._homes.items():
                 _settle(home, item, at)
-                self._stirred.add(shard)
+                self._awake.add(shard)
 
-    # -- when they are asked -------------------------------------------------------------------------------------
+    # -- turns -----------------------------------------------------------------------------------------------------
 
-    def stir(self, shard: int) -> None:
-        """Something happened: let the home decide in the next turn, once for all that came up before it."""
-        self._stirred.add(shard)
+    def wake(self, shard: int) -> None:
+        """Let a home decide in the next turn, once for all events before it."""
+        self._awake.add(shard)
         self._port.wake_at(SOON)
 
-    def stir_all(self) -> None:
-        """Something happened to all."""
-        self._stirred.update(self._homes)
+    def wake_all(self) -> None:
+        """Let every home decide in the next turn."""
+        self._awake.update(self._homes)
         self._port.wake_at(SOON)
 
-    def turn(self, at: float) -> None:
-        """Tell the homes what has come, and let those decide that have something to."""
-        self._hear(at)
-        self._stirred.update(int(name) for name in self._wakes.due(at))
+    def take_turn(self, at: float) -> None:
+        """Deliver the inbox and let every home decide that has something to."""
+        self._receive(at)
+        self._awake.update(int(name) for name in self._wakes.due(at))
         if self._port.connected:
-            while self._stirred:
-                shard = self._stirred.pop()
+            while self._awake:
+                shard = self._awake.pop()
                 try:
                     self._decide(shard, at)
                 except Exception:
@@ -242,34 +233,34 @@ class Homes:
             with contextlib.suppress(BusDown):  # they are repeated each second anyway
                 self._port.send(subjects.credits_wanted(self._region), CreditsWanted())
 
-    # -- what people are told ------------------------------------------------------------------------------------
+    # -- reports ---------------------------------------------------------------------------------------------------
 
     def _watch(self, at: float) -> None:
         self._watch_at = at + WATCH_S
-        self._tell_breakers(at)
+        self._publish_breakers(at)
         if self._slow_log.is_due(at):
-            self._slow_log.look((flow for home in self for flow in home.statistics(at).slow), at)
+            self._slow_log.update((flow for home in self for flow in home.statistics(at).slow), at)
 
-    def _tell_breakers(self, at: float) -> None:
-        """Every gateway lists the breakers: all are told while there are any, and once after."""
-        told = tuple(islice((told for home in self for told in home.breakers(at)), BREAKERS_TOLD))
-        if not told and not self._broken:
+    def _publish_breakers(self, at: float) -> None:
+        """Publish the breakers while there are any, and once after, for the lists of all gateways."""
+        reports = tuple(islice((report for home in self for report in home.breakers(at)), BREAKERS_AT_MOST))
+        if not reports and not self._broken:
             return
-        self._broken = bool(told)
+        self._broken = bool(reports)
         with contextlib.suppress(BusDown, MessageTooLarge):
-            self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, told=told))
+            self._port.send(subjects.breakers(self._region), Breakers(gateway=self._gateway, reports=reports))
 
 
-def packed(state: HomeState, room: int) -> bytes:
-    """What is handed over, in at most `room` bytes if that can be: first of all the calls that wait."""
+def packed(state: HomeState, most_bytes: int) -> bytes:
+    """Encode a state in at most `most_bytes` if possible: calls come before what was learnt of versions."""
     whole = msgspec.msgpack.encode(state)
-    if len(whole) <= room or not state.versions:
+    if len(whole) <= most_bytes or not state.versions:
         return whole
     return msgspec.msgpack.encode(msgspec.structs.replace(state, versions={}))
 
 
 def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
-    """What the origin of a call hears that was not let into the queue."""
+    """The answer to the origin of a call that was refused at admission."""
     return Dropped(
         call_id=call.call_id,
         gateway=call.gateway,

@@ -1,23 +1,20 @@
 """The fair queue of one version: which call is next.
 
-Two levels, both by the smallest counter of service received:
+Two levels, both by the smallest counter of received service:
 
-1. the class. Its counter is cost over weight, interactive : standard : batch = 8 : 3 : 1. A class that always has
-   calls waiting gets at least its weight's share of the cost served, so batch is slow under load and never starved;
-   what a class does not use goes to the others.
-2. in the class, the tenant by its weight (`counters.py`), then first come first served.
+1. the class. Its counter is cost over weight; interactive : standard : batch = 8 : 3 : 1. A class with calls waiting
+   gets at least its weight's share of the cost, so batch is slow under load and never starved;
+2. in the class, the tenant by its weight (`tier_queue`), then first come first served.
 
-What may not go now is passed over, and saves nothing up meanwhile: a tenant at its cap of calls in flight, and a tier
-for which no room is left beside what is kept for other tiers (`TierLoad.unused`).
+A tenant at its cap of calls in flight, and a tier without slots beside those kept for others (`TierLoad.unused`), are
+passed over and save up nothing.
 
-The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes (or two tenants of a
-class) both have calls waiting, the service that they got over their weights differs by at most one largest call of each
-over its weight, plus what estimates were wrong by.
+The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes, or two tenants of a
+class, both have calls waiting, their service over their weights differs by at most one largest call of each over its
+weight, plus the error of the estimates.
 
-A pick is charged at an estimate. It ends in exactly one of `settle` (it ran: correct the charge), `give_back` (an agent
-did not take it: refund, and back to the place it came from) and `forgo` (nobody will run it: refund). `remove` takes a
-waiting call out by id.
-Memory is a few objects per backlogged flow and one per call; idle flows cost nothing but a counter.
+A pick is charged an estimate. It ends in exactly one of `settle`, which corrects the charge, `give_back` for a call
+that an agent did not take, and `refund` for one that will not run. Idle flows cost only a counter.
 """
 
 from __future__ import annotations
@@ -30,20 +27,27 @@ from dataclasses import dataclass
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import LEARNT, FunctionCounters
-from pilotlight_gateway.home.flows import Flow, QueueEntry, TenantLoad
-from pilotlight_gateway.home.tier_queue import ClassQueue, TierLoad, TierQueue
+from pilotlight_gateway.home.tier_queue import (
+    LEARNT,
+    ClassQueue,
+    Flow,
+    FunctionCounters,
+    QueueEntry,
+    TenantLoad,
+    TierLoad,
+    TierQueue,
+)
 
 WEIGHTS: Mapping[Priority, float] = {Priority.INTERACTIVE: 8.0, Priority.STANDARD: 3.0, Priority.BATCH: 1.0}
 LEAST_COST = 0.01
-"""GPU-milliseconds that the cheapest call counts: a free one would let its tenant hold every slot unnoticed."""
+"""GPU-milliseconds of the cheapest call: calls at no cost would let a tenant hold every slot."""
 LEAST_WEIGHT = 1e-3
-"""A tenant without weight would never have a turn again."""
+"""Without a least weight a tenant would never get another turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueueStatistics:
-    """How a queue is: calls waiting per class, tenants waiting, calls picked and not settled."""
+    """Waiting calls per class, waiting flows, and picks that have not ended."""
 
     waiting: dict[str, int]
     flows: int
@@ -67,18 +71,17 @@ class FairQueue:
         """The highest first."""
         self._cap = tenant_in_flight
         self._tenants: dict[str, TenantLoad] = {}
-        """What each tenant has running; kept only if there is a cap."""
+        """Kept only if there is a cap."""
         self._tiers: dict[int, TierLoad] = {}
         self.reserving = False
         """Whether any tier has ever had a reserve here."""
         self._entries: dict[str, QueueEntry] = {}
-        """What waits, oldest first but for what has come back."""
+        """Waiting calls, the oldest first except for returned ones."""
         self._back: dict[str, QueueEntry] = {}
-        """What waits and has come back."""
         self._orders = itertools.count()
         self._in_flight = 0
         self._left: ClassQueue = self.classes[0]
-        """The class that ran empty last."""
+        """The class that became empty last."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -91,11 +94,11 @@ class FairQueue:
     ) -> QueueEntry:
         """Queue a call that is not in the queue, at the end of its flow (`first`: at its head).
 
-        `cost` is its estimate; 0: what calls of its tenant have cost lately, or `guess` if that is not known.
+        `cost` is its estimate; 0: the recent mean of its tenant, or `guess` if there is none.
         """
         flow = self._flow(call)
         if call.reserved:
-            self._reserve(flow.line.tier, call.reserved, at)
+            self._reserve(flow.tier_queue.tier, call.reserved, at)
         cost = cost or flow.counter.mean or guess
         order = -1 if first else next(self._orders)
         entry = QueueEntry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
@@ -103,113 +106,115 @@ class FairQueue:
         return entry
 
     def pick(self, *, free: int | None = None, slots: int = 0, at: float = 0.0) -> QueueEntry | None:
-        """Take the call that is next and charge its estimate; None if none waits, or none may go.
+        """Take the next call and charge its estimate; None if none may go.
 
-        `free` of `slots` slots are free: what is kept for a tier is left to it. None: there is room for all.
+        `free` of `slots` slots are free; slots kept for a tier are left to it. None: there are slots for all.
         """
         closed = self._closed(free, slots, at) if self.reserving and free is not None else ()
         flow = self._next(closed)
         if flow is None:
             return None
         entry = flow.pop()
-        del self._entries[entry.id]
+        del self._entries[entry.call_id]
         self._waited(entry)
-        line = flow.line
-        line.tier.in_flight += 1
+        tier_queue = flow.tier_queue
+        tier_queue.tier.in_flight += 1
         if flow.load is not None:
             flow.load.in_flight += 1
         self._in_flight += 1
         if closed:
-            line.of.passed_over(closed, flow.counter.value)
+            tier_queue.class_queue.passed_over(closed, flow.counter.value)
         counter = flow.counter
         counter.value += entry.cost / counter.weight
-        line.of.virtual += entry.cost / line.of.weight
+        tier_queue.class_queue.virtual += entry.cost / tier_queue.class_queue.weight
         return entry
 
-    def so_far(self, entry: QueueEntry, cost: float) -> None:
-        """A picked call runs on and has cost `cost` so far: charge what is beyond its estimate now, not at its end."""
+    def charge_so_far(self, entry: QueueEntry, cost: float) -> None:
+        """A picked call has cost `cost` so far and runs on: charge the excess over its estimate now."""
         if cost > entry.cost:
             self._charge(entry, cost - entry.cost)
             entry.cost = cost
 
     def settle(self, entry: QueueEntry, cost: float | None = None) -> None:
-        """A picked call has ended, and took `cost` GPU-milliseconds (None: unknown, the estimate stands)."""
+        """A picked call has ended and took `cost` GPU-milliseconds (None: the estimate stands)."""
         if cost is not None:
             if cost < LEAST_COST:
                 cost = LEAST_COST
             flow, more = entry.flow, cost - entry.cost
-            counter, of = flow.counter, flow.line.of
+            counter, class_queue = flow.counter, flow.tier_queue.class_queue
             mean = counter.mean
             # `model.ewma` in place, as this is done for each call.
             counter.mean = mean + LEARNT * (cost - mean) if mean else cost
             counter.add(more / counter.weight)
-            of.virtual += more / of.weight
+            class_queue.virtual += more / class_queue.weight
         self._landed(entry)
 
-    def forgo(self, entry: QueueEntry) -> None:
-        """A picked call is not to run after all: refund it, and forget it."""
+    def refund(self, entry: QueueEntry) -> None:
         self._charge(entry, -entry.cost)
         self._landed(entry)
 
     def give_back(self, entry: QueueEntry, call: CallDescriptor) -> QueueEntry:
-        """A picked call never started: refund it and queue it where it was, as `call` describes it now."""
+        """Refund a picked call that did not start, and queue it at its place as `call` describes it now."""
         self._charge(entry, -entry.cost)
         self._landed(entry)
-        again = QueueEntry(call, self._flow(call), entry.cost, entry.order, entry.pushed)
+        again = QueueEntry(call, self._flow(call), entry.cost, entry.order, entry.pushed_at)
         again.since = entry.since
         self._wait(again, returned=True)
         return again
 
-    def remove(self, call: str) -> QueueEntry | None:
-        """Take a waiting call out; None if it does not wait here."""
-        entry = self._entries.pop(call, None)
+    def remove(self, call_id: str) -> QueueEntry | None:
+        entry = self._entries.pop(call_id, None)
         if entry is not None:
             self._waited(entry)
             self._forget(entry.flow)
         return entry
 
     def close(self) -> None:
-        """The version is no more: leave the function's counters. Only an empty queue may be closed."""
+        """Leave the counters of the function; only for an empty queue."""
         for queue in self.classes:
             queue.close()
 
     def of_class(self, priority: str) -> ClassQueue:
-        """The queue of a class; one that is not known counts as standard."""
+        """The queue of a class; an unknown class counts as standard."""
         return self._classes.get(priority) or self._classes[Priority.STANDARD]
 
     def flow(self, tenant: str, priority: str) -> Flow | None:
-        """A tenant's backlogged flow of a class, if it has one."""
-        return next((f for line in self.of_class(priority).lines if (f := line.flows.get(tenant)) is not None), None)
+        """A tenant's backlogged flow of a class, if any."""
+        return next(
+            (
+                f
+                for tier_queue in self.of_class(priority).tier_queues
+                if (f := tier_queue.flows.get(tenant)) is not None
+            ),
+            None,
+        )
 
     def depth(self, tenant: str, priority: str) -> int:
-        """Calls that wait in one flow."""
         flow = self.flow(tenant, priority)
         return flow.live if flow is not None else 0
 
     def kept(self, rank: int, slots: int, at: float) -> int:
-        """How many of the slots are kept from a tier for others; it can always use one."""
+        """How many slots are kept for other tiers; every tier may use one."""
         if not self.reserving:
             return 0
         kept = sum(tier.unused(slots, at) for tier in self._tiers.values() if tier.rank != rank)
         return min(kept, max(0, slots - 1))
 
     def oldest(self) -> float | None:
-        """The instant from which the call that has waited longest waits; None if none does."""
+        """Since when the oldest waiting call waits; None if none does."""
         firsts = [next(iter(waiting.values())).since for waiting in (self._entries, self._back) if waiting]
         return min(firsts, default=None)
 
     def statistics(self) -> QueueStatistics:
-        """How it is, at once."""
         return QueueStatistics(
             waiting={str(priority): queue.live for priority, queue in self._classes.items()},
-            flows=sum(len(line.flows) for line in self._lines()),
+            flows=sum(len(tier_queue.flows) for tier_queue in self._tier_queues()),
             in_flight=self._in_flight,
         )
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the counts do not agree with each other."""
-        flows = [flow for line in self._lines() for flow in line.flows.values()]
-        waiting = {entry.id for flow in flows for entry in flow if entry.waiting}
+        flows = [flow for tier_queue in self._tier_queues() for flow in tier_queue.flows.values()]
+        waiting = {entry.call_id for flow in flows for entry in flow if entry.waiting}
         require(waiting == set(self._entries), "what waits in flows is not what waits")
         require(sum(queue.live for queue in self.classes) == len(self._entries), "classes miscount")
         require(sum(flow.live for flow in flows) == len(self._entries), "lines miscount")
@@ -223,8 +228,8 @@ class FairQueue:
             require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
             require(load.in_flight >= 0, "more calls landed than flew")
 
-    def _lines(self) -> Iterator[TierQueue]:
-        return (line for queue in self.classes for line in queue.lines)
+    def _tier_queues(self) -> Iterator[TierQueue]:
+        return (tier_queue for queue in self.classes for tier_queue in queue.tier_queues)
 
     def _closed(self, free: int, slots: int, at: float) -> Collection[TierLoad]:
         return [tier for tier in self._tiers.values() if free <= self.kept(tier.rank, slots, at)]
@@ -246,71 +251,71 @@ class FairQueue:
                 else:
                     found, best = flow, queue.virtual
         if stuck and found is not None:
-            for queue in self.classes:  # what may not go has not saved anything up
+            for queue in self.classes:  # a class that was passed over saves up nothing
                 if queue.live and queue.virtual < best:
                     queue.virtual = best
         return found
 
     def _flow(self, call: CallDescriptor) -> Flow:
         queue = self._classes.get(call.priority) or self._classes[Priority.STANDARD]
-        line = queue.line(call.tier_rank) or self._line(queue, call.tier_rank)
+        tier_queue = queue.tier_queue(call.tier_rank) or self._tier_queue_of(queue, call.tier_rank)
         tenant, weight = call.tenant, call.weight
-        flow = line.flows.get(tenant)
+        flow = tier_queue.flows.get(tenant)
         if weight < LEAST_WEIGHT:
             weight = LEAST_WEIGHT
         if flow is None:
             load = self._tenants.setdefault(tenant, TenantLoad()) if self._cap is not None else None
-            flow = Flow(line, tenant, line.counters.of(tenant), load)
+            flow = Flow(tier_queue, tenant, tier_queue.counters.of(tenant), load)
             flow.counter.weight = weight
         elif flow.counter.weight != weight:
             flow.counter.weight = weight
         return flow
 
-    def _line(self, queue: ClassQueue, rank: int) -> TierQueue:
+    def _tier_queue_of(self, queue: ClassQueue, rank: int) -> TierQueue:
         return queue.open(self._tiers.setdefault(rank, TierLoad(rank)), self._cap)
 
     def _wait(self, entry: QueueEntry, *, returned: bool) -> None:
-        self._entries[entry.id] = entry
+        self._entries[entry.call_id] = entry
         flow = entry.flow
         if returned:
-            self._back[entry.id] = entry
+            self._back[entry.call_id] = entry
             flow.insert(entry)
         else:
             flow.append(entry)
-        line = flow.line
-        if not line.of.live:
-            self._lift(line.of)
-        line.grow(flow)
+        tier_queue = flow.tier_queue
+        if not tier_queue.class_queue.live:
+            self._lift(tier_queue.class_queue)
+        tier_queue.grow(flow)
 
     def _waited(self, entry: QueueEntry) -> None:
         entry.waiting = False
-        line = entry.flow.line
-        line.shrink(entry.flow)
-        if not line.of.live:
-            self._left = line.of
+        tier_queue = entry.flow.tier_queue
+        tier_queue.shrink(entry.flow)
+        if not tier_queue.class_queue.live:
+            self._left = tier_queue.class_queue
         if self._back:
-            self._back.pop(entry.id, None)
+            self._back.pop(entry.call_id, None)
 
     def _lift(self, queue: ClassQueue) -> None:
-        # As for tenants: a class that was idle has not saved anything up.
+        # As for tenants: an idle class saves up nothing.
         active = [other.virtual for other in self.classes if other.live] or [self._left.virtual]
         queue.virtual = max(queue.virtual, min(active))
 
     def _charge(self, entry: QueueEntry, cost: float) -> None:
         counter = entry.flow.counter
         counter.add(cost / counter.weight)
-        of = entry.flow.line.of
-        of.virtual += cost / of.weight
+        class_queue = entry.flow.tier_queue.class_queue
+        class_queue.virtual += cost / class_queue.weight
 
     def _landed(self, entry: QueueEntry) -> None:
         self._in_flight -= 1
-        entry.flow.line.tier.in_flight -= 1
+        entry.flow.tier_queue.tier.in_flight -= 1
         load = entry.flow.load
         if load is not None:
             load.in_flight -= 1
             while load.parked:
                 flow = load.parked.pop()
-                flow.line.unpark(flow)
+                flow.tier_queue.unpark(flow)
             self._forget(entry.flow)
 
     def _forget(self, flow: Flow) -> None:

@@ -1,11 +1,11 @@
-"""Shedding: which queued calls go when the queue is longer than what is left of the capacity can serve in time.
+"""Shedding: which queued calls leave when the remaining capacity cannot serve the queue in time.
 
-Each call's wait is estimated as at its admission (`estimate.py`), with the capacity of now. A call that cannot make it
-any more is *doomed*. It is told so now, with the time its turn would have come, instead of at its deadline. Lower tiers
-give way first: as long as a doomed call of a higher tier has calls of lower tiers beside it, those go instead - the
-doomed ones of the lowest tier, then its youngest - as many as must leave for the higher one to be in time.
+The wait of each call is estimated as at its admission. A call that cannot meet its deadline any more is *doomed*, and
+leaves now with the time of its turn as Retry-After. Lower tiers give way first: while a doomed call of a higher tier
+competes with calls of lower tiers, those leave instead (the doomed ones of the lowest tier, then its youngest), as many
+as the higher call needs to be in time.
 
-The estimate is on a grid of places in line, so that the whole takes a few microseconds per call that waits.
+Waits are computed on a grid of positions and interpolated, which takes a few microseconds per waiting call.
 """
 
 from __future__ import annotations
@@ -16,37 +16,35 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pilotlight_gateway.home.call_admission import MARGIN
+from pilotlight_gateway.home.call_admission import MARGIN, ServiceTime, calls_before_class, wait_ms
 from pilotlight_gateway.home.container_pool import ContainerPool
-from pilotlight_gateway.home.estimate import ServiceTime, calls_before_class, wait_ms
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import LEAST_COST, FairQueue
-from pilotlight_gateway.home.tier_queue import TierQueue
+from pilotlight_gateway.home.tier_queue import QueueEntry, TierQueue
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """A waiting call, how many of its own flow stand before it, and what it has to expect."""
+    """A waiting call, the number of calls before it in its flow, and its wait."""
 
     entry: QueueEntry
     before: int
     wait_ms: float
     late_ms: float
-    """By how much it misses its time; 0 or less: it makes it."""
+    """How far the call misses its deadline; 0 or less: it is in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Waits:
-    """The waits of one line by place, for a flow like the one that is next in it."""
+    """The waits of one tier queue by position, for a flow like its next one."""
 
     places: list[float]
     waits: list[float]
     value: float
     step: float
-    """What one place is in units of the counter."""
+    """One position in units of the counter."""
 
     def at(self, place: float) -> float:
-        """Interpolated."""
+        """Interpolate."""
         upper = min(bisect_left(self.places, place), len(self.places) - 1)
         if upper == 0 or place >= self.places[upper]:
             return self.waits[upper]
@@ -56,31 +54,35 @@ class _Waits:
 
 
 def shed(
-    queue: FairQueue, rooms: ContainerPool, pace: ServiceTime, until: Callable[[str], float | None], at: float
+    queue: FairQueue, pool: ContainerPool, service_time: ServiceTime, until: Callable[[str], float | None], at: float
 ) -> list[tuple[QueueEntry, float]]:
-    """The calls that should leave the queue now, each with the wait (ms) that it would have had.
+    """The calls that should leave the queue now, each with its expected wait in milliseconds.
 
-    `until` says when a waiting call leaves the queue by itself. Nothing is shed while the wait is not known.
+    `until` returns when a waiting call leaves by itself. Nothing is shed while the wait is unknown.
     """
-    lines: defaultdict[int, list[tuple[TierQueue, _Waits]]] = defaultdict(list)
+    tier_queues: defaultdict[int, list[tuple[TierQueue, _Waits]]] = defaultdict(list)
     doomed: defaultdict[int, list[QueuePosition]] = defaultdict(list)
-    for of in queue.classes:
-        for line in of.lines:
-            if line.flows:
-                waits = _waits(queue, line, rooms, pace, at)
+    for class_queue in queue.classes:
+        for tier_queue in class_queue.tier_queues:
+            if tier_queue.flows:
+                waits = _waits(queue, tier_queue, pool, service_time, at)
                 if waits is None:
                     return []
-                lines[line.tier.rank].append((line, waits))
-                doomed[line.tier.rank] += _places(line, waits, pace, until, at, doomed=True)
-    slots_per_ms = max(1, rooms.capacity) / max(pace.hold_ms or 0.0, 1e-3)
+                tier_queues[tier_queue.tier.rank].append((tier_queue, waits))
+                doomed[tier_queue.tier.rank] += _places(tier_queue, waits, service_time, until, at, doomed=True)
+    slots_per_ms = max(1, pool.capacity) / max(service_time.hold_ms or 0.0, 1e-3)
     victims: list[QueuePosition] = []
-    for rank in sorted(lines):
+    for rank in sorted(tier_queues):
         victims += doomed.pop(rank)
         late = max((place.late_ms for higher in doomed.values() for place in higher), default=0.0)
         missing = math.ceil(late * slots_per_ms) - len(victims) if late > 0 else 0
         if missing <= 0:
             break
-        others = [p for line, waits in lines[rank] for p in _places(line, waits, pace, until, at, doomed=False)]
+        others = [
+            p
+            for tier_queue, waits in tier_queues[rank]
+            for p in _places(tier_queue, waits, service_time, until, at, doomed=False)
+        ]
         others.sort(key=lambda place: (-place.before, -place.entry.order))
         victims += others[:missing]
         if len(others) > missing:
@@ -89,11 +91,17 @@ def shed(
 
 
 def _places(
-    line: TierQueue, waits: _Waits, pace: ServiceTime, until: Callable[[str], float | None], at: float, *, doomed: bool
+    tier_queue: TierQueue,
+    waits: _Waits,
+    service_time: ServiceTime,
+    until: Callable[[str], float | None],
+    at: float,
+    *,
+    doomed: bool,
 ) -> Iterator[QueuePosition]:
-    """The calls of a line that are doomed, or those that are not."""
-    service, part = pace.service_ms, 1.0 - MARGIN
-    for flow in line.flows.values():
+    """The calls of a tier queue that are doomed, or those that are not."""
+    service, part = service_time.service_ms, 1.0 - MARGIN
+    for flow in tier_queue.flows.values():
         counter = flow.counter
         start = max(0.0, counter.value - waits.value) / waits.step
         step = max(flow.cost, LEAST_COST) / counter.weight / waits.step
@@ -101,28 +109,35 @@ def _places(
         for entry in flow:
             if entry.waiting:
                 wait = waits.at(start + place * step)
-                leaves = until(entry.id)
+                leaves = until(entry.call_id)
                 late = wait * part + service - (leaves - at) * 1000.0 if leaves is not None and wait else 0.0
                 if (late > 0.0) is doomed:
                     yield QueuePosition(entry, place, wait, late)
                 place += 1
 
 
-def _waits(queue: FairQueue, line: TierQueue, rooms: ContainerPool, pace: ServiceTime, at: float) -> _Waits | None:
-    first = next(iter(line.flows.values()))
-    head = line.head() or first
+def _waits(
+    queue: FairQueue, tier_queue: TierQueue, pool: ContainerPool, service_time: ServiceTime, at: float
+) -> _Waits | None:
+    first = next(iter(tier_queue.flows.values()))
+    head = tier_queue.head() or first
     value, step = head.counter.value, max(head.cost, LEAST_COST) / head.counter.weight
-    kept = queue.kept(line.tier.rank, rooms.slots, at)
+    kept = queue.kept(tier_queue.tier.rank, pool.slots, at)
     places: list[float] = []
     waits: list[float] = []
-    longest = max(flow.live for flow in line.flows.values())
-    last = (max(f.counter.value for f in line.flows.values()) - value) / step + longest * _steepest(line, step)
+    longest = max(flow.live for flow in tier_queue.flows.values())
+    last = (max(f.counter.value for f in tier_queue.flows.values()) - value) / step + longest * _steepest(
+        tier_queue, step
+    )
     place = 0.0
     while True:
-        # The flow itself is among those that are counted: its own call is not before itself. And a slot may be free in
-        # a moment: a call goes only where even then it would be too late.
-        calls = max(0.0, calls_before_class(queue, line.of, value + place * step, pace.cost) - 1.0) - 1.0
-        wait = wait_ms(calls, rooms, pace, at, kept=kept)
+        # The flow itself is counted too, but its call is not before itself; and one more slot may become free at any
+        # moment. A call leaves only if it would be too late even then.
+        calls = (
+            max(0.0, calls_before_class(queue, tier_queue.class_queue, value + place * step, service_time.cost) - 1.0)
+            - 1.0
+        )
+        wait = wait_ms(calls, pool, service_time, at, kept=kept)
         if wait is None:
             return None
         places.append(place)
@@ -132,5 +147,5 @@ def _waits(queue: FairQueue, line: TierQueue, rooms: ContainerPool, pace: Servic
         place = min(last, max(1.0, place * 1.5))
 
 
-def _steepest(line: TierQueue, step: float) -> float:
-    return max(max(flow.cost, LEAST_COST) / flow.counter.weight for flow in line.flows.values()) / step
+def _steepest(tier_queue: TierQueue, step: float) -> float:
+    return max(max(flow.cost, LEAST_COST) / flow.counter.weight for flow in tier_queue.flows.values()) / step

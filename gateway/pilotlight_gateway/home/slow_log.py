@@ -1,4 +1,4 @@
-"""Flows that others slow down, named in the operator's log: metrics say that there are some, and name no tenant."""
+"""Names the flows that others slow down in the operator's log; metrics count them without naming tenants."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ import structlog
 
 from pilotlight_gateway.home.slowdown import SlowFlow
 
-LOOK_EVERY_S = 10.0
+REFRESH_EVERY_S = 10.0
 NAMED = 32
-"""Flows named at a time, the slowest first; more are only counted."""
+"""Flows in one log entry, the slowest first; more are only counted."""
 
 log = structlog.get_logger()
 
 FlowKey = tuple[str, str, str]
-"""Version, tenant and class."""
 
 
 class SlowLog:
-    """Says of each flow once that it has become slow, and once that it is not any more."""
+    """Logs each flow once when it becomes slow and once when it is no longer slow."""
 
     def __init__(self) -> None:
         self._named: frozenset[FlowKey] = frozenset()
-        self._look_at = 0.0
+        self._refresh_at = 0.0
 
     def is_due(self, at: float) -> bool:
-        """Whether it is time to look again."""
-        return at >= self._look_at
+        return at >= self._refresh_at
 
-    def look(self, slow: Iterable[SlowFlow], at: float) -> None:
-        """`slow` are the flows that are slow now."""
-        self._look_at = at + LOOK_EVERY_S
+    def update(self, slow: Iterable[SlowFlow], at: float) -> None:
+        """Log what changed; `slow` are the flows that are slow now."""
+        self._refresh_at = at + REFRESH_EVERY_S
         worst = sorted(slow, key=lambda flow: -flow.slowdown)
         flows = {(flow.version, flow.tenant, flow.priority): flow for flow in worst[:NAMED]}
         for key, flow in flows.items():

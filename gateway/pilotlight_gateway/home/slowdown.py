@@ -1,11 +1,11 @@
-"""Slowdown: how much longer the calls of a flow take than they would if their tenant were alone.
+"""Slowdown: how much longer the calls of a flow take than if their tenant were alone.
 
     slowdown = time in the system / the same alone
 
-Alone, a flow would still wait for starts and behind its own calls. Its own queue is followed with a clock of its own,
-as a server of `slots` slots that serves nobody else: a call that came at `since` and held its slot for `hold` would
-have begun at `max(since, clock)`, and moves the clock on by `hold / slots`. So a tenant that floods is slow by its own
-doing and has a slowdown of 1, and one that others keep waiting has more. Means are over about the last twenty calls.
+Alone, a flow would still wait for starts and for its own calls. A clock per flow simulates `slots` slots without other
+tenants: a call that came at `since` and held its slot for `hold_s` would have begun at `max(since, clock)`, and moves
+the clock on by `hold_s / slots`. So a tenant that floods has a slowdown of 1. Means are over about the last twenty
+calls.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pilotlight_core.model.messages.agent_messages import CallDescriptor
 
 FLOWS = 1024
-"""Flows of a version that are followed; of more, those that have been quiet for longest are forgotten."""
+"""Flows of a version that are followed; beyond it the one that is idle for longest is forgotten."""
 KEPT = 0.95
-"""What a call leaves of the weight of those before it."""
+"""Factor by which each call reduces the weight of earlier ones."""
 ALERT = 5.0
-"""A flow whose calls take five times as long as alone is slow."""
+"""A flow is slow if its calls take this many times as long as alone."""
 ENOUGH = 20
-"""Calls after which its slowdown is believed."""
+"""Calls after which a slowdown is significant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlowFlow:
-    """A flow that others slow down, and the tenant that holds most of the slots."""
+    """A flow that others slow down; `neighbour` is the tenant that holds most of the slots."""
 
     version: str
     function: str
@@ -46,9 +46,9 @@ class _Flow:
         self.system_ms = 0.0
         self.alone_ms = 0.0
         self.clock = float("-inf")
-        """When its next call would begin if it were alone."""
+        """When its next call would begin if the tenant were alone."""
         self.held_ms = 0.0
-        """Time of slots that it had, halved now and then."""
+        """Slot time, halved at each sweep."""
 
     @property
     def slowdown(self) -> float:
@@ -56,16 +56,14 @@ class _Flow:
 
 
 class Slowdowns:
-    """The slowdown of each flow of one version."""
-
     def __init__(self) -> None:
-        # No cache of cachetools: this is touched for each call, and those take four times as long (0.45 µs).
+        # No cache of cachetools, which takes four times as long (0.45 µs) for each call.
         self._flows: OrderedDict[tuple[str, str], _Flow] = OrderedDict()
 
-    def ended(self, call: CallDescriptor, since: float, start_ms: float, hold: float, slots: int, at: float) -> None:
-        """A call has ended that came at `since` and held its slot for `hold` seconds.
+    def ended(self, call: CallDescriptor, since: float, start_ms: float, hold_s: float, slots: int, at: float) -> None:
+        """A call has ended that came at `since` and held its slot for `hold_s`.
 
-        For `start_ms` of the time before, no container was ready.
+        No container was ready for the first `start_ms`.
         """
         key = (call.tenant, call.priority)
         flow = self._flows.get(key)
@@ -77,19 +75,19 @@ class Slowdowns:
             self._flows.move_to_end(key)
         ready = since + start_ms / 1000.0
         begun = ready if ready > flow.clock else flow.clock
-        flow.clock = begun + hold / (slots or 1)
+        flow.clock = begun + hold_s / (slots or 1)
         flow.calls += 1
         flow.system_ms = KEPT * flow.system_ms + (at - since) * 1000.0
-        flow.alone_ms = KEPT * flow.alone_ms + (begun - since + hold) * 1000.0
-        flow.held_ms += hold * 1000.0
+        flow.alone_ms = KEPT * flow.alone_ms + (begun - since + hold_s) * 1000.0
+        flow.held_ms += hold_s * 1000.0
 
     def of(self, tenant: str, priority: str) -> float:
-        """The slowdown of a flow; 1 where nothing is known."""
+        """The slowdown of a flow; 1 if unknown."""
         flow = self._flows.get((tenant, priority))
         return flow.slowdown if flow is not None else 1.0
 
     def worst(self) -> dict[str, float]:
-        """The largest slowdown of each class, of flows that have had enough calls."""
+        """The largest slowdown of each class, of flows with enough calls."""
         found: dict[str, float] = {}
         for (_, priority), flow in self._flows.items():
             if flow.calls >= ENOUGH:
@@ -121,6 +119,6 @@ class Slowdowns:
         return max(held, key=lambda other: held[other], default="")
 
     def age(self) -> None:
-        """Time passes: what was held long ago counts less."""
+        """Halve the slot times."""
         for flow in self._flows.values():
             flow.held_ms /= 2.0

@@ -1,169 +1,163 @@
-"""What a home keeps of one version: its queue, its containers' room, its pace, and what the controller was told."""
+"""What a home keeps of one version: waiting calls, container pool, service time, breakers, and outstanding grants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
-from pilotlight_gateway.home.breakers import ContainerVerdict, verdict
-from pilotlight_gateway.home.call_admission import QueueLimits, expected_ms
+from pilotlight_gateway.home.breakers import ContainerVerdict, LossAttribution, verdict
+from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, expected_ms
 from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, PooledContainer
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import ServiceTime
-from pilotlight_gateway.home.flows import QueueEntry
-from pilotlight_gateway.home.loss_attribution import LossAttribution
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
 from pilotlight_gateway.home.slowdown import Slowdowns, SlowFlow
+from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 
-KEPT_IDLE = 3_600.0
-"""Seconds for which what was learnt of an unused version (start time, cost) is kept."""
-SHORTAGE_FRESH = 5.0
-"""Seconds after which an unrepeated shortage has passed."""
-GRACE = 0.5
-"""Seconds for which lost capacity may be replaced before calls are shed for it: a start from a blank takes less."""
-SCAN_EVERY = 1.0
-"""Seconds between two looks at every waiting call."""
-CHARGE_EVERY = 1.0
-"""Seconds between two charges of calls that run on."""
+KEEP_IDLE_S = 3_600.0
+"""How long the state of an unused version (start time, cost) is kept."""
+SHORTAGE_S = 5.0
+"""A shortage that is not repeated for this long has passed."""
+GRACE_S = 0.5
+"""Lost capacity may be replaced for this long before calls are shed; a start from a blank takes less."""
+SCAN_EVERY_S = 1.0
+CHARGE_EVERY_S = 1.0
 DECLINED_MS = 5.0
-"""A grant that is over sooner, and cost nothing that is known, was declined by its origin: nothing has run."""
+"""A grant that ends sooner, with no known cost or outcome, was declined by its origin: nothing ran."""
+DONE_WITHIN_S = 5.0
+"""How long a grant with a freed slot waits for the cost of its call."""
 
 
 class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity", "_limits", "_scan_at", "arrivals", "deposed", "function", "load_errors", "losses", "never_since",
-        "pace", "queue", "rooms", "shortage", "shortage_at", "slowdowns", "tenant", "told_at",
-        "told_busy", "told_queued", "used_at", "version",
+        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "deposed", "function", "load_errors", "losses",
+        "never_since", "pool", "reported_at", "reported_busy", "reported_queued", "service_time", "shortage",
+        "shortage_at", "slowdowns", "tenant", "used_at", "version",
     )  # fmt: skip
 
     def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
         self.version = version
         self.function = ""
-        """Unknown until a call names it; a container may speak first."""
+        """Empty until a call or a restored state names it."""
         self._limits = limits
         self.tenant = ""
-        """Who owns the version."""
-        self.queue = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
-        self.rooms = ContainerPool()
-        self.pace = ServiceTime()
+        self.calls = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
+        self.pool = ContainerPool()
+        self.service_time = ServiceTime()
         self.slowdowns = Slowdowns()
         self.losses = LossAttribution()
         self._capacity = 0
         self._scan_at = at
         self.deposed = False
-        """An agent has heard of a newer home for this version."""
         self.arrivals = 0
-        self.told_at = float("-inf")
-        self.told_queued = 0
-        self.told_busy = False
-        """Whether the controller's last word is that calls wait or run."""
+        self.reported_at = float("-inf")
+        self.reported_queued = 0
+        self.reported_busy = False
+        """Whether the last demand said that calls wait or run."""
         self.used_at = at
         self.load_errors = 0
-        """Containers that could not be loaded since one was ready."""
+        """Containers that failed to load since one was ready."""
         self.shortage = ""
         self.shortage_at = float("-inf")
         self.never_since: float | None = None
 
-    def name(self, function: str, counters: FunctionCounters) -> None:
-        """Learn the function, and share its counters from now on. Nothing may be queued or granted yet."""
-        self.queue.close()
+    def set_function(self, function: str, counters: FunctionCounters) -> None:
+        """Set the function and share its counters. Nothing may be queued or granted yet."""
+        self.calls.close()
         self.function = function
         self.tenant = self.tenant or function.partition(":")[0]
-        self.queue = FairQueue(counters, tenant_in_flight=self._limits.tenant_in_flight)
+        self.calls = FairQueue(counters, tenant_in_flight=self._limits.tenant_in_flight)
 
     @property
     def edge(self) -> bool:
-        """Whether calls wait and the controller does not know of any."""
-        return bool(self.queue) and not self.told_queued and not self.deposed
+        """Whether calls wait that no demand has reported."""
+        return bool(self.calls) and not self.reported_queued and not self.deposed
 
     @property
     def busy(self) -> bool:
-        """Whether the controller has to be told something more."""
-        return not self.deposed and (self.told_busy or bool(self.queue) or bool(self.arrivals))
+        """Whether another demand is due."""
+        return not self.deposed and (self.reported_busy or bool(self.calls) or bool(self.arrivals))
 
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
-        """What the version's queue asks for; it counts as told."""
-        oldest = self.queue.oldest()
-        told = Demand(
+        """The demand of the version; it counts as reported."""
+        oldest = self.calls.oldest()
+        demand = Demand(
             version=self.version,
             tenant=self.tenant,
             gateway=gateway,
             epoch=epoch,
-            queued=len(self.queue),
+            queued=len(self.calls),
             oldest_ms=max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
-            running=self.rooms.running(),
+            running=self.pool.running(),
             arrivals=self.arrivals,
-            service_ms=self.pace.hold_ms or 0.0,
+            service_ms=self.service_time.hold_ms or 0.0,
             edge=self.edge,
         )
-        self.told_at, self.told_queued, self.arrivals = at, told.queued, 0
-        self.told_busy = bool(told.queued or told.running)
-        if told.queued or told.running or told.arrivals:
+        self.reported_at, self.reported_queued, self.arrivals = at, demand.queued, 0
+        self.reported_busy = bool(demand.queued or demand.running)
+        if demand.queued or demand.running or demand.arrivals:
             self.used_at = at
-        return told
+        return demand
 
     def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
-        """Look at what has become of the containers, and return the calls to shed, with the wait (ms) of each.
+        """Update the pool, and return the calls to shed with the wait (ms) of each.
 
-        What is lost is given a moment to be replaced; a container that fell silent has had it.
+        Lost containers have GRACE_S to be replaced; the quarantine of a silent one is grace enough.
         """
         self.resized(at)
-        self.rooms.quarantine(at)
-        self.rooms.probe(at)
-        if self.rooms.capacity < self._capacity:
+        self.pool.quarantine(at)
+        self.pool.probe(at)
+        if self.pool.capacity < self._capacity:
             self._scan_at = at
-        self._capacity = self.rooms.capacity
+        self._capacity = self.pool.capacity
         if at < self._scan_at or self.deposed:
             return []
-        self._scan_at = at + SCAN_EVERY
-        return shed(self.queue, self.rooms, self.pace, until, at)
+        self._scan_at = at + SCAN_EVERY_S
+        return shed(self.calls, self.pool, self.service_time, until, at)
 
     def why_out_of_time(self, entry: QueueEntry, at: float) -> tuple[str, str, float | None]:
-        """Code, detail and Retry-After of a call that leaves the queue by itself."""
+        """Code, detail and Retry-After of a call whose time in the queue is over."""
         waited, age = at - entry.since, self._limits.age_s(entry.call)
         if entry.call.queue_ms and waited >= age:
-            wait = expected_ms(entry.call, self.queue, self.rooms, self.pace, at)
+            wait = expected_ms(entry.call, self.calls, self.pool, self.service_time, at)
             detail = f"It waited {waited:.1f} s, and calls may wait {age:.1f} s."
             return "queue_full", detail, wait / 1000.0 if wait is not None else None
         why = self.shortage_now(at)
         return "deadline_exceeded", f"It waited {waited:.1f} s for a container{': ' if why else ''}{why}.", None
 
-    def why_too_late(self, entry: QueueEntry, leaves: float, at: float) -> tuple[str, str]:
-        """Code and detail of a call that cannot be done in the time it has left."""
-        waited, left, takes = at - entry.since, max(0.0, leaves - at), (self.pace.hold_ms or 0.0) / 1000.0
+    def why_too_late(self, entry: QueueEntry, leaves_at: float, at: float) -> tuple[str, str]:
+        waited, left, takes = at - entry.since, max(0.0, leaves_at - at), (self.service_time.hold_ms or 0.0) / 1000.0
         detail = f"It waited {waited:.1f} s, {left:.1f} s are left, and its calls take {takes:.1f} s."
         return "deadline_exceeded", detail
 
     def resized(self, at: float) -> None:
-        """Capacity may have changed: what is lost may be replaced in a moment."""
-        if self.rooms.capacity < self._capacity:
-            self._scan_at = at + GRACE
-        self._capacity = self.rooms.capacity
+        """Capacity may have changed: if it fell, delay the next check for shedding by GRACE_S."""
+        if self.pool.capacity < self._capacity:
+            self._scan_at = at + GRACE_S
+        self._capacity = self.pool.capacity
 
     def ended(
         self,
-        granted: OutstandingGrant,
-        others: Mapping[str, OutstandingGrant],
+        entry: QueueEntry,
+        others: Mapping[str, QueueEntry],
         at: float,
         cost: float | None,
         outcome: Outcome | None,
     ) -> list[str]:
-        """Learn from the end of a call that has freed its slot; whose breaker that opens (`LossAttribution.lost`).
+        """Learn from the end of a call that has freed its slot; returns as `LossAttribution.lost`.
 
-        `others` are all grants that are not over.
+        `others` are the calls whose grants have not ended.
         """
-        hold = (at - granted.at) * 1000.0
+        hold = (at - entry.granted_at) * 1000.0
         if cost is None and outcome is None and hold < DECLINED_MS:
             return []
-        grant, entry, rooms = granted.grant, granted.entry, self.rooms
-        found, tenant = verdict(outcome, hold, self.pace.hold_ms), entry.call.tenant
-        rooms.ended(grant.container, entry.id, tenant, found, at)
-        self.pace.ended(hold, cost)
-        self.slowdowns.ended(entry.call, entry.since, grant.start_ms, hold / 1000.0, rooms.capacity, at)
+        grant, pool = entry.grant, self.pool
+        found, tenant = verdict(outcome, hold, self.service_time.hold_ms), entry.call.tenant
+        pool.ended(grant.container, entry.call_id, tenant, found, at)
+        self.service_time.ended(hold, cost)
+        self.slowdowns.ended(entry.call, entry.since, grant.start_ms, hold / 1000.0, pool.capacity, at)
         if found is not ContainerVerdict.LOST:
             self.losses.answered(found, tenant)
             return []
@@ -171,72 +165,114 @@ class VersionQueue:
             return []
         held = {tenant}
         if outcome is not Outcome.TIMEOUT:
-            held.update(one.entry.call.tenant for one in others.values() if one.grant.container == grant.container)
+            held.update(one.call.tenant for one in others.values() if one.grant.container == grant.container)
         return self.losses.lost(grant.container, held, "", at)
 
-    def charge_running(self, container: str, granted: Mapping[str, OutstandingGrant], at: float) -> None:
-        """Charge what the calls in a container have cost so far, where that is more than was estimated.
+    def charge_running(self, container: str, granted: Mapping[str, QueueEntry], at: float) -> None:
+        """Charge the calls in a container for their cost so far, where that exceeds the estimate.
 
-        The agent meters a call only when it ends, so this goes by its time in the slot and what that costs usually.
+        The agent meters a call only at its end, so the cost is taken to be proportional to the time in the slot.
         """
-        room = self.rooms.get(container)
-        if room is None or at - room.charged_at < CHARGE_EVERY:
+        pooled = self.pool.get(container)
+        if pooled is None or at - pooled.charged_at < CHARGE_EVERY_S:
             return
-        room.charged_at = at
-        known = self.pace.cost is not None and self.pace.hold_ms
-        rate = (self.pace.cost or 0.0) / (self.pace.hold_ms or 1.0) if known else 1.0 / max(1, len(room.held))
-        for call in room.held:
-            grant = granted.get(call)
-            if grant is not None and grant.grant.container == container:
-                self.queue.so_far(grant.entry, (at - grant.at) * 1000.0 * rate)
+        pooled.charged_at = at
+        known = self.service_time.cost is not None and self.service_time.hold_ms
+        rate = (
+            (self.service_time.cost or 0.0) / (self.service_time.hold_ms or 1.0)
+            if known
+            else 1.0 / max(1, len(pooled.held))
+        )
+        for call in pooled.held:
+            entry = granted.get(call)
+            if entry is not None and entry.grant.container == container:
+                self.calls.charge_so_far(entry, (at - entry.granted_at) * 1000.0 * rate)
 
-    def start_waited(self, entry: QueueEntry, room: PooledContainer) -> tuple[float, dict[str, float]]:
-        """Milliseconds that a call waited while no container was ready, and the steps of that start."""
-        ready = self.rooms.ready_since
-        if ready is None or entry.pushed >= ready:
+    def start_waited(self, entry: QueueEntry, pooled: PooledContainer) -> tuple[float, dict[str, float]]:
+        """Milliseconds that a call waited while no container was ready, and the timeline of that start."""
+        ready = self.pool.ready_since
+        if ready is None or entry.pushed_at >= ready:
             return 0.0, {}
-        return (ready - entry.pushed) * 1000.0, room.timeline
+        return (ready - entry.pushed_at) * 1000.0, pooled.timeline
 
     def cannot_load(self, credit: Credit, at: float) -> bool:
-        """Take note of how a start went; whether the next one would fail in the same way.
+        """Note the result of a start; whether the next start would fail in the same way.
 
-        One failure may be the node's while another container is on its way; two in a row are the function's.
+        One failure may be due to its node while another container is starting; two in a row are due to the function.
         """
         if credit.state is ContainerState.READY:
             self.load_errors = 0
-        if credit.error is None or self.rooms.has(ContainerState.READY):
+        if credit.error is None or self.pool.has(ContainerState.READY):
             return False
         self.losses.lost(credit.container, (), f"{credit.error.type}: {credit.error.message}", at)
         self.load_errors += 1
-        return self.load_errors > 1 or not self.rooms.has(*STARTING)
+        return self.load_errors > 1 or not self.pool.has(*STARTING)
 
     def slow(self) -> list[SlowFlow]:
-        """The flows that others slow down."""
         return self.slowdowns.slow(self.version, self.function)
 
     def note_shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller says why there is no capacity."""
+        """The controller has no capacity; `never` means that the version fits nowhere in the fleet."""
         if not shortage.never:
             self.never_since = None
-        elif self.never_since is None or at - self.shortage_at > SHORTAGE_FRESH:
+        elif self.never_since is None or at - self.shortage_at > SHORTAGE_S:
             self.never_since = at
         self.shortage, self.shortage_at = shortage.reason, at
 
     def shortage_now(self, at: float) -> str:
-        """Why there is no capacity, if that was said lately; else empty."""
-        return self.shortage if at - self.shortage_at <= SHORTAGE_FRESH else ""
+        return self.shortage if at - self.shortage_at <= SHORTAGE_S else ""
 
     def is_forgettable(self, at: float) -> bool:
-        """Whether nothing is here, and nothing has been for long."""
-        idle = not self.busy and not self.queue.statistics().in_flight and not len(self.rooms)
-        return idle and at - self.used_at > KEPT_IDLE
+        """Whether the version has been unused for KEEP_IDLE_S."""
+        idle = not self.busy and not self.calls.statistics().in_flight and not len(self.pool)
+        return idle and at - self.used_at > KEEP_IDLE_S
 
 
-@dataclass(slots=True)
-class OutstandingGrant:
-    """A grant that was given out, until its call has ended or come back."""
+class GrantBook:
+    """Granted calls that have not ended, by id.
 
-    desk: VersionQueue
-    entry: QueueEntry
-    grant: Grant
-    at: float
+    A grant is *released* when its slot is free and its cost is not known yet.
+    """
+
+    def __init__(self) -> None:
+        self.by_call: dict[str, QueueEntry] = {}
+        self._released: dict[str, float] = {}
+        """Call id -> instant of the release, in that order."""
+
+    def __len__(self) -> int:
+        return len(self.by_call)
+
+    def enter(self, entry: QueueEntry, grant: Grant, at: float) -> None:
+        entry.grant, entry.granted_at = grant, at
+        self.by_call[entry.call_id] = entry
+
+    def remove(self, entry: QueueEntry) -> None:
+        del self.by_call[entry.call_id]
+        self._released.pop(entry.call_id, None)
+
+    def release(self, calls: Iterable[str], at: float, container: str | None = None) -> None:
+        """The slots of calls are free, in any container or in `container`; their cost may still be reported."""
+        for call in calls:
+            entry = self.by_call.get(call)
+            if entry is not None and container in (None, entry.grant.container):
+                self._released.setdefault(call, at)
+
+    def is_released(self, call_id: str) -> bool:
+        return call_id in self._released
+
+    def take_expired(self, at: float) -> Iterator[QueueEntry]:
+        """Remove the grants that have been released for too long, one after the other."""
+        while self._released:
+            call, since = next(iter(self._released.items()))
+            if since > at - DONE_WITHIN_S:
+                return
+            entry = self.by_call[call]
+            self.remove(entry)
+            yield entry
+
+    def expires_at(self) -> float | None:
+        """When `take_expired` next has a grant to remove; None: never."""
+        return next(iter(self._released.values())) + DONE_WITHIN_S if self._released else None
+
+    def check_integrity(self) -> None:
+        require(set(self._released) <= set(self.by_call), "a released grant is not known")

@@ -10,10 +10,9 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
-from pilotlight_gateway.http.calls.call_limits import CallLimits
-from pilotlight_gateway.http.edge import Edge
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallLimits
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
+from pilotlight_gateway.http.protocol.http_exchange import Edge
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -30,13 +29,13 @@ def create_app(
     metrics: GatewayMetrics,
     clock: Callable[[], float],
 ) -> ASGIApp:
-    """The whole API: `calls` for the call operation, the others as they are bound. `clock`: monotonic seconds."""
+    """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
     for bound in operations:
         paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     router = Router(routes, redirect_slashes=False)
-    return Edge(calls, _Routes(router), limits=limits, metrics=metrics, clock=clock)
+    return Edge(calls, _Routes(router), release=limits.release, metrics=metrics, clock=clock)
 
 
 def bind(operations: Iterable[Operation[G]], services: G, authenticator: Authenticator) -> Iterator[BoundOperation[G]]:
@@ -56,7 +55,7 @@ def _whole_document() -> bytes:
 
 
 class _ByMethod:
-    """One path: Starlette sees all its methods at once, so that 405 can name them."""
+    """All methods of one path, so that Starlette's 405 can name them."""
 
     def __init__(self, by_method: dict[str, ASGIApp]) -> None:
         self._by_method = by_method
@@ -67,7 +66,7 @@ class _ByMethod:
 
 
 class _Routes:
-    """The routes without Starlette's error middleware: the edge has one."""
+    """The routes without Starlette's error middleware: `Edge` has one."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -1,18 +1,17 @@
 """The HTTP server: uvicorn with bounds on what a connection may do.
 
-uvicorn's httptools protocol has none for request heads: a client could send headers for ever, or hold a connection
-open with a byte a minute. Bodies are bounded where they are read (`http.bodies`).
+uvicorn's httptools protocol does not bound request heads: a client could send headers for ever, or a byte a minute.
+Bodies are bounded where they are read (`request_bodies`).
 
-It also saves what a short call can do without: a body that came with its head is there at once (no timer is needed for
-it), an answer that is known as a whole leaves in one write instead of two, and a connection that rests has one timer
-for all its rests.
+Three things make short calls cheaper: a body that came with its head needs no timer, a whole answer is one write
+instead of two, and an idle connection has one timer for all its rests.
 
 No other module touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks, `connection_made`,
 `connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
 `_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `cycle`, `pipeline`, `flow`
-and the keep-alive timer, since bounds and the one timer have no other place. `UvicornRequest` does what `receive` and
-`send` of `RequestResponseCycle` do for an answer that is known as a whole, by its state (`body`, `more_body`,
-`response_started` and the like). `test_uvicorn_internals.py` fails on a release that moves any of it.
+and the keep-alive timer. `UvicornRequest` replaces `receive` and `send` of `RequestResponseCycle` for whole answers, by
+its state (`body`, `more_body`, `response_started` and the like). `test_uvicorn_internals.py` fails on a release that
+moves any of it.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ log = structlog.get_logger(__name__)
 
 CONNECTIONS = 10_000
 HEAD_BYTES = 64 * 1024
-"""Give or take one read from the socket."""
+"""One read from the socket may exceed it."""
 READ_BYTES = 256 * 1024
-"""What one read from a socket gives at most."""
+"""The most that one read from a socket gives."""
 PIPELINED = 32
 """Requests that may wait on a connection for the answer to an earlier one."""
 HEAD_SECONDS = 10.0
 LINGER_SECONDS = 2.0
-"""How long a body is still read (and thrown away) after its request was answered: a client that sends all before it
-reads would otherwise see a broken connection instead of the answer."""
+"""How long a body is still read, and thrown away, after its request was answered: a client that sends all before it
+reads would otherwise see a broken connection."""
 KEEP_ALIVE_SECONDS = 75
 SHORTEST_LOOK_S = 0.01
-"""Before which a rest counts as over: the loop's clock has whole milliseconds."""
+"""The shortest rest that is waited for: the loop's clock has whole milliseconds."""
 TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
@@ -65,7 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_size = self._trailing = self._bodiless = 0
         self._timer: asyncio.TimerHandle | None = None
         self._resting_since = 0.0
-        """In the loop's time; 0.0 while there is something to do."""
+        """In the loop's time; 0.0 while the connection is busy."""
         if len(self.connections) > self.connections_at_most:
             transport.write(TOO_MANY)
             transport.close()
@@ -181,7 +180,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class UvicornRequest:
-    """A request that came this way; see `http.exchange.ServerRequest`."""
+    """The real `http_exchange.ServerRequest`."""
 
     __slots__ = ("_cycle", "loop")
 
@@ -190,7 +189,7 @@ class UvicornRequest:
         self.loop = loop
 
     def take_body(self) -> bytes | None:
-        """All of the body, once; None: it is not all here, or the client is not any more."""
+        """The whole body, once; None: it has not all arrived, or the client has gone."""
         cycle = self._cycle
         if cycle.more_body or cycle.disconnected or cycle.response_complete:
             return None
@@ -201,7 +200,7 @@ class UvicornRequest:
         return body
 
     def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
-        """Send an answer in one write; False: nothing was sent, since that needs the long way (see `Exchange.answer`).
+        """Send an answer in one write; False: nothing was sent, and ASGI messages are needed.
 
         Raises:
             ValueError: if a header would break out of its line.
@@ -237,7 +236,7 @@ class QuietServer(Server):
         yield
 
     def stop(self) -> None:
-        """Finish what is being answered and end."""
+        """Finish present answers and end."""
         self.should_exit = True
 
 
@@ -280,7 +279,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Where clients on this machine reach a socket."""
+    """The URL of a listening socket for clients on this machine."""
     host, port = listening.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104 - only recognised here
         host = "127.0.0.1"

@@ -1,8 +1,10 @@
-"""Idempotency keys: a repeated request gets the first one's answer instead of running again.
+"""Idempotency keys: a repeated request gets the first one's answer and does not run again.
 
-`key_header` reads the request's headers, `key_decision` says what becomes of a request given the `key_record`,
-`keyed_calls` reads and writes records and runs what has to run, `bus_key_records` stores them behind
-`key_record_port` (`memory_key_records` in tests).
+  key_header       reads the request's headers
+  key_record       the record of a key
+  key_decision     decides about a request, given the record
+  keyed_calls      runs the first request and answers the others
+  key_record_port  the port of the records; `bus_key_records` is the real one
 
-Entered by `http/endpoints` and the composition root.
+Entered by `http.endpoints` and the composition root.
 """

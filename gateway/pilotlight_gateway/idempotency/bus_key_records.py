@@ -1,4 +1,4 @@
-"""Records in a bucket of the bus whose entries expire."""
+"""The records of idempotency keys, in a bucket whose entries expire."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET, LEASE_BUCKET
 from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, FirstCallState, StoredFirstCall, voided
 
 SETTLE_S = 2.0
-"""A caller waits so long for its answer to be remembered; then it is answered, and the record is written later."""
+"""How long an answer waits until it is stored; a late one is stored afterwards."""
 PAUSE_S = 1.0
 LATE_AT_MOST = 256
-"""Writes that wait for the bus: of the largest, 64 MiB. Further calls count as lost once their time is over."""
+"""Pending writes, of 64 MiB at most. Further calls count as lost when their time is over."""
 VOID_S = 2.0
 ECHOES_S = (0.005, 0.02, 0.08, 0.32, 1.28)
-"""A message reaches subscribers an instant before it is stored: its ring is heard again after these pauses."""
+"""A message may precede its storage, so a doorbell rings again after these pauses."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
@@ -33,10 +33,10 @@ _decoder = msgspec.msgpack.Decoder(FirstCall)
 
 
 class BusKeyRecords:
-    """The real `KeyRecords`."""
+    """The `KeyRecords` over the bus."""
 
     def __init__(self, bus: Bus, lives: Callable[[CallOwner], bool] = lambda _: True) -> None:
-        """`lives` says, from memory, whether a gateway holds its lease; True where that is not known."""
+        """`lives` says from memory whether a gateway holds its lease; True if unknown."""
         self._bus = bus
         self._lives = lives
         self._kv = bus.kv(IDEMPOTENCY_BUCKET)
@@ -44,14 +44,12 @@ class BusKeyRecords:
         self._late = 0
 
     async def read(self, place: str) -> StoredFirstCall | None:
-        """What stands there; see `KeyRecords`."""
         record = await self._kv.read(place)
         if record is None:
             return None
         return StoredFirstCall(None if record.gone else _decoder.decode(record.data), record.seq)
 
     async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
-        """Write where `revision` stands; see `KeyRecords`."""
         try:
             return await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl)
         except StoreRefused as error:
@@ -61,7 +59,6 @@ class BusKeyRecords:
             raise
 
     async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
-        """Replace what was claimed; see `KeyRecords`."""
         try:
             await self._write(place, first, revision, ttl)
         except StoreRefused as error:
@@ -70,19 +67,17 @@ class BusKeyRecords:
             self._later(self._retry_write(place, first, revision, ttl))
 
     async def is_alive(self, owner: CallOwner) -> bool:
-        """Whether it holds its lease; see `KeyRecords`."""
         entry = await self._leases.get(f"gateway.{owner.name}")
-        with contextlib.suppress(msgspec.DecodeError):  # what cannot be read is not what it wrote
+        with contextlib.suppress(msgspec.DecodeError):  # an unreadable holder is not this owner
             return entry is not None and read_holder(*entry).data.decode(errors="replace") == owner.instance
         return False
 
     def seems_alive(self, owner: CallOwner) -> bool:
-        """The same from memory; see `KeyRecords`."""
         return self._lives(owner)
 
     @asynccontextmanager
     async def watch(self, place: str) -> AsyncIterator[BusDoorbell]:
-        """Listen for changes; see `KeyRecords`. What was written while the connection was away rings afterwards."""
+        """See `KeyRecords`. Rings after a reconnect for changes meanwhile."""
         bell = BusDoorbell()
         bells = {key_subject(IDEMPOTENCY_BUCKET, place): bell.ring}
         async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
@@ -90,7 +85,7 @@ class BusKeyRecords:
 
     async def _write(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
         ttl = VOID_S if first.stage is FirstCallState.VOID else ttl
-        with contextlib.suppress(KeyConflict):  # another's now; or ours, by a write whose confirmation was lost
+        with contextlib.suppress(KeyConflict):  # another request has the key, or an earlier write of ours arrived
             await self._kv.update(place, _encoder.encode(first), revision, ttl=ttl, timeout=SETTLE_S)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -112,7 +107,7 @@ class BusKeyRecords:
                 return
 
     async def _withdraw(self, place: str, first: FirstCall) -> None:
-        """Void a claim that was not confirmed: no call runs under it."""
+        """Void an unconfirmed claim, whose call does not run."""
         while time.time() < first.ends_at:
             await asyncio.sleep(PAUSE_S)
             with contextlib.suppress(BusError):
@@ -128,22 +123,21 @@ def _no_room(error: StoreRefused) -> Unavailable:
 
 
 class BusDoorbell:
-    """Rings when something is written where it was hung up, and then a few times more: see `ECHOES_S`."""
+    """Rings when a record changes, and after the pauses of ECHOES_S."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._echoes: tuple[float, ...] = ()
 
     def ring(self) -> None:
-        """Something was written."""
         self._event.set()
 
     async def reconnected(self) -> None:
-        """Something may have been."""
+        """Ring, since changes may have been missed."""
         self.ring()
 
     async def wait(self, seconds: float) -> bool:
-        """Until it rings or echoes, or `seconds` have passed; see `Doorbell`."""
+        """See `Doorbell`."""
         echo = self._echoes[0] if self._echoes else seconds
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(echo, seconds)):

@@ -1,6 +1,6 @@
-"""What becomes of a request with a key, given what is remembered of it. Plain functions.
+"""Decides about a request with a key, given the key's record. Plain functions.
 
-A call runs twice only where its function is declared idempotent, or where the first provably never reached a container.
+A call runs twice only if its function is idempotent, or the first provably never reached a container.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ HEADER = "Idempotency-Key"
 SHORTEST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 NOT_TAKEN = frozenset({"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed"})
-"""Errors of calls that no container began, or whose every start ended by raising, where `retries=` allows another."""
+"""Errors of calls that reached no container, or whose starts all failed: safe to repeat."""
 LOST_ON_THE_WAY = frozenset({"container_died", "overloaded", "internal", "deadline_exceeded", "draining"})
-"""Errors after which an idempotent function may be asked again; of any other they are the call's last word."""
+"""Errors after which an idempotent function may run again. Other errors are the call's answer."""
 
 
 class ClaimKey(msgspec.Struct, frozen=True):
-    """Run it, if the record still has `revision` (0: there is none)."""
+    """Run the request, if the record still has `revision` (0: none)."""
 
     revision: int
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True):
-    """Answer as the first time."""
+    """Repeat the first request's answer."""
 
     call_id: str
     answer: StoredAnswer
 
 
 class RefuseKey(msgspec.Struct, frozen=True):
-    """Say no."""
+    """Refuse the request."""
 
     error: PilotlightError
     call_id: str
 
 
 class KeyBusy(msgspec.Struct, frozen=True):
-    """The first call runs still, as far as the record says: its owner has to be looked for."""
+    """The first call runs, according to its record; its owner may be gone."""
 
     first: FirstCall
     revision: int
@@ -52,14 +52,14 @@ KeyDecision = ClaimKey | ReplayAnswer | RefuseKey | KeyBusy
 
 
 class FailureRetention(StrEnum):
-    """What is to be remembered of a call that failed."""
+    """Whether the error of a failed call is stored."""
 
-    KEEP = "keep"  # the error is its answer
-    FORGET = "forget"  # it may be sent again under the same key
+    KEEP = "keep"  # the error is the key's answer
+    FORGET = "forget"  # the key may be used again
 
 
 def decide(found: StoredFirstCall | None, fingerprint: bytes) -> KeyDecision:
-    """What a request has to do with the record of its key."""
+    """The decision for a request with this fingerprint."""
     if found is None:
         return ClaimKey(0)
     first = found.first
@@ -75,27 +75,27 @@ def decide(found: StoredFirstCall | None, fingerprint: bytes) -> KeyDecision:
 
 
 def decide_orphaned(busy: KeyBusy, *, idempotent: bool) -> ClaimKey | RefuseKey:
-    """The same where the first call's gateway is gone, or its time is long over. It may have run, or may run yet."""
+    """The decision when the first call's gateway is gone or its time over: it may have run, or still run."""
     return ClaimKey(busy.revision) if idempotent else RefuseKey(_lost(busy.first), busy.first.call_id)
 
 
 def is_over(first: FirstCall, at: float) -> bool:
-    """Whether the call has ended by `at` (unix seconds), though its record does not say so."""
+    """Whether the call is over by the unix second `at`, whatever its record says."""
     return at > first.ends_at
 
 
 def fate_of(error: PilotlightError, *, idempotent: bool) -> FailureRetention:
-    """What is remembered of a call that failed so."""
+    """Whether `error` becomes the answer of its key."""
     code = error.wire_code
     again = code in NOT_TAKEN or (idempotent and code in LOST_ON_THE_WAY)
     return FailureRetention.FORGET if again else FailureRetention.KEEP
 
 
 def in_use(first: FirstCall, at: float) -> Conflict:
-    """The refusal of a request whose first runs still at `at` (unix seconds).
+    """The refusal of a request whose first call runs at the unix second `at`.
 
-    How long that will take is not known; what has lasted t lasts about t more. A second at least, a minute at most,
-    and no longer than the call may take.
+    `retry_after` is the time that the call has run, since an unknown duration is expected to double: from 1 to 60
+    seconds, and at most what remains of its deadline.
     """
     guess = min(max(at - first.began_at, SHORTEST_WAIT_S), LONGEST_WAIT_S, max(first.ends_at - at, SHORTEST_WAIT_S))
     return Conflict(

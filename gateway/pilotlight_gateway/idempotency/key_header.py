@@ -1,4 +1,4 @@
-"""The request headers that idempotency is asked for with."""
+"""Reads the request headers of idempotency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """The key of a request that has at least one.
 
     Raises:
-        BadInput: `bad_request`, if it has several, or as `read_key`.
+        BadInput: `bad_request`, there are several, or as `read_key`.
     """
     first, *more = (value for name, value in headers if name == KEY)
     if more:
@@ -30,10 +30,10 @@ def require_key(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def read_key(value: bytes) -> str:
-    """The key: bare as most clients send it, or a quoted string as the draft of the IETF has it.
+    """The key: bare, as most clients send it, or quoted as in the IETF draft.
 
     Raises:
-        BadInput: `bad_request`, if it is empty, too long, or has other than visible ASCII characters.
+        BadInput: `bad_request`, it is empty, too long, or not visible ASCII.
     """
     text = value.decode("latin-1").strip()
     quoted = QUOTED.fullmatch(text)
@@ -46,7 +46,7 @@ def read_key(value: bytes) -> str:
 
 
 def read_wait(value: bytes) -> float:
-    """Seconds that a request is ready to wait for the first one (`Prefer: wait=30`, RFC 7240); 0: not at all."""
+    """Seconds to wait for the first request (`Prefer: wait=30`, RFC 7240), at most 300."""
     if b"wait" not in value.lower():
         return 0.0
     for preference in value.split(b","):

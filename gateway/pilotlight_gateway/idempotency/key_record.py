@@ -1,13 +1,13 @@
-"""What is remembered of the first call with an idempotency key, and how that changes. Plain functions over values.
+"""The record of an idempotency key, and its changes. Plain functions.
 
                   claim                     the call ended
       (nothing) ────────▶ RUNNING ──────────────────────────────▶ DONE
           ▲                 │  ▲
-          │                 │  └── claimed anew: VOID, or its gateway is gone and the function is idempotent
+          │                 │  └── claimed again: VOID, or its gateway is gone and the function is idempotent
           └── expires ── VOID ◀─┘ the call provably never reached a container
 
-Every change is a compare-and-set on the record, so of all gateways that want one, one has it. A call is begun only by
-the gateway whose claim was confirmed, and by nobody else while the record stands.
+Every change is a compare-and-set, so one gateway alone succeeds. Only the gateway whose claim was confirmed begins the
+call, and no other does while the record exists.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from enum import StrEnum
 import msgspec
 
 KEPT_BYTES = 256 * 1024
-"""Of one answer; a longer one is remembered as ended, without its body."""
+"""Limit of an answer; a longer one is recorded without its body."""
 GRACE_S = 60.0
-"""Beyond its deadline a call is surely over, whatever two gateways' clocks say."""
+"""Added to the deadline, for differences between clocks."""
 PLACE_DIGITS = 40
 
 
 class FirstCallState(StrEnum):
-    """How the first call is."""
+    """The state of a key's first call."""
 
-    RUNNING = "running"  # it was begun, and may have started
-    DONE = "done"  # it has ended, well or badly
-    VOID = "void"  # it never reached a container: the key is as good as new
+    RUNNING = "running"  # begun, and perhaps started
+    DONE = "done"  # ended, well or badly
+    VOID = "void"  # never reached a container: the key can be claimed again
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP answer as it is repeated."""
+    """An HTTP answer to repeat."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
@@ -41,44 +41,43 @@ class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that runs a call: a gateway's name, and which of its incarnations."""
+    """The process that runs a call: a gateway's name and incarnation."""
 
     name: str
     instance: str
 
 
 class FirstCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The record of a key."""
+    """The record of a key. Instants are unix seconds."""
 
     fingerprint: bytes
     call_id: str = msgspec.field(name="call")
-    """The call's, which names the epoch of the gateway that runs it."""
+    """Names the epoch of the gateway that runs the call."""
     owner: CallOwner
     began_at: float = msgspec.field(name="began")
-    """Unix seconds, as the other times."""
     ends_at: float = msgspec.field(name="until")
-    """When it is over at the latest."""
+    """The latest instant at which the call is over."""
     stage: FirstCallState = FirstCallState.RUNNING
     status: int = 0
-    """Of its answer."""
+    """Of the HTTP answer."""
     answer: StoredAnswer | None = None
-    """None in DONE: it was too large to keep."""
+    """None in DONE: too large to keep."""
 
 
 class StoredFirstCall(msgspec.Struct, frozen=True):
-    """A record as it stands, and the revision that wrote it. `first` None: somebody deleted it."""
+    """A record and its revision; `first` is None if it was deleted."""
 
     first: FirstCall | None
     revision: int
 
 
 def place_of(tenant: str, key: str) -> str:
-    """Where the record of a tenant's key is: no tenant can guess another's."""
+    """The record's key: a hash, so that no tenant can guess another's."""
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()[:PLACE_DIGITS]
 
 
 def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> bytes:
-    """What two requests must share to be the same: function, method, form of the answer, and arguments as msgpack."""
+    """Equal for requests with the same function, method, form of answer, and arguments (msgpack)."""
     said = hashlib.sha256()
     for part in (ref.encode(), method.encode(), accepts, arguments):
         said.update(len(part).to_bytes(8, "big"))
@@ -87,18 +86,17 @@ def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> b
 
 
 def begun(fingerprint: bytes, call_id: str, owner: CallOwner, *, at: float, timeout_s: float) -> FirstCall:
-    """A call that begins at `at` and ends within `timeout_s` seconds."""
+    """The record of a call that begins at `at` and ends within `timeout_s` seconds."""
     return FirstCall(
         fingerprint=fingerprint, call_id=call_id, owner=owner, began_at=at, ends_at=at + timeout_s + GRACE_S
     )
 
 
 def ended(first: FirstCall, answer: StoredAnswer, *, keep: bool = True) -> FirstCall:
-    """Its answer is known. `keep` False: there is no room for the body."""
+    """The record with its answer, without the body if `keep` is False or it is too large."""
     kept = answer if keep and len(answer.body) <= KEPT_BYTES else None
     return msgspec.structs.replace(first, stage=FirstCallState.DONE, status=answer.status, answer=kept)
 
 
 def voided(first: FirstCall) -> FirstCall:
-    """It never reached a container."""
     return msgspec.structs.replace(first, stage=FirstCallState.VOID)

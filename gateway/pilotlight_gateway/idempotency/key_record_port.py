@@ -1,4 +1,4 @@
-"""Where the records of keys are kept: `bus_records.BusKeyRecords`, and in memory `memory_records.MemoryKeyRecords`."""
+"""The port of the records of keys; `bus_key_records` and `memory_key_records` implement it."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ class Doorbell(Protocol):
     """Rings when a record may have changed."""
 
     async def wait(self, seconds: float) -> bool:
-        """Return True when it rings, or False after `seconds`."""
+        """Wait for a ring; False if there is none within `seconds`."""
         ...
 
 
 class KeyRecords(Protocol):
-    """Records with compare-and-set. Reads and claims raise BusError when it is not known what stands there."""
+    """Records by `place` (see `place_of`), with compare-and-set. Reads and claims raise BusError."""
 
     async def read(self, place: str) -> StoredFirstCall | None:
-        """What stands there now, as the store's leader has it."""
+        """The record as the store's leader has it; None if there is none."""
         ...
 
     async def claim(self, place: str, first: FirstCall, revision: int, ttl: float) -> int:
-        """Write `first` where `revision` stands (0: nothing), for `ttl` seconds; its revision.
+        """Write `first` over `revision` (0: none), for `ttl` seconds; returns the new revision.
 
         Raises:
-            KeyConflict: something else stands there.
-            Unavailable: `overloaded`, there is no room.
-            BusError: it may stand there or not; if it does, it is withdrawn as soon as the bus allows.
+            KeyConflict: the record has another revision.
+            Unavailable: `overloaded`, the bucket is full.
+            BusError: the outcome is unknown; a stored claim is withdrawn when the bus allows.
         """
         ...
 
     async def settle(self, place: str, first: FirstCall, revision: int, ttl: float) -> None:
-        """Replace what was claimed as `revision`: now, or as soon as the bus allows. If another has it, it stays."""
+        """Replace the claim of `revision`, now or when the bus allows, unless the record has changed."""
         ...
 
     async def is_alive(self, owner: CallOwner) -> bool:
-        """Whether that gateway process holds its lease."""
+        """Whether the gateway process holds its lease."""
         ...
 
     def seems_alive(self, owner: CallOwner) -> bool:
-        """The same as far as this process knows, at once and without asking anybody."""
+        """`is_alive` from this process's memory."""
         ...
 
-    def watch(self, place: str) -> AbstractAsyncContextManager[Doorbell]:
-        """Listen for changes of a record."""
-        ...
+    def watch(self, place: str) -> AbstractAsyncContextManager[Doorbell]: ...

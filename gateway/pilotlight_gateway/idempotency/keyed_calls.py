@@ -1,4 +1,4 @@
-"""The rim of idempotency: reads and writes records as `decision` says, and runs what has to run."""
+"""Answers requests with idempotency keys."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from pilotlight_gateway.storage_quota.quota_shares import RECORD_BYTES
 
 DAY_S = 86_400.0
 KEY_BYTES = 256 * 2**20
-"""Of one tenant, in the life of a key."""
+"""Bytes per tenant within the life of a key."""
 GLANCE_S = 1.0
-"""How often a waiting request looks, in this process's memory, whether the first one's gateway lives."""
+"""Seconds between checks, in memory, that the first request's gateway lives."""
 LOOK_S = 15.0
-"""How often it reads the record although nothing rang: between several servers of the bus a ring may be lost."""
+"""Seconds between reads without a ring, which servers of the bus may lose."""
 
 
 class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,17 +46,17 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     fingerprint: bytes
     call_id: str
-    """The id that the call gets if it runs."""
+    """The id of the call if the request runs."""
     idempotent: bool
     """Whether its function may run twice."""
     timeout_s: float
     """Seconds within which the call ends."""
     wait_s: float = 0.0
-    """Seconds that it would wait for the first one."""
+    """Seconds to wait for the first request's answer."""
 
 
 class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What it gets."""
+    """The answer to a request with a key."""
 
     answer: StoredAnswer
     call_id: str
@@ -64,7 +64,7 @@ class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that is this request's to run."""
+    """A key that this request has claimed."""
 
     place: str
     ask: KeyedRequest
@@ -74,7 +74,7 @@ class ClaimedKey(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(kw_only=True, slots=True)
 class KeyStatistics:
-    """How often a key meant what, since the start."""
+    """Requests with a key since the start, by outcome."""
 
     first: int = 0
     replayed: int = 0
@@ -82,7 +82,7 @@ class KeyStatistics:
 
 
 class Idempotency:
-    """Gives every request with a key its answer."""
+    """Runs the first request of each key, and answers the others."""
 
     def __init__(
         self,
@@ -103,7 +103,6 @@ class Idempotency:
         self._counts = KeyStatistics()
 
     def statistics(self) -> KeyStatistics:
-        """Counts since the start."""
         return self._counts
 
     async def give(
@@ -112,18 +111,19 @@ class Idempotency:
         work: Callable[[], Awaitable[StoredAnswer]],
         stored_error: Callable[[PilotlightError], StoredAnswer],
     ) -> KeyedAnswer:
-        """The answer of `work`, if this is the key's first request, else the first one's.
+        """The answer of `work` for the first request of a key, else the first one's answer.
 
-        `stored_error` turns an error into the answer that is remembered of it.
+        `stored_error` turns an error of `work` into the answer to store.
 
         Raises:
-            PilotlightError: `work`'s own; or why there is no answer: `idempotency_key_reused`, `answer_not_kept`,
-                `idempotency_key_in_use`, `call_lost`.
-            TooMuch, Unavailable: there is no room for another key, of the tenant's or at all.
-            BusError: it is not known what the key stands for; nothing was run.
+            PilotlightError: as `work`, or `idempotency_key_reused`, `answer_not_kept`, `idempotency_key_in_use`,
+                `call_lost`.
+            TooMuch: the tenant's quota of keys is used up.
+            Unavailable: the bucket is full.
+            BusError: the state of the key is unknown; nothing has run.
         """
         place = place_of(ask.tenant, ask.key)
-        revision = 0  # most keys are new, so that is tried before it is asked
+        revision = 0  # most keys are new, so claim before reading
 
         async def attempt() -> ClaimedKey | ReplayAnswer | RefuseKey:
             nonlocal revision
@@ -149,7 +149,6 @@ class Idempotency:
                 raise error
 
     async def _claim(self, place: str, ask: KeyedRequest, revision: int) -> ClaimedKey | None:
-        """The key, unless another request was first."""
         try:
             slot = await self._quota.take(ask.tenant, RECORD_BYTES)
         except TooMuch:
@@ -157,7 +156,7 @@ class Idempotency:
                 raise
             return None
         first = begun(ask.fingerprint, ask.call_id, self._owner, at=self._wall(), timeout_s=ask.timeout_s)
-        # No record may expire before its call has ended, or the call could be run a second time.
+        # A record that expires before its call ends would let the call run twice.
         ttl = max(self._ttl, first.ends_at - first.began_at)
         try:
             revision = await self._records.claim(place, first, revision, ttl)
@@ -181,7 +180,7 @@ class Idempotency:
             await self._failed(claimed, error, stored_error)
             raise
         except Exception:
-            # What it came to is not known. Cancelled, it stays RUNNING: this process ends, and is missed by the others.
+            # The outcome is unknown. A cancelled call stays RUNNING: this process ends, and others see that it is gone.
             await self._failed(claimed, PilotlightError(code="internal"), stored_error)
             raise
         await self._settle(claimed, await self._ended(claimed, answer))
@@ -208,14 +207,14 @@ class Idempotency:
         except (TooMuch, Unavailable) as error:
             if not isinstance(error, BusError):
                 return ended(claimed.first, answer, keep=False)
-            self._quota.owe(tenant, size)  # it has run, so its answer is kept: it is written when the bus is back
+            self._quota.owe(tenant, size)  # the call has run, so its answer is stored, and counted when the bus is back
         return record
 
     async def _read_decision(self, place: str, ask: KeyedRequest) -> KeyDecision:
         verdict = decide(await self._records.read(place), ask.fingerprint)
         if not isinstance(verdict, KeyBusy) or await self._lives(verdict.first):
             return verdict
-        # It may have ended between the two questions, and its gateway with it.
+        # The call, and then its gateway, may have ended between the two reads.
         again = decide(await self._records.read(place), ask.fingerprint)
         return decide_orphaned(again, idempotent=ask.idempotent) if again == verdict else again
 
@@ -225,7 +224,7 @@ class Idempotency:
         return first.owner == self._owner or await self._records.is_alive(first.owner)
 
     async def _wait(self, place: str, ask: KeyedRequest, busy: KeyBusy) -> ClaimKey | ReplayAnswer | RefuseKey:
-        """The verdict once the first call has ended, or the refusal when the request has waited long enough."""
+        """The decision after the first call's end, or the refusal after `wait_s`."""
         end = time.monotonic() + ask.wait_s
         if ask.wait_s <= 0.0:
             return self._in_use(busy)
@@ -238,7 +237,7 @@ class Idempotency:
             return verdict
 
     async def _wait_change(self, bell: Doorbell, first: FirstCall, timeout_s: float) -> None:
-        """Until something was written, or its gateway seems to be gone, or `timeout_s` seconds have passed."""
+        """Wait for a change, at most until the first call's gateway seems gone."""
         end = time.monotonic() + timeout_s
         while (left := end - time.monotonic()) > 0.0:
             if await bell.wait(min(self._glance, left)):

@@ -1,4 +1,4 @@
-"""Records in memory, scripted by fields, for tests and for services without a bus."""
+"""An in-memory `KeyRecords`, for tests and services without a bus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotlight_gateway.idempotency.key_record import CallOwner, FirstCall, Stor
 
 @dataclass(kw_only=True)
 class MemoryKeyRecords:
-    """Compare-and-set over a dictionary, with expiry by `clock`."""
+    """Records that expire by `clock`; fields script failures."""
 
     clock: Callable[[], float] = time.monotonic
     gone: set[CallOwner] = field(default_factory=set)
@@ -23,10 +23,10 @@ class MemoryKeyRecords:
     error: BusError | None = None
     """Raised by reads and claims."""
     deaf: bool = False
-    """What is settled is lost, as if the gateway died before."""
+    """Drops what is settled, as if the gateway had stopped before."""
     reads: int = 0
     glances: int = 0
-    """How often it was asked who seems to live."""
+    """Calls of `seems_alive`."""
     _kept: dict[str, tuple[FirstCall, int, float]] = field(default_factory=dict)
     _revision: int = 0
     _bells: set[asyncio.Event] = field(default_factory=set)
@@ -78,7 +78,7 @@ class MemoryKeyRecords:
 
 
 class MemoryDoorbell:
-    """Rings at every change."""
+    """A `Doorbell` that rings at every change."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event

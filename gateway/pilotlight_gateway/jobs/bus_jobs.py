@@ -40,7 +40,7 @@ class BusJobs:
     def __init__(self, bus: Bus, *, headroom: Headroom | None = None) -> None:
         self._bus = bus
         self._kv = bus.kv(JOB_BUCKET)
-        self._convoy = bus.convoy(JOB_BUCKET)
+        self._group_commit = bus.group_commit(JOB_BUCKET)
         self._leases = bus.kv(LEASE_BUCKET)
         self._stream = bucket_stream(JOB_BUCKET)
         self._headroom = headroom or Headroom(partial(bus.jetstream.filled, self._stream))
@@ -49,7 +49,7 @@ class BusJobs:
         if self._headroom.full:
             raise _no_room("what is left of the bucket is for the jobs that are in it")
         # A key of the client's own may be there already: that one would hold up those it goes with.
-        write = self._convoy.update if job.id == job.submission else self._kv.update
+        write = self._group_commit.update if job.id == job.submission else self._kv.update
         try:
             return StoredJob(job, await write(job.key, _encoder.encode(job), 0))
         except WrongRevision:
@@ -67,7 +67,7 @@ class BusJobs:
         # The server counts lifetimes from a second on.
         ttl = max(1.0, job.keep_s) if job.state.terminal else None
         try:
-            return await self._convoy.update(job.key, _encoder.encode(job), revision, ttl=ttl)
+            return await self._group_commit.update(job.key, _encoder.encode(job), revision, ttl=ttl)
         except WrongRevision:
             found = await self.read(job.tenant, job.id)
             if found is not None and found.job == job:  # our own write, whose confirmation was lost

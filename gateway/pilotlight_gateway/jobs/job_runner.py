@@ -24,7 +24,8 @@ from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.jobs import job_payloads
 from pilotlight_gateway.jobs.job_calls import JobCalls
@@ -190,7 +191,7 @@ class JobRunner:
             async with asyncio.timeout(LAST_WRITE_S):
                 await start.settled()
                 job = self._record.job
-                if (job.state, job.runner, job.run) == (JobState.RUNNING, self._ground.me, call.id):
+                if (job.state, job.runner, job.run) == (JobState.RUNNING, self._ground.me, call.call_id):
                     point = FailurePoint.NOT_STARTED if start.progress.unsent else FailurePoint.INTERRUPTED
                     error = jobs.JobError(code="container_died", detail="its gateway was shut down")
                     await self._record.write(jobs.failed(job, point, error, self._ground.wall()))

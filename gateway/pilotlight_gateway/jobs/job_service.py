@@ -19,7 +19,7 @@ from pilotlight_core.model.ids import CLIENT_CALL_ID
 from pilotlight_core.model.messages.job_messages import JobNote, JobPlace
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
-from pilotlight_gateway.calls.call_port import PreparedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.jobs import job_payloads
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST, JobPage, JobQueue, JobStore
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
@@ -114,7 +114,7 @@ class JobService:
         return SubmittedJob(job=found, replayed=replayed)
 
     async def _stored(self, job: JobRecord, size: int, data: bytes) -> JobRecord:
-        place = job.tenant, size, job.forgotten_by
+        place = job.tenant, size, job.kept_until
         counted = self.quota.spend(*place) or await self.quota.take(*place)
         try:
             if len(data) > job_payloads.INPUT_INLINE:
@@ -160,7 +160,7 @@ class JobService:
             input=call.input,
             fingerprint=options.fingerprint,
             client_id=call.client_id,
-            submission=call.id,
+            submission=call.call_id,
             created_at=at,
             run_at=run_at,
             expires_at=expires_at,
@@ -175,7 +175,7 @@ class JobService:
             return keyed_job_id(self._region, call.tenant, "key", options.key)
         if call.client_id is not None:
             return keyed_job_id(self._region, call.tenant, "id", call.client_id)
-        return call.id
+        return call.call_id
 
     def _publish(self, job: JobRecord) -> None:
         self._queue.publish(self.flow_of(job), JobNote(job.id, job.run_at if job.run_at > self.wall() else 0.0))
@@ -254,7 +254,7 @@ class JobService:
         again = jobs.redriven(found, self.wall())
         if again is None:
             raise _not_dead(found)
-        counted = await self.quota.take(tenant, RECORD_BYTES + again.input_size, again.forgotten_by)
+        counted = await self.quota.take(tenant, RECORD_BYTES + again.input_size, again.kept_until)
         try:
             before, job = await self._change(tenant, name, lambda job: jobs.redriven(job, self.wall()) or job)
             if before is None or job is None:

@@ -22,7 +22,7 @@ from pilotlight_core.bus import BusError
 from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, RunnerIdentity
-from pilotlight_gateway.calls.call_port import Go
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.jobs.job_permit import JobPermit
 from pilotlight_gateway.jobs.job_record_writer import JobRecordWriter
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
@@ -71,7 +71,7 @@ class StartProgress(NamedTuple):
 
 
 class JobStart:
-    """The `Gate` of a job's call. `on_first_sent` is called when the first run is sent."""
+    """The `StartHook` of a job's call. `on_first_sent` is called when the first run is sent."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class JobStart:
         """Of the wait for the start; lifted once that is written."""
 
     def open_gate(self, run: Run, go: Go) -> None:
-        """See `Gate`."""
+        """See `StartHook`."""
         self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
         self._writing.add_done_callback(self._log_crash)
 

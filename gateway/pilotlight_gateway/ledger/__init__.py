@@ -1,7 +1,10 @@
-"""What was used and what it costs: usage events folded into SQL, and the reports over it.
+"""The ledger: usage events folded into SQL, their prices, and reports.
 
-`ledger_entries` says what an event adds, `ledger_store` writes it once, `usage_report` and `usage_conservation` read
-it, `ledger_tables` is the schema, `ledger_upgrade` its revisions, `price_book` the prices.
+  ledger_entries      computes the rows of events
+  ledger_store        writes each event once, into `ledger_tables`; `ledger_upgrade` runs the `migrations`
+  usage_report        usage per day, and receipts of calls
+  usage_conservation  checks that all time of a device is accounted for
+  price_book          prices by id
 
 Entered by `duties.ledger_folder`, `http.endpoints` and `calls.call_responses` (prices).
 """

@@ -1,7 +1,7 @@
-"""What usage events add to the ledger, as plain functions over values.
+"""Computes the ledger's rows from usage events.
 
-An interval is cut at midnight (UTC) so that days sum to it, and a busy one is cut among its calls: the shares are laid
-end to end over the interval, so both cuts are exact in integer nanoseconds and commute.
+An interval is cut at midnight (UTC) and a busy one also among its calls, whose shares lie end to end over it. Both cuts
+are exact in integer nanoseconds, in either order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ UsageKey = tuple[str, str, str, str, str, str, str, int, int]
 CallKey = tuple[str, str, str, str, str, int, int]
 """tenant, call, day, version, price, ppm, rate"""
 LONGEST_NS = 31 * NS_PER_DAY
-"""Agents write an interval each second; what claims to be longer than a month is a mistake."""
+"""Agents write an interval each second, so a longer one is an error."""
 
 
 @dataclass(slots=True)
 class UsageSum:
-    """What one line of a report grows by."""
+    """What is added to one row of `usage_day`."""
 
     ns: int = 0
     calls: int = 0
@@ -37,7 +37,7 @@ class UsageSum:
 
 @dataclass(slots=True, kw_only=True)
 class CallSum:
-    """What one line of a receipt grows by."""
+    """What is added to one row of `call_line`."""
 
     app: str
     function: str
@@ -48,24 +48,24 @@ class CallSum:
 
 @dataclass(kw_only=True)
 class LedgerRows:
-    """The rows that a number of events amount to."""
+    """The rows of some events."""
 
     leases: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
     calls: dict[CallKey, CallSum] = field(default_factory=dict)
     unpriced: int = 0
-    """Events whose price id is not in the book; they are kept at the rate 0."""
+    """Events whose price id is unknown; their rate is 0."""
     misfits: int = 0
-    """Busy events whose shares do not sum to them: they are the operator's. And impossible ones: they are left out."""
+    """Busy events whose shares do not sum to them (the operator pays), and impossible ones (dropped)."""
 
 
 def day_of(wall_ns: int) -> str:
-    """The UTC day, `2026-11-20`, of unix nanoseconds."""
+    """The UTC day, such as `2026-11-20`, of unix nanoseconds."""
     return datetime.fromtimestamp(wall_ns // NS_PER_S, UTC).strftime("%Y-%m-%d")
 
 
 def cut_at_midnights(end: int, ns: int) -> list[tuple[str, int]]:
-    """The days of the `ns` nanoseconds before the unix nanosecond `end`, in order, with the part that each has."""
+    """The UTC days of the `ns` nanoseconds up to the unix nanosecond `end`, each with its part."""
     at, parts = end - ns, []
     while True:
         midnight = (at // NS_PER_DAY + 1) * NS_PER_DAY
@@ -77,7 +77,7 @@ def cut_at_midnights(end: int, ns: int) -> list[tuple[str, int]]:
 
 
 def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list[tuple[str, int]]]:
-    """For each share its parts by day, where the shares lie end to end over the days. Both sums are kept exactly."""
+    """The parts by day of each share, where shares lie end to end over `days`; sums stay exact."""
     index, left = 0, days[0][1]
     for share in shares:
         parts = []
@@ -93,7 +93,7 @@ def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list
 
 
 def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
-    """The rows for `events`, each of which is new."""
+    """The rows of events that the ledger does not have yet."""
     entries = LedgerRows()
     for event in events:
         if not 0 <= event.t1 - event.t0 <= LONGEST_NS:
@@ -101,10 +101,10 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
             continue
         if event.state is LeaseState.BUSY and sum(share.ns for share in event.shares) != event.t1 - event.t0:
             entries.misfits += 1
-            event = structs.replace(event, tenant="", shares=())  # booked to the operator, whole
+            event = structs.replace(event, tenant="", shares=())  # the operator pays
         rate = book.rate(event.price)
         entries.unpriced += not book.knows(event.price)
-        end = int(event.wall * NS_PER_S)
+        end = int(event.ended_at * NS_PER_S)
         days = cut_at_midnights(end, event.t1 - event.t0)
         entries.leases.append(_lease_row(event, rate, days[-1][0]))
         if event.shares:
@@ -119,7 +119,7 @@ def _lease_row(event: UsageEvent, rate: int, day: str) -> dict[str, Any]:
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
         "price": event.price, "rate": rate, "state": event.state.value, "tenant": event.tenant, "app": event.app,
         "function": event.function, "version": event.version, "container": event.container, "t0": event.t0,
-        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.wall, "day": day,
+        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day,
     }  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _add_whole(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tup
 
 
 def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
-    if len(days) == 1:  # nearly always
+    if len(days) == 1:  # the common case
         laid_out: Iterable[list[tuple[str, int]]] = ([(days[0][0], share.ns)] for share in event.shares)
     else:
         laid_out = lay_out(days, (share.ns for share in event.shares))

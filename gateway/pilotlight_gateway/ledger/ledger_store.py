@@ -1,4 +1,4 @@
-"""The ledger itself: one writer folds usage events into it, many readers ask it. Its methods block: use a thread."""
+"""Stores usage in SQL: one writer folds events, many readers query."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from pilotlight_gateway.ledger.ledger_upgrade import upgrade
 from pilotlight_gateway.ledger.price_book import PriceBook
 
 KNOWN_IDS_AT_A_TIME = 500
-"""SQLite binds at most 32,766 parameters in a statement; older builds 999."""
+"""SQLite binds at most 32,766 parameters in a statement, older builds 999."""
 BUSY_S = 10
-"""Seconds that one process waits for another that writes to the same SQLite file."""
+"""Seconds that a process waits for another writer of the SQLite file."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
-"""In the order of the table, which is that of a compiled insert."""
+"""In the order of the compiled insert."""
 
 FoldResult = Literal["new", "repeated", "unpriced", "misfits"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoldReport:
-    """What one fold did."""
+    """Counts of one fold's events, and its last sequence number."""
 
     seq: int
     new: int
@@ -43,10 +43,12 @@ class FoldReport:
 
 
 class Ledger:
-    """Usage in SQL: SQLite in a file (WAL), or PostgreSQL by its URL. Opening it upgrades tables of an older release.
+    """Usage in SQLite (a file, in WAL mode) or PostgreSQL. Methods block: call them in a thread.
+
+    Opening a ledger upgrades tables of an older release.
 
     Raises:
-        LedgerRefused: its tables are of a newer release, or another process holds it.
+        LedgerRefused: the tables are of a newer release, or another process holds the ledger.
     """
 
     def __init__(self, url: str, book: PriceBook) -> None:
@@ -58,23 +60,22 @@ class Ledger:
         upgrade(self._engine)
 
     def close(self) -> None:
-        """Close all connections."""
         self._engine.dispose()
 
     def last_seq(self, stream: str) -> int:
-        """The sequence number up to which `stream` is folded; 0: not at all."""
+        """The sequence number up to which `stream` is folded; 0 if it is not."""
         with self._engine.connect() as connection:
             found = connection.scalar(sa.select(folded.c.seq).where(folded.c.stream == stream))
         return found or 0
 
     def results(self) -> dict[str, int]:
-        """How many events were folded so far, by result."""
+        """Events folded so far, by result."""
         with self._engine.connect() as connection:
             found = {row.result: row.events for row in connection.execute(sa.select(fold_result))}
         return {result: found.get(result, 0) for result in get_args(FoldResult)}
 
     def fold(self, stream: str, seq: int, events: Sequence[UsageEvent]) -> FoldReport:
-        """Add the events that are not there yet and remember `seq`, all in one transaction."""
+        """Add the events that are new and store `seq`, in one transaction."""
         with self._engine.begin() as connection:
             fresh = _unseen(connection, events)
             entries = entries_of(fresh, self.book)
@@ -93,14 +94,13 @@ class Ledger:
         return done
 
     def prune(self, before: float) -> int:
-        """Forget intervals and receipts that ended before the unix second `before`; the sums per day stay."""
+        """Delete intervals and receipts that ended before a unix second; returns the number of intervals."""
         with self._engine.begin() as connection:
             gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
             connection.execute(sa.delete(call_line).where(call_line.c.day < day_of(int(before) * NS_PER_S)))
         return gone
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
-        """The rows of a query."""
         with self._engine.connect() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -149,10 +149,7 @@ def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
 def _execute_many(
     connection: sa.Connection, statement: Any, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
 ) -> None:
-    """Execute an insert for thousands of rows: the statement is compiled once, and rows go to the driver as they are.
-
-    SQLAlchemy's own way makes and processes a dictionary for each row, which took most of a fold's time.
-    """
+    """Insert thousands of rows as tuples: SQLAlchemy's dictionary per row took most of a fold's time."""
     compiled = statement.compile(dialect=connection.dialect, column_keys=columns)
     if compiled.positional and tuple(compiled.positiontup) == columns:
         connection.exec_driver_sql(compiled.string, rows)
@@ -171,7 +168,7 @@ def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[Usa
 
 
 def _keep_private(database: str | None) -> None:
-    """Only we read the file, and what SQLite puts beside it: that gets the file's mode when it is made."""
+    """Restrict the file, and SQLite's files beside it, to the owner."""
     if database and database != ":memory:":
         for path in (private_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
             if path.exists():
@@ -181,15 +178,14 @@ def _keep_private(database: str | None) -> None:
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.execute(f"PRAGMA busy_timeout={BUSY_S * 1_000}").close()
     use_wal(connection)
-    # NORMAL may lose the last fold in a power cut, and the stream then gives it again.
+    # NORMAL may lose the last fold in a power cut; the stream then delivers it again.
     connection.execute("PRAGMA synchronous=NORMAL").close()
 
 
 def use_wal(connection: sqlite3.Connection, sleep: Callable[[float], object] = time.sleep) -> None:
-    """Let reports read while the fold writes.
+    """Let reports read while a fold writes.
 
-    Of several processes that open a new file at once, SQLite refuses all but one to make this change, where it has them
-    wait for any other; so they ask again, for `BUSY_S` seconds.
+    If several processes open a new file, SQLite refuses this to all but one at once, so the others retry for `BUSY_S`.
     """
     until = time.monotonic() + BUSY_S
     while True:

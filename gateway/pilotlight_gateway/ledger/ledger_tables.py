@@ -1,8 +1,8 @@
 """The ledger's tables.
 
-`lease_line` is every metered interval as it came, under its event's id: a repeated event meets its own key, and the
-conservation check can be run over any window. `usage_day` and `call_line` are sums over them, kept in the same
-transaction, so that a report of a month reads a few hundred rows. Both are pruned by age; `usage_day` stays.
+`lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day` and
+`call_line` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only `usage_day`
+is not pruned by age.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ folded = sa.Table(
     sa.Column("stream", sa.String(64), primary_key=True),
     sa.Column("seq", sa.BigInteger, nullable=False),
 )
-"""How far each stream was read; written in the transaction that read it."""
+"""How far each stream is folded, updated in the fold's transaction."""
 
 fold_result = sa.Table(
     "fold_result",
@@ -25,7 +25,7 @@ fold_result = sa.Table(
     sa.Column("result", sa.String(16), primary_key=True),
     sa.Column("events", sa.BigInteger, nullable=False),
 )
-"""How many events were new, repeated, unpriced or misfits, over all folds; written in the transaction of each."""
+"""Events by result over all folds, updated in the fold's transaction."""
 
 lease_line = sa.Table(
     "lease_line",
@@ -69,7 +69,7 @@ call_line = sa.Table(
     sa.Column("batch_size", sa.Integer, nullable=False),
     sa.Index("call_line_day", "day"),
 )
-"""The receipt: a call has one line, or several where it crossed midnight or ran again elsewhere."""
+"""Receipts: a call has several rows if it crossed midnight or ran again elsewhere."""
 
 USAGE_KEY = ("day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate")
 

@@ -1,7 +1,7 @@
-"""Brings a ledger's tables to the revision of this code: the first process that opens it does, others wait.
+"""Upgrades a ledger's tables to this code's revision, which the table `alembic_version` holds.
 
-The table `alembic_version` holds the revision. A ledger without it is from before revisions: the first script keeps its
-tables and gives them their number.
+The first process that opens the ledger upgrades it; others wait. The first script keeps the tables of a ledger without
+revision, and gives them the first number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 HEAD = "0001"
-"""The revision of `tables.py`. Held here, since alembic takes 0.2 s to import and nearly always has nothing to do."""
+"""The last revision. A constant, since importing alembic takes 0.2 s and is rarely needed."""
 SCRIPTS = Path(__file__).with_name("migrations")
 LOCK_WAIT_S = 60.0
 LOCK = 0x6C656467  # "ledg": PostgreSQL's advisory locks are numbers
@@ -26,22 +26,21 @@ class LedgerRefused(Exception):
 
 
 def upgrade(engine: sa.Engine, *, scripts: Path = SCRIPTS, head: str = HEAD, wait_s: float = LOCK_WAIT_S) -> None:
-    """Run what is missing of the revisions up to `head`, all in one transaction. Blocks: use a thread.
+    """Run the missing revisions up to `head` in one transaction. Blocks: call it in a thread.
 
     Args:
-        engine: of SQLite or PostgreSQL, both of which undo changed tables with their transaction.
+        engine: SQLite or PostgreSQL, both of which roll back changes of tables.
         scripts: the folder with alembic's `env.py` and `versions/`.
-        head: the last revision among them.
-        wait_s: seconds to wait for another process that upgrades the same ledger.
+        wait_s: seconds to wait for another upgrade.
 
     Raises:
-        LedgerRefused: a newer release has upgraded the ledger, or another process holds it for `wait_s`.
+        LedgerRefused: a newer release has upgraded the ledger, or another process has held it for `wait_s`.
     """
     with engine.connect() as connection:
         if _revision(connection) == head:
             return
     with engine.connect() as connection, _locked(connection, wait_s):
-        found = _revision(connection)  # who held the lock may have done it
+        found = _revision(connection)  # the previous holder of the lock may have upgraded
         if found != head:
             _run(connection, scripts, found, head)
 
@@ -53,7 +52,7 @@ def _revision(connection: sa.Connection) -> str | None:
 
 
 def _run(connection: sa.Connection, scripts: Path, found: str | None, head: str) -> None:
-    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # it tells of each part that it loads
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # it logs every plugin
     from alembic import command
     from alembic.config import Config
     from alembic.script import ScriptDirectory
@@ -73,10 +72,10 @@ def _run(connection: sa.Connection, scripts: Path, found: str | None, head: str)
 
 @contextmanager
 def _locked(connection: sa.Connection, wait_s: float) -> Iterator[None]:
-    """Hold the ledger's lock, which ends with the connection's transaction: commit it, or undo all if the block fails.
+    """Hold the ledger's lock for a transaction, which a failed block rolls back.
 
     Raises:
-        LedgerRefused: another process holds it for `wait_s`.
+        LedgerRefused: another process has held the lock for `wait_s`.
     """
     wait = _wait_postgresql if connection.dialect.name == "postgresql" else _wait_sqlite
     try:
@@ -97,7 +96,7 @@ def _wait_postgresql(connection: sa.Connection, ms: int) -> None:
 
 
 def _wait_sqlite(connection: sa.Connection, ms: int) -> None:
-    # Python's driver begins no transaction of its own before a change of tables, and leaves one that was begun alone.
+    # Python's driver begins no transaction before a change of tables, and keeps one that was begun explicitly.
     usual = connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {ms}")
     try:

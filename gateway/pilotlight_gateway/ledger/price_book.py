@@ -1,4 +1,4 @@
-"""The price book: what an hour of a whole device costs, by price id. Data, never code: `prices.toml`."""
+"""The price book, from `prices.toml`."""
 
 from __future__ import annotations
 
@@ -13,35 +13,31 @@ from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
-"""Digits of a printed dollar amount: a nanosecond of a millionth of a device still shows."""
+"""Decimal places of an amount: they show a nanosecond of a millionth of a device."""
 PICO_PER_NANO = 10 ** (PLACES - 9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Nano-dollars per device hour by price id.
-
-    A GPU that exists in software only costs what the real one does, under an id that says so (`fake-h100`).
-    """
+    """Nano-dollars per hour of a whole device, by price id. A fake GPU (`fake-h100`) costs what the real one does."""
 
     rates: dict[str, int]
     version: int = 1
     currency: str = "USD"
 
     def rate(self, price: str) -> int:
-        """Nano-dollars per hour; 0 for an id that the book does not have (the fold counts those)."""
+        """Nano-dollars per device hour; 0 for an unknown id, which the fold counts."""
         return self.rates.get(price.removeprefix(FAKE_PRICE), 0)
 
     def knows(self, price: str) -> bool:
-        """Whether `price` has a rate."""
         return price.removeprefix(FAKE_PRICE) in self.rates
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
-    """The standard book with the prices of `override` over it.
+    """The standard book, with the prices of `override` over it.
 
     Raises:
-        BadInput: naming the entry of the file that is wrong.
+        BadInput: names the wrong entry of the file.
     """
     book = _read(STANDARD)
     if override is None:
@@ -73,7 +69,7 @@ def _rate(path: Path, name: str, entry: Any) -> int:
 
 
 def cost_text(ns: int, ppm: int, rate: int) -> str:
-    """What `units.money(units.cost_of(...))` says, in integers only: this runs once for every call."""
+    """`units.money(units.cost_of(...))` in integers only, since this runs for every call."""
     scale = WHOLE_DEVICE * NS_PER_HOUR
     whole, rest = divmod(ns * ppm * rate * PICO_PER_NANO, scale)
     if rest * 2 > scale or (rest * 2 == scale and whole & 1):

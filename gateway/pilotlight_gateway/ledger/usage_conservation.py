@@ -1,9 +1,8 @@
-"""The check that nothing of a device is lost or sold twice.
+"""Checks that no time of a device is lost or sold twice.
 
-Over any window, in nanosecond-ppm: what tenants had, plus what the operator had (free slices, blanks, the part of the
-device that no slice covers, and gaps in the record), is the window times the device, exactly. The first three are
-added up from the lines; uncovered time is found by a sweep over each slice, so that two lines over the same time show
-as an excess instead of cancelling a gap.
+Over any window, tenants' usage plus the operator's (free slices, blanks, parts outside all slices, gaps) equals the
+window times the device, in nanosecond-ppm. Recorded usage is summed from the lines. Unrecorded time comes from a sweep
+over each slice, so that overlapping lines show as an excess and do not cancel a gap.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pilotlight_gateway.ledger.ledger_tables import lease_line
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
-    """A lease line cut to a window."""
+    """A row of `lease_line`, cut to a window; nanoseconds of the node's boot clock."""
 
     slice: str
     ppm: int
@@ -33,24 +32,24 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceAccount:
-    """Where a device's window went, in nanosecond-ppm."""
+    """Where a device's capacity over a window went, in nanosecond-ppm."""
 
     window: int
-    """Length x capacity."""
+    """Length times capacity."""
     tenants: dict[str, int]
     operator: int
-    """Of lines that no tenant pays."""
+    """Lines without a tenant."""
     unrecorded: int
-    """Covered by no line: gaps, and what is not cut into slices. The operator's too."""
+    """Covered by no line: gaps, and parts outside all slices. The operator pays it too."""
 
     @property
     def excess(self) -> int:
-        """0 if the account is exact; else what was counted twice or beyond the device."""
+        """0 if the account is exact; otherwise what was counted twice or beyond the device."""
         return sum(self.tenants.values()) + self.operator + self.unrecorded - self.window
 
 
 def account(lines: Iterable[Interval], t0: int, t1: int, capacity: int = WHOLE_DEVICE) -> DeviceAccount:
-    """The account of one device over [t0, t1) of its node's boot clock."""
+    """The account of one device over [t0, t1) nanoseconds of its node's boot clock."""
     tenants: dict[str, int] = defaultdict(int)
     operator = 0
     by_slice: dict[str, list[Interval]] = defaultdict(list)
@@ -72,7 +71,7 @@ def account(lines: Iterable[Interval], t0: int, t1: int, capacity: int = WHOLE_D
 def device_account(
     ledger: Ledger, node: str, device: str, t0: int, t1: int, capacity: int = WHOLE_DEVICE
 ) -> DeviceAccount:
-    """The same from the ledger. Blocks: call in a thread."""
+    """`account` of the ledger's lines. Blocks: call it in a thread."""
     own = sa.select(lease_line.c.slice, lease_line.c.ppm, lease_line.c.tenant, lease_line.c.t0, lease_line.c.t1).where(
         lease_line.c.node == node, lease_line.c.device == device, lease_line.c.t0 < t1, lease_line.c.t1 > t0
     )

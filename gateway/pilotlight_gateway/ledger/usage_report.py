@@ -1,4 +1,4 @@
-"""Reports: queries over the ledger, in lines that are each rounded once."""
+"""Usage reports over the ledger."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import call_line, usage_day
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
-"""What a line can be per; what a report is not grouped by is "" (ppm: 0) in its lines."""
+"""The dimensions of a line; one without grouping is "" (`ppm`: 0)."""
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine))
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of a report's lines before they were rounded."""
+    """The sum of a report's unrounded lines."""
 
     calls: int
     ns: int
@@ -40,10 +40,10 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_groups(text: str) -> tuple[str, ...]:
-    """The dimensions named in `day,function`; "" is all of them.
+    """The dimensions in text such as `day,function`; all of them for "".
 
     Raises:
-        BadInput: naming the one that does not exist.
+        BadInput: names an unknown dimension.
     """
     asked = [part.strip() for part in text.split(",") if part.strip()]
     for part in asked:
@@ -53,13 +53,13 @@ def read_groups(text: str) -> tuple[str, ...]:
 
 
 def usage_report(ledger: Ledger, tenant: str, first: str, until: str, groups: Sequence[str] = GROUPS) -> UsageReport:
-    """A tenant's usage from the day `first` up to and without the day `until`. Blocks: call in a thread."""
+    """A tenant's usage of the days from `first` to before `until`. Blocks: call it in a thread."""
     own = sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.day >= first, usage_day.c.day < until)
     return summarise(ledger.read(own), groups, ledger.book.currency)
 
 
 def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: str) -> UsageReport:
-    """The rows of `usage_day` as report lines in the order of their groups."""
+    """Report lines of `usage_day` rows, ordered by group and each rounded once."""
     sums: dict[tuple[Any, ...], list[Any]] = {}
     for row in rows:
         key = tuple(row[name] if name in groups else _blank(name) for name in GROUPS)
@@ -83,13 +83,12 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
 
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
-    """The lines of one call, with `cost` as an exact Fraction of dollars. Blocks: call in a thread."""
+    """The lines of a call's receipt, with `cost` in dollars as a Fraction. Blocks: call it in a thread."""
     rows = ledger.read(sa.select(call_line).where(call_line.c.call == call_id, call_line.c.tenant == tenant))
     return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
 
 
 def as_csv(report: UsageReport) -> str:
-    """The report's lines with a header line."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)

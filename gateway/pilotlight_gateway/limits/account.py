@@ -1,51 +1,93 @@
-"""What one tenant has left in one scope."""
+"""What one tenant has left in one scope: rates, cost, and permits of running calls."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_gateway.limits.gcra import PS, Rate, RateBucket
 from pilotlight_gateway.limits.limit_policy import LimitScope
-from pilotlight_gateway.limits.permits import PermitKey, Permits
+
+SMOOTHING = 0.1
+"""Weight of the newest call in the mean time that the wait is estimated by."""
+UNKNOWN_S = 1.0
+"""Taken for that mean while no call has ended."""
+
+PermitKey = tuple[str, int]
+"""A call: its gateway, and its number there."""
+
+
+class Permits:
+    """The running calls of one scope, counted by identity: no permit is returned twice or never."""
+
+    __slots__ = ("_held", "_mean")
+
+    def __init__(self) -> None:
+        self._held: dict[PermitKey, float] = {}
+        """Permit -> seconds at which it was given, in that order."""
+        self._mean = 0.0
+        """Seconds; 0: unknown."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def keys(self) -> set[PermitKey]:
+        return set(self._held)
+
+    def enter(self, key: PermitKey, at: float) -> None:
+        self._held[key] = at
+
+    def leave(self, key: PermitKey, at: float) -> None:
+        """The call has ended; unknown calls are ignored."""
+        since = self._held.pop(key, None)
+        if since is not None:
+            self._mean = ewma(self._mean or None, at - since, SMOOTHING)
+
+    def drop(self, key: PermitKey) -> None:
+        """The call is gone, without an end to learn from."""
+        self._held.pop(key, None)
+
+    def wait(self, at: float) -> float:
+        """Seconds until a permit is expected to be free: the oldest call ends first, or is overdue."""
+        mean = self._mean or UNKNOWN_S
+        oldest = next(iter(self._held.values()), at)
+        return max(oldest + mean - at, mean / (len(self._held) + 1))
 
 
 class EpochRange(NamedTuple):
-    """The homes of a shard of which each handed over to the next, the present one the last."""
+    """The epochs of successive homes of a shard that handed over in order, up to the present one."""
 
     first: int
     last: int
 
 
 class LimitAccount:
-    """Counts what a scope limits. Instants are picoseconds here (`gcra.instant`), but those of permits."""
+    """Counts what a scope limits. Instants are picoseconds (`gcra.instant`), except those of permits."""
 
     __slots__ = ("_born", "_epochs", "_fresh", "_kept", "_scope", "cost", "permits", "requests")
 
     def __init__(self, born: int, epochs: EpochRange) -> None:
         self._born = born
-        """When its home began: whatever a former one may have counted then counts as spent."""
+        """When the first home of `_epochs` began: what an earlier one may have granted counts as spent."""
         self._epochs = epochs
         self.requests: RateBucket | None = None
         self.cost: RateBucket | None = None
         self.permits = Permits()
         self._kept: list[RateBucket | None] = [None, None]
-        """Those two, and also what is not limited at present: it may be again."""
+        """Both buckets, also while their limit is not set."""
         self._scope: LimitScope | None = None
         self._fresh = True
-        """Nothing was limited yet: what is now may have been since `_born`. Later it is as new as the change."""
+        """Nothing was limited yet: a first limit may have held since `_born`; a later one holds from its change on."""
 
     def buckets(self) -> tuple[RateBucket | None, RateBucket | None]:
-        """Of requests and of cost, whether they are limited at present or not."""
         requests, cost = self._kept
         return requests, cost
 
     def restore(self, requests: RateBucket | None, cost: RateBucket | None) -> None:
-        """Go on from what another home had."""
         self._kept, self._fresh = [requests, cost], False
 
     def follow(self, scope: LimitScope, at: int) -> None:
-        """Count by the limits of `scope` from now on."""
         if scope is self._scope:
             return
         self._scope = scope
@@ -58,7 +100,7 @@ class LimitAccount:
             return None
         bucket = self._kept[kind]
         if bucket is None:
-            # What was never limited under a home that is gone has nothing spent: a burst is there at once.
+            # No former home can have counted under a limit that is newer than it: the burst is available at once.
             known = self._epochs.first <= begun <= self._epochs.last
             since = self._born if self._fresh else at
             full_at = since if known else since + rate.room
@@ -68,7 +110,7 @@ class LimitAccount:
         return bucket
 
     def wait(self, scope: LimitScope, cost: float, at: int, part: LimitAskKind) -> tuple[float, tuple[str, ...]]:
-        """Seconds until a call may begin and what keeps it until then; (0.0, ()) if nothing does."""
+        """Seconds until a call may begin, and the limits that delay it; (0.0, ()) if none does."""
         longest = 0.0
         violated: tuple[str, ...] = ()
         requests = self.requests if part is not LimitAskKind.START else None
@@ -83,7 +125,6 @@ class LimitAccount:
         return longest, violated
 
     def take(self, scope: LimitScope, key: PermitKey, cost: float, at: int, part: LimitAskKind) -> None:
-        """Count a call that nothing keeps."""
         if part is not LimitAskKind.START and self.requests is not None:
             self.requests.take(self.requests.rate.interval, at)
         if part is LimitAskKind.SUBMISSION:
@@ -94,7 +135,7 @@ class LimitAccount:
             self.permits.enter(key, at / PS)
 
     def correct(self, cost: float, at: int) -> None:
-        """A call cost so much more than was counted (negative: less)."""
+        """Count the difference between a call's cost and its estimate."""
         if self.cost is not None:
             self.cost.correct(self.cost.rate.length(cost), at)
 
@@ -109,7 +150,7 @@ class LimitAccount:
         return items[1:]
 
     def idle(self, at: int) -> bool:
-        """Whether a new account would say the same, whatever is changed then: nothing runs, and nothing is owed."""
+        """Whether a new account would decide the same after any change: no call runs and nothing is owed."""
         paid = all(bucket is None or (bucket.paid_at is not None and bucket.paid_at <= at) for bucket in self._kept)
         return paid and not len(self.permits)
 

@@ -1,8 +1,8 @@
-"""What calls have taken that count under their tenant's limits, also when nobody waits for them any more.
+"""The cost of calls that counts under their tenant's limits, also after their callers have left.
 
-A caller that hangs up, or whose time is over, leaves a start behind that may run on: a plain function cannot be
-interrupted, so it keeps its slot until it returns or is killed. Its tab stays open for as long; then its agent has told
-what it took. What nobody can tell any more - its node is gone, or said nothing - is *lost*.
+When a caller leaves or its time is over, a start of the call may run on: a plain function cannot be interrupted, so it
+keeps its slot until it returns or is killed. Its usage stays open until the agent reports the cost. A start whose cost
+no agent can report (its node is gone or silent) is *lost*.
 """
 
 from __future__ import annotations
@@ -11,114 +11,106 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused, Spent
+from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
 
 AFTER_TIMEOUT_S = 15.0
-"""A container that runs past its function's timeout is killed, and its agent tells so; this is more than that takes."""
+"""More than an agent takes to kill a container after its function's timeout, and to report it."""
 OPEN_AT_MOST = 50_000
-"""More than there are slots; beyond it the oldest count as lost."""
+"""More than there are slots; beyond it the oldest counts as lost."""
 
 
 class CallUsage:
-    """Of one call: filled by whoever runs it. GPU-milliseconds."""
+    """The usage of one call, filled by whatever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_then", "cost", "known", "lost")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost")
 
     def __init__(self) -> None:
         self.cost = 0.0
-        """Of all its starts of which that is known."""
+        """Of all starts with a known cost."""
         self.known = 0
-        """How many those are."""
         self.lost = 0
-        """Starts of which nobody can say what they took."""
+        """Starts whose cost is not known."""
         self._open = False
-        self._then: Callable[[CallUsage], None] | None = None
+        self._settled: Callable[[CallUsage], None] | None = None
 
     def count(self, cost: float, known: int, lost: int) -> None:
-        """What its starts up to now have taken."""
+        """Set the cost of the starts up to now."""
         self.cost, self.known, self.lost = cost, known, lost
 
     @property
     def is_open(self) -> bool:
-        """Whether a start of it may run on."""
         return self._open
 
     def keep_open(self) -> None:
-        """One more start may run on."""
         self._open = True
 
     def close(self, cost: float | None, *, started: bool = True) -> None:
-        """That one has ended; `cost` None: nobody can say what it took."""
+        """The open start has ended; `cost` is None if it is not known."""
         if started and cost is None:
             self.lost += 1
         elif started and cost is not None:
             self.cost += cost
             self.known += 1
         self._open = False
-        then, self._then = self._then, None
+        then, self._settled = self._settled, None
         if then is not None:
             then(self)
 
     def settle(self, then: Callable[[CallUsage], None]) -> None:
-        """Call `then` once nothing of it runs any more: now, or when it is closed. Once per tab."""
+        """Call `then` when no start runs: now, or at `close`. Once per usage."""
         if self._open:
-            self._then = then
+            self._settled = then
         else:
             then(self)
 
 
 class OpenUsage(msgspec.Struct, frozen=True):
-    """A start that may run on though its call has ended."""
+    """A start that may run on after the end of its call."""
 
-    tab: CallUsage
+    usage: CallUsage
     grant: Grant
     since: float
-    until: float
-    """When it counts as lost, if nothing is heard of it."""
+    expires_at: float
+    """When it counts as lost."""
 
 
 class UsageTracker:
-    """The open tabs of one gateway. Instants are monotonic seconds."""
+    """The open usages of one gateway. Instants are monotonic seconds."""
 
     def __init__(self) -> None:
         self.open: dict[str, OpenUsage] = {}
-        """By call, the oldest first."""
+        """By call id, the oldest first."""
 
     def __iter__(self) -> Iterator[OpenUsage]:
         return iter(self.open.values())
 
-    def left(self, tab: CallUsage, grant: Grant, timeout: float, at: float) -> None:
-        """A call has failed of which a start may run on, for `timeout` seconds: its function's."""
-        tab.keep_open()
-        self.open[grant.call_id] = OpenUsage(tab, grant, at, at + timeout + AFTER_TIMEOUT_S)
+    def left(self, usage: CallUsage, grant: Grant, timeout: float, at: float) -> None:
+        """A call has failed, and its start may run on for the `timeout` of its function."""
+        usage.keep_open()
+        self.open[grant.call_id] = OpenUsage(usage, grant, at, at + timeout + AFTER_TIMEOUT_S)
         if len(self.open) > OPEN_AT_MOST:
-            self.open.pop(next(iter(self.open))).tab.close(None)
+            self.open.pop(next(iter(self.open))).usage.close(None)
 
-    def told(self, frame: Ended | Refused) -> None:
-        """An agent says what became of a start."""
+    def on_frame(self, frame: Ended | Refused) -> None:
+        """An agent reports the end of a start."""
         found = self.open.get(frame.call_id)
         if found is None or found.grant.grant_number != frame.grant_number:
             return
         del self.open[frame.call_id]
         if isinstance(frame, Ended):
-            # One without a container is of a call that the agent does not hold: what it took nobody knows there.
-            found.tab.close(gpu_ms(frame.spent) or (0.0 if frame.container else None), started=frame.started)
+            # Without a container the agent does not know the call, nor its cost.
+            found.usage.close(frame.gpu_ms or (0.0 if frame.container else None), started=frame.started)
         else:
-            found.tab.close(None, started=False)
+            found.usage.close(None, started=False)
 
     def node_gone(self, node: str, instance: str) -> None:
-        """Whatever ran there will never be told of."""
+        """The starts at an incarnation of a node are lost."""
         self._lose([c for c, one in self.open.items() if (one.grant.node, one.grant.instance) == (node, instance)])
 
     def expire(self, at: float) -> None:
-        """Give up those that must have ended."""
-        self._lose([call for call, one in self.open.items() if one.until <= at])
+        """Give up starts that must have ended."""
+        self._lose([call for call, one in self.open.items() if one.expires_at <= at])
 
     def _lose(self, calls: list[str]) -> None:
         for call in calls:
-            self.open.pop(call).tab.close(None)
-
-
-def gpu_ms(spent: Spent | None) -> float | None:
-    """GPU-milliseconds that a start has taken; None: nobody has metered it."""
-    return spent.ns / 1e6 * (spent.ppm / 1e6) if spent is not None else None
+            self.open.pop(call).usage.close(None)

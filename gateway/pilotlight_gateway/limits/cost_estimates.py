@@ -1,4 +1,4 @@
-"""What calls will cost, by what those of the same version cost before."""
+"""Estimates the cost of a call from earlier calls of its version."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from cachetools import FIFOCache
 from pilotlight_core.model.ewma import ewma
 
 FIRST = 100.0
-"""GPU-milliseconds of a call of which nothing is known. The end corrects it."""
+"""GPU-milliseconds of the first call of a version; its end corrects the count."""
 SMOOTHING = 0.1
 MOST_KNOWN = 10_000
-"""Versions; the one that was learnt of longest ago is forgotten first."""
+"""Versions; beyond it the one that was learnt first is forgotten."""
 
 
 class Estimates:
-    """Smoothed costs of what this gateway has seen, in GPU-milliseconds."""
+    """Smoothed costs of the versions that this gateway has seen, in GPU-milliseconds."""
 
     def __init__(self) -> None:
         self._costs: FIFOCache[str, float] = FIFOCache(MOST_KNOWN)
 
     def of(self, version: str) -> float:
-        """What its next call is taken to cost."""
         return self._costs.get(version, FIRST)
 
     def learn(self, version: str, cost: float) -> None:
-        """One of its calls has cost this much."""
         self._costs[version] = ewma(self._costs.get(version), cost, SMOOTHING)

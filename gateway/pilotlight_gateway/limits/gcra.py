@@ -1,11 +1,11 @@
 """A rate with a burst: the generic cell rate algorithm (ITU-T I.371, annex A; ATM Forum, Traffic Management 4.0).
 
 A bucket is one number, the instant at which it is full again ("theoretical arrival time"). Taking n units moves it n
-intervals later, and it may never lie further ahead of the present than `room`. So for any window of length w, with k
-units taken in it: k · interval <= room + w, which is k <= burst + rate · w.
+intervals later, and it may lie at most `room` ahead of the present. So for any window of length w with k units taken: k
+· interval <= room + w, which is k <= burst + rate · w.
 
-Instants and lengths are whole picoseconds: sums of floats would let one too many through now and then, and the proof
-with them. An interval is rounded up and room down, so rounding only ever refuses.
+Instants and lengths are whole picoseconds, as rounded sums of floats would sometimes grant one too many. An interval is
+rounded up and room down, so rounding only ever refuses.
 """
 
 from __future__ import annotations
@@ -16,24 +16,21 @@ from fractions import Fraction
 import msgspec
 
 PS = 10**12
-"""Picoseconds in a second."""
 
 
 def instant(at: float) -> int:
-    """A monotonic instant in seconds, in picoseconds."""
     return int(at * PS)
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """So many units a second, and so many at once. Made by `rate`."""
+    """Units per second and a burst. Made by `rate`."""
 
     interval: int
-    """Picoseconds in which one unit comes back."""
+    """Picoseconds in which one unit returns."""
     room: int
-    """Picoseconds in which an empty bucket is full: the burst's worth. At least one interval."""
+    """Picoseconds in which an empty bucket fills. At least one interval."""
 
     def length(self, units: float) -> int:
-        """What so many units take, in picoseconds."""
         return math.ceil(units * self.interval)
 
 
@@ -44,25 +41,23 @@ def rate(per_second: float, burst: float) -> Rate:
 
 
 class RateBucket:
-    """What one rate has left."""
-
     __slots__ = ("full_at", "paid_at", "rate")
 
     def __init__(self, rate: Rate, full_at: int, *, known: bool = True) -> None:
         self.rate = rate
         self.full_at = full_at
         self.paid_at: int | None = full_at if known else None
-        """When all that was taken has come back, also what a smaller burst would not remember: a change of the rate
-        asks it. None: nobody knows what was taken before."""
+        """When everything taken has returned, without the cut-off of smaller bursts in between; `change` needs it.
+        None: what was taken before is not known."""
 
     def wait(self, length: int, at: int) -> int:
-        """Picoseconds until `length` may be taken; 0: now. What would never fit waits for a full bucket."""
+        """Picoseconds until `length` may be taken; 0: now. More than a burst waits for a full bucket."""
         room = self.rate.room
         over = (self.full_at if self.full_at > at else at) + (length if length < room else room) - room - at
         return over if over > 0 else 0
 
     def take(self, length: int, at: int) -> int:
-        """Take `length`, at most the burst; what was taken. Only after `wait` said 0."""
+        """Take `length`, at most the burst; returns what was taken. Only after `wait` returned 0."""
         room = self.rate.room
         taken = length if length < room else room
         self.full_at = (self.full_at if self.full_at > at else at) + taken
@@ -71,28 +66,27 @@ class RateBucket:
         return taken
 
     def correct(self, length: int, at: int) -> None:
-        """Take `length` more although it may not be there (a debt), or, if negative, give it back."""
+        """Take `length` even into debt or, if negative, give it back."""
         self.full_at = (max(self.full_at, at) if length > 0 else self.full_at) + length
         if self.paid_at is not None:
             self.paid_at = (max(self.paid_at, at) if length > 0 else self.paid_at) + length
 
     def standing(self, at: int) -> tuple[int, int]:
-        """Whole units there are (0 while there is a debt), and picoseconds until there are more (0: it is full)."""
+        """Whole units left (0 in debt), and picoseconds until there are more (0: full)."""
         ahead, room, interval = self.full_at - at, self.rate.room, self.rate.interval
         if ahead <= 0:
             return room // interval, 0
         left = (room - ahead) // interval if ahead < room else 0
-        # There is one more from the instant on at which room - ahead reaches its intervals, if ever.
+        # One more is available once room - ahead reaches left + 1 intervals.
         more = ahead - room + (left + 1) * interval
         return left, more if more < ahead else ahead
 
     def change(self, rate: Rate, at: int) -> None:
-        """Another rate from now on.
+        """Apply another rate from now on.
 
-        There is what the new burst holds beyond all that was taken and has not come back, or, where that is less or
-        not known, what was left, as far as the new burst holds it. So whoever sets a limit up and down, however often,
-        lets nobody have more than the largest burst of the time and what came back (`paid_at` remembers what a smaller
-        burst in between would forget).
+        The bucket then holds the new burst less all that was taken and has not returned or, if that is less or not
+        known, what was left, up to the new burst. So changing a limit back and forth never gives more than the largest
+        burst and what has returned.
         """
         if rate == self.rate:
             return

@@ -1,4 +1,4 @@
-"""What became of one call's ask: it may begin, or why not; and what its answer's headers say."""
+"""The result of asking for one call: whether it may begin, its error, and the headers of its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 
 
 class Admission:
-    """One call under a policy. Whoever got one that is not refused calls `end` exactly once, whatever happens."""
+    """One call under a policy. If it is not refused, its owner calls `end` exactly once."""
 
     __slots__ = ("_end", "answer", "error", "function", "policy", "tenant")
 
@@ -38,14 +38,14 @@ class Admission:
         self._end = end
 
     def headers(self) -> RateLimitHeaders:
-        """RateLimit-Policy, and RateLimit where it is known."""
+        """RateLimit-Policy, and RateLimit if known."""
         policy = (b"ratelimit-policy", self.policy.header.encode())
         if self.answer is None or not self.answer.standing:
             return (policy,)
         return (policy, (b"ratelimit", self.answer.standing.encode()))
 
     def end(self, cost: float | None) -> None:
-        """The call has ended and took `cost` GPU-milliseconds; None: the estimate stands."""
+        """The call took `cost` GPU-milliseconds; None: the estimate stands."""
         end, self._end = self._end, None
         if end is not None:
             end(self, cost)
@@ -54,25 +54,25 @@ class Admission:
 def admission_of(
     tenant: str, function: str, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
 ) -> Admission:
-    """What a home's answer means for the call; `end` hears of its end."""
+    """The admission by a home's answer; `end` is called at the end of the call."""
     if answer.verdict is LimitVerdict.REFUSED:
         return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant))
     return Admission(tenant, function, policy, answer=answer, end=end)
 
 
-def end_admission(tab: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
-    """Nothing of a call runs any more: its permit is given back, and what is on its tab is counted and learnt from."""
-    if admission.policy.most_cost and tab.known and not tab.lost:
-        costs.learn(version, tab.cost)
-    # For a start of which nobody can say what it took, the estimate stands.
+def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
+    """Give back the permit of a call, count its usage, and learn from it. No start runs any more."""
+    if admission.policy.most_cost and usage.known and not usage.lost:
+        costs.learn(version, usage.cost)
+    # The estimate stands for starts whose cost is not known.
     estimate = admission.answer.charged if admission.answer is not None else 0.0
-    admission.end(tab.cost + tab.lost * estimate)
+    admission.end(usage.cost + usage.lost * estimate)
 
 
-def unreachable(wait: float) -> Unavailable:
-    """What a caller hears while nobody can say whether its call would be too much."""
+def unreachable(wait_s: float) -> Unavailable:
+    """The error while no home can decide."""
     return Unavailable(
         "The gateway that keeps this tenant's limits does not answer; another one takes over.",
         code="starting",
-        retry_after=wait,
+        retry_after=wait_s,
     )

@@ -1,7 +1,7 @@
 """Limits as they are counted: what a call of one tenant to one function must pass, compiled once.
 
 A policy has up to two scopes, all calls of the tenant and those to the one function. Each counts requests, cost and
-concurrency by itself; a call passes all of them or takes nothing from any.
+concurrency; a call passes all of them or takes nothing.
 """
 
 from __future__ import annotations
@@ -15,48 +15,42 @@ from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, Limi
 from pilotlight_gateway.limits.gcra import PS, Rate, rate
 
 COST_UNIT = "gpu-milliseconds"
-"""Not among the registered units (requests, content-bytes, concurrent-requests): none of these counts cost."""
+"""No registered unit (requests, content-bytes, concurrent-requests) counts cost."""
 
 
 class LimitScope(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted together. None or 0: not limited."""
+    """What is counted together. None or 0: no limit."""
 
     function: str = ""
-    """`tenant:app.function`; "" is the tenant's all."""
+    """`tenant:app.function`; "" for all functions of the tenant."""
     requests: Rate | None = None
     cost: Rate | None = None
     concurrency: int = 0
     names: tuple[str, str, str] = ("requests", "cost", "concurrency")
-    """As the headers and refusals call them."""
     limits: Limits = NO_LIMITS
-    """As they are set, for those who are refused."""
+    """As set, for refusals."""
     begun: RateLimitStart = NEVER
-    """Under which homes its rates were first limited."""
+    """The homes under which its rates were first limited."""
 
 
 class LimitPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call must pass."""
-
     scopes: tuple[LimitScope, ...]
-    """Empty: nothing is counted, and nobody has to be asked."""
+    """Empty: nothing is counted and no home is asked."""
     payload: int | None
-    """Bytes of the largest body; None: not limited here."""
+    """Bytes of the largest body; None: no limit here."""
     header: str
-    """The value of RateLimit-Policy."""
     holds: bool
-    """Whether it counts calls that run, so that their end matters."""
+    """Whether it counts running calls, so that their end matters."""
     counts_requests: bool
-    """Whether it has a rate of requests."""
     most_cost: float
-    """Of one call; 0: cost is not counted. A dearer one is counted as this much, and the rest when it is known."""
+    """Of one call; 0: cost is not counted. The excess of a call over it is counted at its end."""
 
 
 PolicyOf = Callable[[str, str], LimitPolicy]
-"""(tenant, function) -> the policy."""
+"""(tenant, function) -> policy."""
 
 
 def policy_of(limits: EffectiveLimits, function: str) -> LimitPolicy:
-    """The policy by these limits."""
     both = (_scope(limits.tenant, "", limits.tenant_begun), _scope(limits.function, function, limits.function_begun))
     scopes = tuple(scope for scope in both if scope)
     return LimitPolicy(
@@ -98,13 +92,13 @@ def _items(scope: LimitScope) -> list[str]:
 
 
 def _quota(rate: Rate) -> str:
-    """Quota and window: the shortest window of whole seconds that holds the burst, and what the rate gives in it."""
+    """Quota and window: the shortest window of whole seconds that holds the burst, and its quota."""
     window = max(1, math.ceil(rate.room / PS))
     return f"q={window * PS // rate.interval};w={window}"
 
 
 class LimitPolicies:
-    """The policies of all tenants, compiled when they are first asked for and when limits have changed."""
+    """The policies of all tenants, compiled on first use and when limits change."""
 
     def __init__(self, limits: Callable[[str, str], EffectiveLimits]) -> None:
         self._limits = limits
@@ -113,7 +107,7 @@ class LimitPolicies:
     def __call__(self, tenant: str, function: str) -> LimitPolicy:
         limits = self._limits(tenant, function)
         known = self._known.get((tenant, function))
-        # By identity first: whoever keeps limits in memory answers with the same object until they change.
+        # By identity first: limits in memory are the same object until they change.
         if known is not None and (known[0] is limits or known[0] == limits):
             return known[1]
         if len(self._known) >= MOST_KNOWN:

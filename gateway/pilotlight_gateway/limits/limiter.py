@@ -1,26 +1,56 @@
-"""Limits as the HTTP side and jobs use them: asyncio around `LimitDriver`. Callers wait here."""
+"""Limits for HTTP and jobs: asyncio around `LimitDriver`."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from pilotlight_core.bus import Bus
+import msgspec
+
+from pilotlight_core.bus import Bus, KvEntry
+from pilotlight_core.bus.lease import read_holder
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
-from pilotlight_gateway.limits.lease_renewals import LeaseWatch
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of, unreachable
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHomeStatistics
 
 
+class LeaseWatch:
+    """When each gateway's lease was last renewed, to estimate when another gateway takes over."""
+
+    def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
+        self._mirror = bus.mirror(subjects.LEASE_BUCKET, "gateway.")
+        self._clock = clock
+        self._seen: dict[str, tuple[str, float]] = {}
+        """Lease -> process, and instant of the renewal."""
+
+    @asynccontextmanager
+    async def followed(self) -> AsyncIterator[None]:
+        self._mirror.on_change.append(self._changed)
+        async with self._mirror:
+            yield
+
+    def of(self, gateway: str) -> float | None:
+        """When the lease of a process was last renewed; None if unknown."""
+        return next((at for process, at in self._seen.values() if process == gateway), None)
+
+    def _changed(self, key: str, entry: KvEntry | None) -> None:
+        self._seen.pop(key, None)
+        with contextlib.suppress(msgspec.DecodeError):  # an unreadable record renews no lease
+            if entry is not None:
+                process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
+                self._seen[key] = process, self._clock()
+
+
 class HomeLimiter:
-    """The real `Limiter`: asks homes over the bus, and is the home of the shards that are ours."""
+    """The real `Limiter`, over the bus."""
 
     def __init__(
         self,
@@ -32,27 +62,24 @@ class HomeLimiter:
         gateway: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` is that by which limits count."""
         self._loop = bus.loop
         self._ownership = ownership
         self.policy = policies
-        self._port = BusDriverPort(bus)
+        self._port = BusDriverPort(bus, clock)
         self._renewals = LeaseWatch(bus, clock)
-        self.driver = LimitDriver(
-            self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway, clock=clock
-        )
+        self.driver = LimitDriver(self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ask and answer until the block ends."""
         async with self._port.driving(self.driver):
-            self.driver.look()
+            self.driver.refresh()
             async with self._renewals.followed():
                 yield
             self.driver.flush()
 
     def record_changed(self, key: str, _record: object) -> None:
-        """A record of the registry is another one; to be called once the policies say so."""
+        """A record of the registry has changed; call it after the policies know."""
         kind, _, name = key.partition(".")
         if kind in ("limits", "tenant"):
             self.driver.limits_changed(subjects.shard_of(name), name)
@@ -61,18 +88,15 @@ class HomeLimiter:
                 self.driver.limits_changed(shard, None)
 
     def statistics(self) -> LimitHomeStatistics:
-        """How the home is."""
         return self.driver.home.statistics()
 
     def epoch(self, tenant: str) -> int:
-        """Of the home of a tenant's limits, as last heard; see `Limiter`."""
         owner = self._ownership.owner(subjects.shard_of(tenant))
         return owner.epoch if owner is not None else 0
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
-        """Count a call, or say why it may not begin; see `Limiter`."""
         asked = LimitAsk(0, tenant, function, cost, part)
         answer = self.driver.ask_here(asked) or await self._ask(asked)
         if answer is None:

@@ -1,15 +1,14 @@
-"""The home of limits: decides for every gateway whether a call of a tenant may begin. Pure; instants are seconds.
+"""The home of limits: decides for every gateway whether a call of a tenant may begin. Instants are seconds.
 
-Exactness. All asks about one tenant are decided here, one after the other, each against buckets that hold the bound by
-construction (`gcra`), so it holds over any number of gateways. When a home dies, the next one does not know what its
-buckets held, but it does know that they cannot have held less than nothing, unless there was a debt; and it begins
-when the former one can act no more. So it begins with empty buckets: whatever could have been granted counts as
-granted, and what both grant together is what one bucket would have. The price is the rest of a burst. A home that
-leaves in order hands its buckets over (`handover`). A limit that was first set when this home, or one that has handed
-over to it, was the home already (`RateLimitStart`) cannot have been counted by any other: its burst is there at once.
+Exactness. All asks for one tenant are decided here one after the other, against buckets that hold the bound by
+construction (`gcra`), so it holds over any number of gateways. After a crash the next home begins only when the former
+one can no longer act. It does not know the buckets and begins with empty ones: everything that could have been granted
+counts as granted, so both together grant no more than one bucket would. The price is the rest of a burst. A home that
+leaves in order hands its buckets over (`limits_state`). A limit that was first set under this home or one that handed
+over to it (`RateLimitStart`) was counted by no other home, so its burst is available at once.
 
-Permits of running calls are not guessed but asked for: a home that has just begun grants none where concurrency is
-limited before every gateway that lives has told what runs there (`heard`) or is gone (`gateway_gone`).
+A new home asks every gateway for the permits that it holds. Where concurrency is limited it grants nothing until every
+live gateway has reported (`on_holdings`) or is gone (`gateway_gone`).
 """
 
 from __future__ import annotations
@@ -32,43 +31,36 @@ from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope, Poli
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState, handed_over, taken_over
 
 ScopeAccounts = tuple[LimitAccount, ...]
-"""Of one call: in the order of its policy's scopes."""
 CHANGED_AT_MOST = 1_000
-"""Tenants of one shard; beyond it, it is as if the limits of all had been changed."""
+"""Tenants of one shard; beyond it the limits of all count as changed."""
 SETTLING_S = 0.05
-"""When a caller may try again while a home does not know yet what runs."""
+"""Retry-After while the reports of gateways are missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitHomeStatistics:
-    """How a home of limits is."""
-
     shards: int
     accounts: int
     permits: int
     settling: int
-    """Shards whose running calls are not all known yet."""
     granted: int
     refused: int
 
 
 @dataclass(kw_only=True)
 class LimitShard:
-    """What a home knows of the tenants of one shard."""
-
     epoch: int
     epochs: EpochRange
     born: int
     """Picoseconds."""
-    unheard: set[str]
-    """The gateways that have not told yet what runs there."""
+    unreported: set[str]
+    """Gateways that have not reported their permits yet."""
     accounts: dict[tuple[str, str], LimitAccount] = field(default_factory=dict)
-    """(tenant, function or "")"""
     changed: dict[str, int] = field(default_factory=dict)
-    """tenant, or "" for all -> when limits were changed last, in picoseconds. By which rate it was before then that
-    things came back, for whoever has no account yet, nobody knows."""
+    """Tenant, or "" for all -> picoseconds of the last change of its limits. An account that is made later cannot count
+    what returned before, as the rate is not known."""
     permits: dict[str, dict[int, ScopeAccounts]] = field(default_factory=dict)
-    """gateway -> number -> the accounts in which it counts"""
+    """Gateway -> number -> accounts that count it."""
 
 
 class LimitHome:
@@ -80,19 +72,20 @@ class LimitHome:
         self._granted = 0
         self._refused = 0
 
-    # -- which shards are ours -----------------------------------------------------------------------------------
+    # -- shards ----------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, at: float, gateways: Collection[str], state: LimitState = NOTHING) -> None:
-        """Be the home of a shard; `gateways` are all that live, this one among them.
+        """Become the home of a shard; `gateways` are all that live, including this one.
 
-        `state` is what a former home handed over; after a death nothing is known.
+        `state` comes from the former home; NOTHING after a crash.
         """
         born, epochs, accounts = taken_over(state, epoch, instant(at))
-        unheard = set(gateways)
-        self._shards[shard] = LimitShard(epoch=epoch, epochs=epochs, born=born, unheard=unheard, accounts=accounts)
+        self._shards[shard] = LimitShard(
+            epoch=epoch, epochs=epochs, born=born, unreported=set(gateways), accounts=accounts
+        )
 
     def end(self, shard: int, at: float) -> LimitState:
-        """Be its home no more; what the next one should know."""
+        """Stop being its home; returns the state for the next one."""
         state = self._shards.pop(shard, None)
         if state is None:
             return NOTHING
@@ -100,18 +93,17 @@ class LimitHome:
         return handed_over(state.accounts, born, state.epochs.first, instant(at))
 
     def epoch(self, shard: int) -> int:
-        """Under which it acts as a shard's home; 0 if it is not."""
         state = self._shards.get(shard)
         return state.epoch if state is not None else 0
 
-    def unheard(self) -> dict[int, int]:
-        """The shards, with their epochs, of which some gateway has not told yet what runs."""
-        return {shard: state.epoch for shard, state in self._shards.items() if state.unheard}
+    def unreported(self) -> dict[int, int]:
+        """Shard -> epoch, where reports are missing."""
+        return {shard: state.epoch for shard, state in self._shards.items() if state.unreported}
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def ask(self, shard: int, gateway: str, ask: LimitAsk, at: float) -> LimitAnswer:
-        """Decide whether a call may begin, and count it if so: in all scopes, or in none."""
+        """Decide whether a call may begin, and count it in all scopes or in none."""
         state = self._shards.get(shard)
         if state is None:
             return LimitAnswer(ask.number, LimitVerdict.NOT_HOME)
@@ -119,7 +111,7 @@ class LimitHome:
         if not policy.scopes:
             return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
         holds = policy.holds and ask.part is not LimitAskKind.SUBMISSION
-        if holds and state.unheard:
+        if holds and state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
         now = instant(at)
         cost = 0.0 if ask.part is LimitAskKind.SUBMISSION else min(ask.cost, policy.most_cost)
@@ -138,7 +130,7 @@ class LimitHome:
         return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
-        """A call has ended: its permit is free, and what it really cost is counted."""
+        """Free the permit of a call and count the correction of its cost."""
         if (state := self._shards.get(shard)) is None:
             return
         now = instant(at)
@@ -153,7 +145,7 @@ class LimitHome:
         return tuple(_account(state, tenant, scope, now) for scope in policy.scopes)
 
     def limits_changed(self, shard: int, tenant: str | None, at: float) -> None:
-        """The limits of a tenant, or of any, are others now: what came back until now came back by the old ones."""
+        """The limits of a tenant, or of any (None), have changed: until now the old ones hold."""
         if (state := self._shards.get(shard)) is not None:
             now = instant(at)
             if len(state.changed) >= CHANGED_AT_MOST:
@@ -166,20 +158,19 @@ class LimitHome:
                     for scope in (scope for scope in scopes if scope.function == function):
                         account.follow(scope, now)
 
-    # -- what runs -----------------------------------------------------------------------------------------------
+    # -- permits ---------------------------------------------------------------------------------------------------
 
-    def heard(self, holdings: Holdings, at: float) -> None:
-        """A gateway tells all its running calls in a shard."""
+    def on_holdings(self, holdings: Holdings, at: float) -> None:
         state = self._shards.get(holdings.shard)
         if state is None or state.epoch != holdings.epoch:
             return
         known = state.permits.setdefault(holdings.gateway, {})
-        told = {number for held in holdings.held for number in held.numbers}.union(holdings.pending)
-        for number in [number for number in known if number <= holdings.upto and number not in told]:
+        reported = {number for held in holdings.held for number in held.numbers}.union(holdings.pending)
+        for number in [number for number in known if number <= holdings.upto and number not in reported]:
             _drop(known.pop(number), (holdings.gateway, number))
         for held in holdings.held:
             self._adopt(state, holdings.gateway, held, at)
-        state.unheard.discard(holdings.gateway)
+        state.unreported.discard(holdings.gateway)
 
     def _adopt(self, state: LimitShard, gateway: str, held: HeldPermits, at: float) -> None:
         policy, known = self._policies(held.tenant, held.function), state.permits[gateway]
@@ -196,32 +187,31 @@ class LimitHome:
     def gateway_gone(self, gateway: str) -> None:
         """A gateway's lease is gone, and its calls with it."""
         for state in self._shards.values():
-            state.unheard.discard(gateway)
+            state.unreported.discard(gateway)
             for number, accounts in state.permits.pop(gateway, {}).items():
                 _drop(accounts, (gateway, number))
 
-    # -- how it is -----------------------------------------------------------------------------------------------
+    # -- upkeep ----------------------------------------------------------------------------------------------------
 
     def sweep(self, shard: int, at: float) -> None:
-        """Forget the accounts of which nothing is known that a new one would not know."""
+        """Forget the accounts that decide as new ones would."""
         if (state := self._shards.get(shard)) is not None:
             now = instant(at)
             for key in [key for key, account in state.accounts.items() if account.idle(now)]:
                 del state.accounts[key]
 
     def statistics(self) -> LimitHomeStatistics:
-        """How it is, at once."""
         return LimitHomeStatistics(
             shards=len(self._shards),
             accounts=sum(len(state.accounts) for state in self._shards.values()),
             permits=sum(len(held) for state in self._shards.values() for held in state.permits.values()),
-            settling=len(self.unheard()),
+            settling=len(self.unreported()),
             granted=self._granted,
             refused=self._refused,
         )
 
     def check_integrity(self) -> None:
-        """Raises AssertionError if an account counts a call that does not run."""
+        """Raise AssertionError if an account counts a call that does not run."""
         for number, state in self._shards.items():
             running = {(gateway, held) for gateway, permits in state.permits.items() for held in permits}
             for key, account in state.accounts.items():
@@ -241,7 +231,7 @@ def _account(state: LimitShard, tenant: str, scope: LimitScope, now: int) -> Lim
 def _waits(
     policy: LimitPolicy, accounts: ScopeAccounts, cost: float, now: int, part: LimitAskKind
 ) -> tuple[float, tuple[str, ...]]:
-    """The longest wait in seconds, and all that keep the call waiting."""
+    """The longest wait in seconds, and all limits that delay the call."""
     longest = 0.0
     violated: tuple[str, ...] = ()
     for account, scope in zip(accounts, policy.scopes, strict=True):

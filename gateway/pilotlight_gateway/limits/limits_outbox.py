@@ -1,4 +1,4 @@
-"""Asks and ends on their way to other gateways: what comes up in one turn is one message."""
+"""Asks and ends for homes at other gateways: those of one turn travel in one message."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ log = structlog.get_logger(__name__)
 
 
 class LimitOutbox:
-    """Letters of one gateway to homes of limits."""
-
     def __init__(self, port: DriverPort, region: str, gateway: str) -> None:
         self._port = port
         self._region = region
@@ -29,26 +27,23 @@ class LimitOutbox:
         self._ends: defaultdict[str, list[LimitEnd]] = defaultdict(list)
 
     def ask(self, home: str, ask: LimitAsk) -> None:
-        """May this call begin?"""
         self._asks[home].append(ask)
         self._port.wake_at(SOON)
 
     def end(self, home: str, end: LimitEnd) -> None:
-        """It has ended."""
         self._ends[home].append(end)
         self._port.wake_at(SOON)
 
     def send(self, subject: str, message: Message, reply: str = "") -> bool:
-        """Send something at once; whether it could be sent."""
         try:
             self._port.send(subject, message, reply=reply)
         except (BusDown, MessageTooLarge) as error:
-            log.debug("mail was not sent", subject=subject, error=str(error))
+            log.debug("a message was not sent", subject=subject, error=str(error))
             return False
         return True
 
     def flush(self) -> list[str]:
-        """Send what there is; returns the homes to which asks could not go."""
+        """Send everything; returns the homes to which asks could not be sent."""
         if not self._asks and not self._ends:
             return []
         asks, ends = self._asks, self._ends
@@ -60,7 +55,7 @@ class LimitOutbox:
         for start in range(0, max(len(asks), len(ends)), AT_ONCE):
             some, ended = tuple(asks[start : start + AT_ONCE]), tuple(ends[start : start + AT_ONCE])
             message = ToLimitHome(gateway=self._gateway, asks=some, ends=ended)
-            # Whoever listens nowhere is dead: the bus says so on the subject of answers.
+            # If no process listens, the bus replies NO_RESPONDERS on the subject of answers.
             reply = subjects.allowed(self._region, self._gateway) if some else ""
             went = (self.send(subjects.limits(self._region, home), message, reply) or not some) and went
         return went

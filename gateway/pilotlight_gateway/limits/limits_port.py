@@ -1,4 +1,4 @@
-"""What the HTTP side asks of limits, and a home in memory for tests. The real one is `limiter.HomeLimiter`."""
+"""The port of limits, and a home in memory for tests. The real one is `limiter.HomeLimiter`."""
 
 from __future__ import annotations
 
@@ -13,24 +13,21 @@ from pilotlight_gateway.limits.limits_home import LimitHome
 
 
 class Limiter(Protocol):
-    """Lets calls begin, or not."""
-
     @property
     def policy(self) -> PolicyOf:
         """What a call of a tenant to a function (`tenant:app.function`) must pass."""
         ...
 
     def epoch(self, tenant: str) -> int:
-        """Of the home of a tenant's limits, as last heard; 0 while nobody is."""
+        """The epoch of the home of a tenant's limits; 0 while there is none."""
         ...
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
-        """Count a call that is estimated to take `cost` GPU-milliseconds, or say why it may not begin.
+        """Ask for a call that is estimated to take `cost` GPU-milliseconds, under a policy with scopes.
 
-        Only for a policy with scopes; of a job, its submission and its start are asked for apart. Whoever may begin
-        calls `Admission.end` once.
+        A job asks for its submission and for its start. If the call may begin, its owner calls `Admission.end` once.
         """
         ...
 
@@ -39,7 +36,7 @@ FREE = policy_of(UNLIMITED, "")
 
 
 class MemoryLimiter:
-    """One home for everything, without a bus. Tests script it: the policies, the clock, and what refuses anyway."""
+    """One home for everything, without a bus; tests script the policies, the clock and refusals."""
 
     def __init__(self, policies: PolicyOf = lambda *_: FREE, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.policy = policies

@@ -1,6 +1,7 @@
-"""What a home of limits hands over with a shard when it leaves in order, so that nobody's burst is lost.
+"""What a home of limits hands over with a shard, so that no tenant loses its burst.
 
-Lengths are picoseconds, never instants. The time on the way does not count, so what arrives is at most what was left.
+Lengths are picoseconds; instants do not travel. Time on the way does not count, so the next home grants at most what
+was left.
 """
 
 from __future__ import annotations
@@ -11,25 +12,22 @@ from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import Rate, RateBucket
 
 ACCOUNTS_AT_MOST = 2_000
-"""Of one shard: 150 KiB. Beyond it nothing is handed over, as after a death."""
+"""Of one shard: 150 KiB. Beyond it nothing is handed over, as after a crash."""
 
 
 UNKNOWN = -1
 
 
 class BucketLevel(msgspec.Struct, frozen=True, array_like=True):
-    """A bucket."""
-
     ahead: int
-    """Until it is full."""
     interval: int
     room: int
     owed: int = UNKNOWN
-    """Until all that was taken has come back."""
+    """Until everything taken has returned."""
 
 
 class AccountLevels(msgspec.Struct, frozen=True, array_like=True):
-    """The buckets of an account; its permits are told by those who hold them."""
+    """The buckets of an account; gateways report its permits."""
 
     tenant: str
     function: str
@@ -38,23 +36,23 @@ class AccountLevels(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LimitState(msgspec.Struct, frozen=True, array_like=True):
-    """All accounts of a shard that are not as new."""
+    """The accounts of a shard that differ from new ones."""
 
     age: int = 0
-    """Since when accounts would have filled that are not among them."""
+    """For how long other accounts have been filling."""
     accounts: tuple[AccountLevels, ...] = ()
     first: int = 0
-    """The epoch of the first home since one died; 0: nothing is known."""
+    """Epoch of the first home since a crash; 0: not known."""
 
 
 NOTHING = LimitState()
 MOST = 2**62
-"""Picoseconds (53 days) that travel at most: what is longer is forgotten, and the buckets begin empty."""
+"""Longest length that travels (53 days); with a longer one nothing is handed over."""
 AccountsByScope = dict[tuple[str, str], LimitAccount]
 
 
 def handed_over(accounts: AccountsByScope, born: int, first: int, now: int) -> LimitState:
-    """What the next home should know of a shard whose first home, of the epoch `first`, began at `born`."""
+    """The state of a shard whose first home, of epoch `first`, began at `born`."""
     if len(accounts) > ACCOUNTS_AT_MOST:
         return NOTHING
     levels = [
@@ -67,7 +65,7 @@ def handed_over(accounts: AccountsByScope, born: int, first: int, now: int) -> L
 
 
 def taken_over(state: LimitState, epoch: int, now: int) -> tuple[int, EpochRange, AccountsByScope]:
-    """When the shard's first home since its last death began, the homes since, and the accounts."""
+    """When the first home since a crash began, the epochs since, and the accounts."""
     born, epochs, accounts = now - state.age, EpochRange(state.first or epoch, epoch), {}
     for levels in state.accounts:
         account = accounts[levels.tenant, levels.function] = LimitAccount(born, epochs)

@@ -1,7 +1,4 @@
-"""What a caller hears whose call would be too much: which limit, whose, how much, and when to come back.
-
-Nothing in it is about any other tenant: limits count the calls of one.
-"""
+"""The error of a refused call: which limit, whose, how much, and when to come back. It reveals no other tenant."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ LEFT = re.compile(r'"([a-z-]+)";r=(\d+)')
 
 
 def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
-    """The error of a call of `tenant` that its home has refused."""
+    """The error of a call that its home has refused."""
     reached, sentence = _reached(policy.scopes, answer.violated, tenant)
     if any(one.limit == COST for one in reached):
         reached = tuple(_with_rest(one, answer) if one.limit == COST else one for one in reached)
         sentence = " ".join(map(_sentence, reached))
-    # Limits may have been changed on the way: then the home knows some that we do not.
+    # After a change the home may know limits that are not known here.
     return TooMuch(
         sentence or f"The limit of {' and '.join(answer.violated)} is reached.",
         code="rate_limited",
@@ -40,7 +37,7 @@ def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
 def _reached(
     scopes: tuple[LimitScope, ...], violated: tuple[str, ...], tenant: str
 ) -> tuple[tuple[ReachedLimit, ...], str]:
-    """What is told whenever these are violated: whoever is refused is so a thousand times."""
+    """Cached, since a tenant over its limit is refused a thousand times."""
     reached = tuple(one for scope in scopes for one in _of_scope(scope, violated, tenant))
     return reached, " ".join(map(_sentence, reached))
 
@@ -57,7 +54,7 @@ def _of_scope(scope: LimitScope, violated: tuple[str, ...], tenant: str) -> Iter
 
 
 def _with_rest(one: ReachedLimit, answer: LimitAnswer) -> ReachedLimit:
-    """With the cost that is left: it is not enough for this call, but need not be nothing."""
+    """With the cost that is left: too little for this call, but maybe not 0."""
     left = dict(LEFT.findall(answer.standing)).get("function-cost" if one.function else "cost", 0)
     return msgspec.structs.replace(one, left=float(left))
 

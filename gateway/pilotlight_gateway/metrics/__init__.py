@@ -1,8 +1,7 @@
-"""What a gateway counts and shows to Prometheus: one module per subject, each a plain function of statistics.
+"""Prometheus metrics of a gateway.
 
-`gateway_metrics` counts requests and calls; `call_metrics`, `home_metrics`, `job_metrics`, `limit_metrics`,
-`key_metrics` and `bus_metrics` turn statistics into gauges when they are scraped. The sources are given to
-`GatewayMetrics` by the composition root.
+`gateway_metrics` counts requests and calls, and collects all sources at a scrape. Each other module is such a source,
+for the statistics of one part.
 
-Entered by the composition root and `http`.
+Entered by the composition root, which connects the sources, and by `http`.
 """

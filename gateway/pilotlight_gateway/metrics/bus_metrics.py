@@ -1,4 +1,4 @@
-"""How a gateway's connection to the bus is, as dashboards read it."""
+"""Metrics of the bus connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pilotlight_gateway.metrics.gateway_metrics import gauge
 
 
 def bus_gauges(statistics: Any) -> Iterator[Metric]:
-    """The bus connection's own statistics."""
     for name in ("messages_in", "messages_out", "bytes_in", "bytes_out", "reconnects", "undecodable", "backlog"):
         text = f"The bus connection's {name.replace('_', ' ')}."
         yield gauge(f"pilotlight_bus_{name}", text, getattr(statistics, name))

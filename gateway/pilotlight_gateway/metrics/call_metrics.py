@@ -1,4 +1,4 @@
-"""How the calls of a gateway are, as dashboards read it."""
+"""Metrics of calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pilotlight_gateway.metrics.home_metrics import home_gauges
 
 
 def call_gauges(calls: CallStatistics, *, inside: int, body_bytes: int, ready: bool) -> Iterator[Metric]:
-    """Calls that wait and run. `inside`: requests whose callers wait here; `body_bytes`: of theirs, held in memory."""
+    """Queued and running calls. `inside`: calls whose caller waits here; `body_bytes`: of their bodies, in memory."""
     yield gauge("pilotlight_queue_depth", "Calls that wait for a container.", calls.queued)
     yield gauge("pilotlight_queue_oldest_seconds", "Age of the oldest waiting call.", calls.oldest_ms / 1000)
     yield gauge("pilotlight_calls_running", "Calls in containers.", calls.running)

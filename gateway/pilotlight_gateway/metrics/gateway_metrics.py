@@ -1,7 +1,7 @@
-"""What a gateway counts, in the names that dashboards read.
+"""The gateway's own counters, and the collector that Prometheus scrapes.
 
-A call touches a dozen numbers, so these are plain counters in lists; they become Prometheus families only when they
-are scraped. Labels come from closed sets, never from a tenant: codes, states, stages and routes.
+A call changes a dozen numbers, so these are plain lists; a scrape turns them into Prometheus families. Labels are
+closed sets (codes, states, stages, routes), never tenants.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from prometheus_client.registry import Collector
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""As OpenTelemetry has them for the time to the first token."""
+"""OpenTelemetry's buckets for the time to the first token."""
 MetricSource = Callable[[], Iterable[Metric]]
 STAGES = ("gateway", "queue", "start", "transport", "batch_wait", "execute", "respond")
 
 
 class Histogram:
-    """How many observations fell below each bound, and their sum."""
+    """Counts of observations by bucket, and their sum."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -32,12 +32,11 @@ class Histogram:
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Count one observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative counts by upper bound."""
+        """Cumulative counts by upper bound, as Prometheus expects them."""
         total, found = 0, []
         for bound, counted in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             total += counted
@@ -46,25 +45,25 @@ class Histogram:
 
 
 class GatewayMetrics(Collector):
-    """What one gateway counts itself, and what `sources` say of its parts at each scrape."""
+    """Collects the gateway's own counters and its `sources`."""
 
     def __init__(self, sources: Sequence[MetricSource] = ()) -> None:
         self._sources = sources
         self.stages = {stage: Histogram() for stage in STAGES}
         self.calls: dict[tuple[str, str], int] = defaultdict(int)
-        """(outcome, code): ok and "", or error and its code."""
+        """By (outcome, code): ("ok", "") or ("error", the error's code)."""
         self.duration = Histogram()
         self.cold_start = Histogram()
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
-        """(route, status)"""
+        """By (route, status)."""
         self.folded: dict[str, int] = {}
-        """Usage events by what became of them, as the ledger counts them for all gateways."""
+        """Usage events by fold result, for all gateways."""
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
     def call_ended(self, stages: dict[str, float], total_ms: float, cold_start: dict[str, float] | None) -> None:
-        """Count a call that succeeded; times in ms."""
+        """Count a successful call; times in ms."""
         self.calls["ok", ""] += 1
         self.duration.observe(total_ms / 1000)
         for stage, histogram in self.stages.items():
@@ -75,15 +74,13 @@ class GatewayMetrics(Collector):
             self.cold_start.observe(sum(cold_start.values()) / 1000)
 
     def call_failed(self, code: str) -> None:
-        """Count a call that did not succeed."""
         self.calls["error", code] += 1
 
     def exposition(self) -> bytes:
-        """The text that Prometheus reads."""
+        """The metrics in Prometheus text format."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The families of one scrape."""
         yield from self._histograms()
         calls = CounterMetricFamily("pilotlight_calls", "Calls that ended.", labels=("outcome", "code"))
         for (outcome, code), counted in self.calls.items():
@@ -118,12 +115,10 @@ class GatewayMetrics(Collector):
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
-    """A gauge of one value."""
     return GaugeMetricFamily(name, text, value=value)
 
 
 def gauge_by(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
-    """A gauge with one label."""
     family = GaugeMetricFamily(name, text, labels=(label,))
     for key, value in values.items():
         family.add_metric((key,), value)

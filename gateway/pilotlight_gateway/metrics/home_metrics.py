@@ -1,4 +1,4 @@
-"""The homes of a gateway in the metrics: shedding, breakers and slowdown."""
+"""Metrics of homes: shedding, breakers and slowdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotlight_gateway.metrics.gateway_metrics import gauge, gauge_by
 
 
 def home_gauges(homes: Iterable[HomeStatistics]) -> Iterator[Metric]:
-    """Of all homes together; labels are ranks of tiers, classes, and what a breaker is of."""
+    """Sums over all homes; labels are tier ranks, classes and kinds of breakers."""
     homes = list(homes)
     shed: Counter[int] = Counter()
     for home in homes:

@@ -1,4 +1,4 @@
-"""How often keys meant what, as dashboards read it."""
+"""Metrics of idempotency keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pilotlight_gateway.idempotency.keyed_calls import KeyStatistics
 
 
 def key_counts(counted: KeyStatistics) -> list[Metric]:
-    """Requests with a key: those that ran, those that were answered as before, those that were refused."""
+    """Requests with a key, by result: first, replayed or refused."""
     family = CounterMetricFamily("pilotlight_keyed_requests", "Requests with an Idempotency-Key.", labels=("result",))
     for result in ("first", "replayed", "refused"):
         family.add_metric((result,), getattr(counted, result))

@@ -1,4 +1,4 @@
-"""Limits in the metrics."""
+"""Metrics of limits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""JSON Schemas of functions: checking them, and checking values against them.
+"""JSON Schemas of functions, and checks of values against them.
 
-`schema_guard` refuses schemas that would cost too much, `schema_validators` compiles and keeps validators,
-`schema_examples` makes an example value, `plain_messages` rewords what msgspec says of a wrong value.
+  schema_guard       refuses expensive schemas
+  schema_validators  compiles and runs validators
+  schema_examples    makes example values
+  plain_messages     rewords msgspec's messages
 
 Entered by `calls`, `deploys`, `jobs`, `batches` and `http`. Imports nothing else of the gateway.
 """

@@ -1,4 +1,4 @@
-"""msgspec's messages about wrong values, in the sender's words."""
+"""Rewords msgspec's messages about wrong values for people who send JSON."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WORDS = {
     "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
     "object": "an object", "null": "null", "bytes": "bytes",
 }  # fmt: skip
-"""What msgspec calls a type -> what people do."""
+"""Type names: msgspec's, and a plain one."""
 
 
 def plain(sentence: str) -> str:
-    """The sentence without regular expressions, names of Python's types and marks of code."""
+    """The message without regular expressions, Python type names and backticks."""
     found = _PATTERN.fullmatch(sentence)
     if found is None:
         return _of_types(sentence)
@@ -45,7 +45,7 @@ def plain(sentence: str) -> str:
 
 
 def unknown_field(place: str, kind: type[msgspec.Struct] | None) -> str:
-    """What is said of a field at `place` (`limits.brust`) that a body of this kind does not have."""
+    """The message for an unknown field at `place`, such as `limits.brust`."""
     *above, name = place.split(".")
     known = _fields_at(kind, above)
     near = nearest(name, known)
@@ -55,21 +55,20 @@ def unknown_field(place: str, kind: type[msgspec.Struct] | None) -> str:
 
 
 MOST_LISTED = 12
-"""Names in one sentence."""
+"""Names in one message."""
 
 
 def _of_types(sentence: str) -> str:
     found = _EXPECTED.fullmatch(sentence)
     if found is None:
         return sentence.replace("`", "")
-    # Whoever sends the wrong thing did not mean to leave it out.
+    # "or null" is left out: who sends a wrong value wants to send one.
     wanted = " or ".join(WORDS.get(name, name) for name in found[1].split(" | ") if name != "null") or WORDS["null"]
     got = f", got {WORDS.get(found[3], found[3])}" if found[3] else ""
     return f"expected {wanted}{found[2]}{got}".replace("`", "")
 
 
 def _fields_at(kind: type[msgspec.Struct] | None, above: list[str]) -> list[str]:
-    """The fields of the struct that is reached by way of the fields `above`; none where that is no struct."""
     for name in above:
         types = {} if kind is None else {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
         inner = types.get(name)

@@ -1,4 +1,4 @@
-"""An example value for a JSON Schema: the one its author gave, or the simplest that fits."""
+"""Example values for JSON Schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ DEEPEST = 12
 
 
 def example_of(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """A value that `schema` (local references into `root`) most likely accepts; check it before you promise it."""
+    """The schema's own example, or a simple value that probably fits; the caller validates it.
+
+    References are resolved in `root`.
+    """
     root = schema if root is None else root
     if not isinstance(schema, dict) or depth > DEEPEST:
         return None

@@ -1,15 +1,15 @@
-"""Which JSON Schemas of tenants are compiled: those whose validation provably costs little.
+"""Admits only JSON Schemas whose validation is provably cheap.
 
-A schema is code that the gateway runs for every call, in a process that all tenants share. References reach only into
-the same schema, patterns go to a linear engine and are small, and the work per value is bounded by two rules.
+The gateway validates every call in a process that all tenants share. So references stay within the schema, patterns are
+short and run on a linear engine, and two rules bound the work per value.
 
-A schema is a graph. From one of its nodes, *beside* edges lead to the schemas that judge the same value (`$ref`,
-`allOf`, `anyOf`, ...), *below* edges to those that judge its members (`properties`, `items`, ...).
+A schema is a graph. From each node, *beside* edges lead to the schemas that judge the same value (`$ref`, `allOf`,
+`anyOf`, ...), and *below* edges to those that judge its members (`properties`, `items`, ...).
 
-1. Without cycles, a value is judged by as many nodes as the graph unfolds into: the unfolded size has a bound.
-2. On a cycle the unfolding never ends, but as long as every value is reached by only one way round, the work stays
-   proportional to the value. So a node on a cycle may lead back to it by one beside edge, or by below edges to
-   different members, and not by both. Trees and lists are like that; a recursive union of two is not.
+1. Without cycles, the nodes that judge a value are as many as the unfolded graph has, whose size has a limit.
+2. With a cycle the unfolding is infinite, but the work is proportional to the value if each value is reached by one
+   path around the cycle. So a node on a cycle may lead back to itself by one beside edge, or by below edges to
+   different members, but not by both. Trees and lists satisfy this; a recursive union of two does not.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from pilotlight_core.model.values import depth_within
 
 MAX_DEPTH = 48
 MAX_NODES = 4_000
-"""Subschemas written down; with 64 KiB of text there is hardly room for more."""
 MAX_UNFOLDED = 10_000
 MAX_PATTERNS = 64
 MAX_PATTERN_LENGTH = 256
 NESTED_WORD = 25
-"""What comparing with a list or an object in `enum` or `const` takes, in parts."""
+"""The cost of a comparison with a list or object of `enum` or `const`, in parts."""
 FRACTION_WORDS = 2_500
-"""What dividing by a fraction takes, in parts: `multipleOf` computes exactly, whatever the sizes."""
+"""The cost of a fractional `multipleOf`, in parts: it is computed exactly."""
 
 ONE = {
     "not": "beside", "if": "beside", "then": "beside", "else": "beside", "items": "below", "contains": "below",
@@ -38,26 +37,25 @@ ONE = {
 }  # fmt: skip
 MANY = {"allOf": "beside", "anyOf": "beside", "oneOf": "beside", "prefixItems": "below"}
 NAMED = {"properties": "below", "patternProperties": "below", "$defs": "aside"}
-"""Where subschemas stand, by the shape of the keyword's value."""
+"""Keywords with subschemas, by the shape of their value."""
 REFUSED = (
     "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary",
     "unevaluatedItems", "unevaluatedProperties", "dependentSchemas", "dependencies",
 )  # fmt: skip
-"""Keywords that make references or the judged part depend on more than the place; type hints need none of them."""
+"""Keywords that make references or judged members depend on context; type hints need none of them."""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @dataclass
 class Subschema:
-    """A subschema: the pointers of those beside and below it."""
+    """Pointers to the schemas beside and below a subschema."""
 
     beside: list[str] = field(default_factory=list)
     below: list[str] = field(default_factory=list)
     words: int = 1
-    """Itself, and the values and names that it lists: a value is compared with each of them."""
+    """Itself, and the values and names that it lists: a value is compared with each."""
     overlapping: bool = False
-    """Whether two of its below edges can meet in one member: `contains` judges what `items` judges, and a name may
-    match a pattern as well as a property or another pattern."""
+    """Whether two below edges may reach one member, as `contains` and `items` may."""
 
 
 SchemaGraph = dict[str, Subschema]
@@ -65,18 +63,18 @@ SchemaGraph = dict[str, Subschema]
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaCost:
-    """What a schema can cost."""
+    """An upper bound of a schema's cost."""
 
     parts: int
-    """By which one value can be judged."""
+    """Parts that judge one value."""
     patterns: int
 
 
 def check_schema(schema: Any, field_name: str) -> SchemaCost:
-    """The weight of a schema; one that could cost much whatever it judges is refused.
+    """The cost of a schema.
 
     Raises:
-        BadInput: naming `field_name` and what is wrong.
+        BadInput: it is invalid or too expensive; names `field_name` and the reason.
     """
     if not depth_within(schema, MAX_DEPTH):
         raise BadInput(f"The schema is nested deeper than {MAX_DEPTH}.", field=field_name)
@@ -88,7 +86,7 @@ def check_schema(schema: Any, field_name: str) -> SchemaCost:
 
 
 class _TooMuch(Exception):
-    """Why a schema is refused."""
+    """The reason for which a schema is refused."""
 
 
 def _graph_of(schema: Any) -> tuple[SchemaGraph, int]:
@@ -152,13 +150,12 @@ def _words(part: dict[str, Any]) -> int:
 
 
 def _size(word: Any) -> int:
-    """0 for a scalar, else how many values there are in a list or an object."""
     inner = word.values() if isinstance(word, dict) else word if isinstance(word, list) else None
     return 0 if inner is None else 1 + sum(1 + _size(item) for item in inner)
 
 
 def _places(pointer: str, part: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The subschemas written in `part`: beside, below or aside of it, their pointers, and themselves."""
+    """Relation (beside, below or aside), pointer and value of the subschemas in `part`."""
     for word, where in ONE.items():
         if word in part:
             yield where, f"{pointer}/{word}", part[word]
@@ -194,10 +191,10 @@ def _check_cost(graph: SchemaGraph) -> int:
 
 
 def _check_unfolded(graph: SchemaGraph, ring: dict[str, str]) -> int:
-    """The words of all parts, as often as they judge."""
+    """The words of all parts, as often as they judge a value."""
     rings: dict[str, list[str]] = {}
     for pointer in _leaves_first(graph):
-        # Taken out and put back, so that a ring stands where its last node does: behind all that it leads to.
+        # Moved to the end, so that a ring takes the place of its last node, behind all that it leads to.
         rings[ring[pointer]] = [*rings.pop(ring[pointer], []), pointer]
     sizes: dict[str, int] = {}
     words: dict[str, int] = {}
@@ -212,7 +209,7 @@ def _check_unfolded(graph: SchemaGraph, ring: dict[str, str]) -> int:
 
 
 def _check_beside_cycles(graph: SchemaGraph) -> None:
-    """A cycle of beside edges alone judges the same value for ever."""
+    """Refuse cycles of beside edges, which would judge one value forever."""
     only_beside = {pointer: Subschema(beside=node.beside) for pointer, node in graph.items()}
     ring = _rings(only_beside)
     for pointer, node in only_beside.items():
@@ -222,7 +219,7 @@ def _check_beside_cycles(graph: SchemaGraph) -> None:
 
 
 def _leaves_first(graph: SchemaGraph) -> list[str]:
-    """All nodes, each behind those that it leads to (cycles aside)."""
+    """All nodes, each after those that it leads to, cycles aside."""
     order: list[str] = []
     seen: set[str] = set()
     for root in graph:
@@ -243,7 +240,7 @@ def _leaves_first(graph: SchemaGraph) -> list[str]:
 
 
 def _rings(graph: SchemaGraph) -> dict[str, str]:
-    """Each node's strongly connected component, named by one of its nodes (Kosaraju's two passes)."""
+    """The strongly connected component of each node, named by one of its nodes (Kosaraju)."""
     sources: dict[str, list[str]] = {pointer: [] for pointer in graph}
     for pointer, node in graph.items():
         for target in (*node.beside, *node.below):

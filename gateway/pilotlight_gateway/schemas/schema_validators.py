@@ -1,4 +1,4 @@
-"""Inputs and outputs against the schemas of their function, compiled once per version."""
+"""Validates inputs and outputs against their function's schemas."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pilotlight_gateway.schemas.schema_guard import SchemaCost, check_schema
 
 COMPILED_AT_MOST = 2_048
 PATTERN_BYTES = 256 * 1024
-"""The most that one compiled pattern takes; `(a{1000}){1000}` does not fit."""
+"""Limit of one compiled pattern; `(a{1000}){1000}` exceeds it."""
 LONGEST_SAYING = 400
 LONG = frozenset((str, list, dict))
 MOST_WORK = 10**8
-"""Parts that judge values in one check, about 10 ns each: the check holds up everybody meanwhile."""
+"""Parts in one check, about 10 ns each: a check blocks the event loop."""
 PATTERN_WORK = 100
-"""What matching one character with one pattern can take, in parts."""
+"""The cost of matching a character with a pattern, in parts."""
 TOLD_WORK = 30_000
-"""Beyond it what is wrong is not told: errors cost a hundred times as much as judging, and memory."""
+"""Above it errors are not described: that costs a hundred times as much as the check, and memory."""
 
 
 def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    """A validator that fetches nothing and whose patterns run in linear time.
+    """A validator that fetches no references, with patterns that run in linear time.
 
     Raises:
-        ValueError: if the schema is none.
+        ValueError: it is not a valid schema.
     """
     return jsonschema_rs.Draft202012Validator(
         schema,
@@ -41,10 +41,10 @@ def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator
 
 
 def check_schemas(spec: FunctionSpec) -> None:
-    """Refuse schemas that are not valid, or that could cost the gateway much.
+    """Refuse invalid or too expensive schemas.
 
     Raises:
-        BadInput: naming the method and the schema.
+        BadInput: names the method and the schema.
     """
     for method in spec.methods:
         for name in ("input_schema", "output_schema"):
@@ -58,17 +58,18 @@ def check_schemas(spec: FunctionSpec) -> None:
 
 
 class Validators:
-    """The compiled schemas of the versions in use; those not used for longest go first."""
+    """Checks values, with an LRU cache of compiled schemas. Thread-safe."""
 
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
-        self._lock = threading.Lock()  # large bodies are read in threads
+        self._lock = threading.Lock()  # large bodies are decoded in threads
         self._compiled: LRUCache[tuple[str, str, str], tuple[Any, SchemaCost]] = LRUCache(most)
 
     def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
-        """Refuse arguments that the method does not take. `given` tells where an argument stood, else "input".
+        """Check the arguments of a method. `given` maps arguments to the part of the request they are from (else
+        "input").
 
         Raises:
-            BadInput: naming the argument.
+            BadInput: names the argument.
         """
         if not method.input_schema:
             return
@@ -80,10 +81,10 @@ class Validators:
             raise BadInput(f"{field}: {_saying(error, method.input_schema)}.", field=field)
 
     def check_output(self, version: str, method: MethodSpec, value: Any) -> None:
-        """Refuse an answer (or one chunk) that the method's own type hints exclude.
+        """Check an answer, or a chunk of a stream.
 
         Raises:
-            BadOutput: naming the place.
+            BadOutput: names the wrong part.
         """
         if not method.output_schema:
             return
@@ -100,7 +101,7 @@ class Validators:
         try:
             if validator.is_valid(value):
                 return None
-        except ValueError:  # bytes or arrays, which it does not know
+        except ValueError:  # bytes or arrays, which the validator does not support
             pass
         value = for_schema(value)
         if validator.is_valid(value):
@@ -108,7 +109,7 @@ class Validators:
         if work > TOLD_WORK:
             raise _refusal(key[2], "it does not match its schema, and is too large to say where")
         try:
-            # Not `iter_errors`: it collects them all first, and a body of a kilobyte can be wrong in a million ways.
+            # Not `iter_errors`, which collects all errors first: a body of a kilobyte can have a million.
             validator.validate(value)
         except jsonschema_rs.ValidationError as error:
             return error
@@ -125,7 +126,7 @@ class Validators:
 
 
 def work_of(weight: SchemaCost, value: Any) -> int:
-    """An upper bound of what judging `value` takes, in parts."""
+    """An upper bound of the cost of judging `value`, in parts."""
     values, chars = 1, 0
     open_values: list[Any] = [value] if type(value) in LONG else []
     while open_values:
@@ -156,7 +157,7 @@ def _path_of(error: Any) -> tuple[str, ...]:
 
 
 def _saying(error: Any, schema: dict[str, Any]) -> str:
-    """What is wrong with arguments; of the whole object in the words of a function, not of JSON Schema."""
+    """The error as one of function arguments if it concerns the whole input, else JSON Schema's message."""
     if not error.instance_path and error.kind.name == "required":
         return "this argument is missing"
     if not error.instance_path and error.kind.name == "additionalProperties":

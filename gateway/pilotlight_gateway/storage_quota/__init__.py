@@ -1,8 +1,9 @@
-"""How many bytes a tenant may store of jobs, results and idempotency keys, counted over all gateways.
+"""Limits of the bytes that a tenant stores, over all gateways: jobs, results and idempotency keys.
 
-`quota_shares` are the records' arithmetic, `quota_lease` is the part of a tenant's quota that this gateway has taken
-and spends, `job_quota` says what a job needs. `bus_quota` stores the records behind `quota_port` (`memory_quota` in
-tests).
+  quota_shares  the arithmetic of the records
+  quota_lease   takes and spends blocks of a tenant's quota
+  job_quota     applies it to jobs
+  quota_port    the port of the records; `bus_quota` is the real one
 
 Entered by `idempotency`, `jobs`, `batches` and the composition root. Imports nothing else of the gateway.
 """

@@ -1,4 +1,4 @@
-"""What tenants have taken of a quota, in the bucket that holds what they store."""
+"""The records of a storage quota, in the bucket that it limits."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ _decoder = msgspec.msgpack.Decoder(QuotaUsage)
 
 
 class BusQuotaRecords:
-    """The real `QuotaRecords`. `stored` names what the bucket holds, for the refusal when it is full."""
+    """The `QuotaRecords` over the bus. `stored` names the bucket's contents in errors."""
 
     def __init__(self, kv: Kv, *, stored: str) -> None:
         self._kv = kv
         self._stored = stored
 
     async def read_share(self, key: str) -> tuple[QuotaUsage, int] | None:
-        """What the tenant has taken; see `QuotaRecords`."""
         record = await self._kv.read(key)
         if record is None:
             return None
         return NOTHING if record.gone else _decoder.decode(record.data), record.seq
 
     async def write_share(self, key: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        """Replace it; see `QuotaRecords`."""
         try:
             await self._kv.update(key, _encoder.encode(taken), revision, ttl=ttl)
         except StoreRefused as error:

@@ -1,4 +1,4 @@
-"""What tenants have taken of a quota, in memory, scripted by fields, for tests and for services without a bus."""
+"""An in-memory `QuotaRecords`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 
 @dataclass(kw_only=True)
 class MemoryQuotaRecords:
-    """Compare-and-set over a dictionary. Nothing expires."""
+    """Records in a dictionary, which never expire."""
 
     error: BusError | None = None
-    """Raised by every verb."""
+    """Raised by every method."""
     writes: int = 0
     _kept: dict[str, tuple[QuotaUsage, int]] = field(default_factory=dict)
 

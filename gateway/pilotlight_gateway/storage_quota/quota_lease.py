@@ -1,4 +1,4 @@
-"""The room for keys as one gateway takes and spends it; see `quota_shares`."""
+"""Takes and spends blocks of tenants' storage quotas for one gateway."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pilotlight_gateway.storage_quota.quota_shares import (
 )
 
 LINES = 64
-"""Tenants that ask for a block at the same time without waiting for each other."""
+"""Locks; tenants with different ones take blocks concurrently."""
 
 
 class StorageQuota:
-    """What this gateway has taken for each tenant and not spent yet.
+    """Bytes that this gateway has taken for tenants and not spent.
 
-    `expires_at` is the unix second at which what is stored expires; None: a life from now. What is spent is known by
-    its slot, in which it may be given back.
+    `expires_at` is the unix second at which stored bytes expire (default: after one `life`). Spent bytes count in a
+    slot, which `give_back` needs.
     """
 
     def __init__(self, records: QuotaRecords, *, limit: int, life: float, wall: Callable[[], float]) -> None:
@@ -41,17 +41,17 @@ class StorageQuota:
         self._wall = wall
         self._slot = 0
         self._left: dict[tuple[str, int], int] = {}
-        """(tenant, slot) -> bytes that were taken and not spent."""
+        """By (tenant, slot), bytes taken and not spent."""
         self._debts: dict[str, Counter[int]] = {}
-        """tenant -> by slot, bytes that were spent without having been taken."""
+        """By tenant and slot, bytes spent before they were taken."""
         self._lines = tuple(asyncio.Lock() for _ in range(LINES))
 
     async def take(self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0) -> int:
-        """Spend `size` bytes of a tenant's share, of which no more than `part` may be taken by then; their slot.
+        """Spend `size` bytes, up to `part` of the tenant's quota in all; returns their slot.
 
         Raises:
-            TooMuch: there is no room; `retry_after` says when there will be.
-            BusError: nobody can say.
+            TooMuch: the quota is used up; `retry_after` is in seconds.
+            BusError: the record cannot be read or written.
         """
         if (slot := self.spend(tenant, size, expires_at)) is not None:
             return slot
@@ -71,14 +71,14 @@ class StorageQuota:
     async def count(
         self, tenant: str, size: int, expires_at: float | None = None, *, part: float = 1.0
     ) -> tuple[int, bool]:
-        """Spend `size` bytes that are stored anyway; their slot, and whether no more than `part` is taken then."""
+        """Spend `size` bytes in any case; returns their slot, and whether usage is within `part` of the quota."""
         try:
             return await self.take(tenant, size, expires_at, part=part), True
         except (TooMuch, BusError):
             slot = self.owe(tenant, size, expires_at)
 
         async def attempt() -> None:
-            if tenant in self._debts:  # unless others have written it with theirs
+            if tenant in self._debts:  # unless a concurrent call has written it
                 await self._write(tenant, *await self._read(tenant), {})
 
         with contextlib.suppress(BusError, KeyConflict):
@@ -87,22 +87,22 @@ class StorageQuota:
         return slot, False
 
     async def is_full(self, tenant: str, *, part: float = 1.0) -> bool:
-        """Whether `part` of a tenant's share is taken; raises as the records do."""
+        """Whether `part` of a tenant's quota is taken. Raises BusError."""
         taken, _ = await self._read(tenant)
         return used(taken, self._now()) >= int(self._limit * part)
 
     def owe(self, tenant: str, size: int, expires_at: float | None = None) -> int:
-        """Spend `size` bytes that cannot be asked for now: they are taken with the next ones. Their slot."""
+        """Spend `size` bytes, which the next block takes; returns their slot."""
         slot = self._slot_until(expires_at)
         self._debts.setdefault(tenant, Counter())[slot] += size
         return slot
 
     def give_back(self, tenant: str, size: int, slot: int) -> None:
-        """What was spent in a slot was not written after all."""
+        """Return `size` bytes of a slot."""
         self._left[tenant, slot] = self._left.get((tenant, slot), 0) + size
 
     def spend(self, tenant: str, size: int, expires_at: float | None = None) -> int | None:
-        """Spend `size` bytes of what was taken already; their slot. None: that is not enough, see `take`."""
+        """Spend `size` bytes of present blocks; returns their slot, or None if these do not suffice."""
         self._now()
         place = tenant, self._slot_until(expires_at)
         left = self._left.get(place, 0)
@@ -112,7 +112,7 @@ class StorageQuota:
         return place[1]
 
     def _now(self) -> int:
-        """The present slot; what is left of blocks is void with the slot in which they were taken."""
+        """Blocks become void when the slot changes."""
         slot = slot_of(self._wall(), self._life)
         if slot != self._slot:
             self._slot, self._left = slot, {}
@@ -140,18 +140,18 @@ class StorageQuota:
             )
 
     async def _write(self, tenant: str, taken: QuotaUsage, revision: int, blocks: dict[int, int]) -> None:
-        """Write what is owed, and blocks by slot to spend from.
+        """Write debts, and new blocks by slot.
 
         Raises:
-            KeyConflict: others were first; nothing has happened.
+            KeyConflict: another gateway was first; nothing has changed.
         """
         slot, debts = self._slot, Counter(self._debts.get(tenant, {}))
         more = with_blocks(taken, slot, debts + Counter(blocks))
-        # It outlives what was written on it: by a slot, since that is as exact as it knows when that was.
+        # The record outlives the bytes that it counts, by a slot, which is the precision of their age.
         ttl = max(1.1, (max(more.slots, default=slot) - slot + SLOTS + 2) / SLOTS) * self._life
         await self._records.write_share(quota_key(tenant), more, revision, ttl)
         if unpaid := self._debts.pop(tenant, Counter()) - debts:
             self._debts[tenant] = unpaid
-        if slot == self._slot:  # else they are void: what is written now lives longer than these count
+        if slot == self._slot:  # else the blocks are void: bytes written now outlive what they count
             for into, size in blocks.items():
                 self.give_back(tenant, size, into)

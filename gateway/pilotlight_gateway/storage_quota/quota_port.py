@@ -1,7 +1,4 @@
-"""Where it is written what tenants have taken of their storage quotas.
-
-`bus_quota.BusQuotaRecords` is the real one, `memory_quota.MemoryQuotaRecords` the one in memory.
-"""
+"""The port of the records of storage quotas."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 
 
 class QuotaRecords(Protocol):
-    """A record per tenant with compare-and-set. `key` is what `quota_key` makes. Both verbs raise BusError."""
+    """One record per tenant, with compare-and-set. `key` is from `quota_key`. Every method raises BusError."""
 
     async def read_share(self, key: str) -> tuple[QuotaUsage, int] | None:
-        """What the tenant has taken, and the revision that wrote it; None if nothing was ever written."""
+        """The tenant's usage and its record's revision; None without a record."""
         ...
 
     async def write_share(self, key: str, taken: QuotaUsage, revision: int, ttl: float) -> None:
-        """Replace what has `revision` (0: nothing), for `ttl` seconds.
+        """Replace the record that has `revision` (0: none), for `ttl` seconds.
 
         Raises:
             KeyConflict: the record has another revision.

@@ -1,11 +1,11 @@
-"""How much of a storage quota each tenant takes, over all gateways. Plain functions over values.
+"""The arithmetic of a storage quota that gateways share. Plain functions.
 
-The bucket refuses what it has no room for; a quota keeps one tenant from taking all of it. A tenant's record in the
-bucket counts bytes by slot, the part of a life in which they were taken. Gateways take blocks by compare-and-set and
-spend them in memory. What is left of a block is void with its slot, so a block is at most what the slot took before.
+A quota keeps one tenant from filling the bucket. A tenant's record counts bytes by slot, the part of a life in which
+they were taken. Gateways take blocks by compare-and-set and spend them in memory. Blocks become void with their slot,
+so one is no larger than what its slot took before.
 
-Bytes are never counted off: a slot counts until the last of it has expired. What lives shorter or longer than a life
-counts in the slot in which it would have to be written to expire when it does.
+Bytes are never subtracted: a slot counts until its last byte has expired. Bytes with another life count in the slot
+whose bytes expire when they do.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from collections.abc import Mapping
 import msgspec
 
 SLOTS = 24
-"""Parts of a key's life in which bytes are counted together: what has expired is known to 1/24 of that."""
+"""Slots per life: expiry is known to 1/24 of a life."""
 RECORD_BYTES = 400
-"""A record without an answer, with what the server keeps around it."""
+"""A record without an answer, including the server's overhead."""
 SMALLEST_BLOCK = 16 * 1024
 LARGEST_BLOCK = 2**20
 BLOCKS_AT_LEAST = 256
-"""Of a large share, so that its blocks are larger: requests wait while one is taken."""
+"""Blocks of a large quota exceed LARGEST_BLOCK, since requests wait while one is taken."""
 
 
 class QuotaUsage(msgspec.Struct, frozen=True, array_like=True):
-    """What one tenant has taken of its share."""
+    """Bytes that one tenant has taken of its quota."""
 
     slots: dict[int, int] = {}
-    """slot -> bytes"""
+    """Bytes by slot."""
 
 
 NOTHING = QuotaUsage()
 
 
 def quota_key(tenant: str) -> str:
-    """Where a tenant's record is, beside those of keys."""
+    """The key of a tenant's record."""
     return "share-" + hashlib.sha256(tenant.encode()).hexdigest()[:40]
 
 
 def slot_of(at: float, life: float) -> int:
-    """The slot of an instant (unix seconds), where keys live for `life` seconds."""
+    """The slot of the unix second `at`, for a life in seconds."""
     return math.floor(at / life * SLOTS)
 
 
 def slot_until(expires_at: float, life: float) -> int:
-    """The slot of what expires at an instant (unix seconds), whenever it is written."""
-    return slot_of(expires_at, life) - SLOTS  # however it is rounded, nothing expires later than it counts
+    """The slot of bytes that expire at a unix second."""
+    return slot_of(expires_at, life) - SLOTS  # whatever the rounding, they count at least until they expire
 
 
 def used(taken: QuotaUsage, slot: int) -> int:
-    """Bytes that count in `slot`: what was written in the oldest of these may live still."""
+    """Bytes that count in `slot`: any that may not have expired."""
     return sum(size for then, size in taken.slots.items() if then >= slot - SLOTS)
 
 
 def block_of(taken: QuotaUsage, slot: int, size: int, limit: int, into: int | None = None) -> int:
-    """How much a gateway takes that needs `size` bytes now, in the slot `into` (or this one); 0: there is no room."""
+    """The size of the block to take for `size` bytes in the slot `into` (default: `slot`); 0 if they do not fit."""
     room = limit - used(taken, slot)
     if size > room:
         return 0
@@ -66,7 +66,7 @@ def block_of(taken: QuotaUsage, slot: int, size: int, limit: int, into: int | No
 
 
 def with_blocks(taken: QuotaUsage, slot: int, blocks: Mapping[int, int]) -> QuotaUsage:
-    """What is taken with further bytes by slot; what counts no more at `slot` is left out."""
+    """`taken` plus bytes by slot, less what has expired at `slot`."""
     slots = dict(taken.slots)
     for then, size in blocks.items():
         slots[then] = slots.get(then, 0) + size
@@ -74,7 +74,7 @@ def with_blocks(taken: QuotaUsage, slot: int, blocks: Mapping[int, int]) -> Quot
 
 
 def seconds_until_free(taken: QuotaUsage, size: int, limit: int, at: float, life: float) -> float:
-    """Seconds after which `size` bytes fit, if nothing more is written meanwhile; never more than a life and a slot."""
+    """Seconds until `size` bytes fit if no more are written; at most a life and a slot."""
     over = used(taken, slot_of(at, life)) + size - limit
     until = at
     for slot in sorted(slot for slot in taken.slots if slot >= slot_of(at, life) - SLOTS):

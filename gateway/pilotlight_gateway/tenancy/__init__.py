@@ -1,9 +1,11 @@
-"""Tenants, their keys, tiers and limits as resources, and who may do what.
+"""Tenants and what they may do: keys, tiers, limits and shared functions.
 
-`auth` is the caller's identity, `key_authenticator` finds it from an API key, `api_keys` makes, lists and revokes keys,
-`tenants` and `tenant_limits` are the operator's resources, `function_shares` lets one tenant call another's function,
-`scheduling_class` is the tier and weight of a call, `name_hints` suggests names, `bootstrap` makes the first key.
-`registry_port` is what this room asks of the registry, with its fake.
+  auth              finds the caller's identity from an API key
+  api_keys          creates and ends keys; `bootstrap` makes the first one
+  tenants           creates and changes tenants; `tenant_limits` their limits, and tiers
+  function_shares   lets other tenants call a function
+  name_hints        suggestions for unknown names
+  registry_port     the port of the registry, with its fake
 
 Entered by `http.endpoints`, `deploys`, `calls` and `jobs`. Imports nothing else of the gateway.
 """

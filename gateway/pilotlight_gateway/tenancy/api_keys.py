@@ -1,8 +1,7 @@
 """API keys: `pl_live_<id: 8>_<secret: 30><crc: 6>`, all base 62.
 
-The id finds the record, the secret (178 random bits) proves possession, and the checksum over all that stands before it
-lets scanners tell a leaked key from a look-alike without asking anybody. Only the secret's sha256 is kept: a random
-secret of this size needs no slow hash. A key is shown once, when it is made.
+The id finds the record, and the secret (178 random bits) proves possession. The checksum lets scanners recognise a
+leaked key offline. Only the secret's sha256 is stored: a random secret of this size needs no slow hash.
 """
 
 from __future__ import annotations
@@ -20,15 +19,18 @@ from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
 from pilotlight_core.model.tenancy import KeyRecord
-from pilotlight_gateway.tenancy.auth import OPERATOR
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
+OPERATOR = "operator"
+SCOPES = ("invoke", "deploy", "read", "admin", OPERATOR)
+"""What a key may do. `admin` may do everything in its tenant; `operator` runs the platform (tenants, tiers, limits and
+nodes) and is no part of `admin`."""
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 8, 30, 6
 KEY = re.compile(r"pl_live_([0-9A-Za-z]{8})_([0-9A-Za-z]{30})([0-9A-Za-z]{6})")
 KEYS_PER_TENANT = 1_000
 DEAD_KEYS_KEPT = 1_000
-"""Keys of a tenant that have ended and are still listed; beyond that the oldest are forgotten."""
+"""Ended keys of a tenant that are kept; the oldest are deleted first."""
 FORGOTTEN_AT_A_TIME = 10
 
 
@@ -44,29 +46,29 @@ class ApiKey(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """What is kept of the secret."""
+        """The stored hash of the secret."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
     def opens(self, record: KeyRecord) -> bool:
-        """Whether it is the key of `record`, in constant time."""
+        """Whether this is the key of `record`, in constant time."""
         return hmac.compare_digest(self.sha256, record.sha256)
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `POST /v1/keys` and `…/rotate`: the only time that the key is shown."""
+    """The answer to `POST /v1/keys` and `…/rotate`: only here the key is shown."""
 
     id: str
     key: str
     scopes: tuple[str, ...]
     expires_at: float | None
     replaces: str = ""
-    """The key that it was made for by a rotation."""
+    """The key that this one replaces."""
     replaced_until: float | None = None
-    """Until when that one stays valid, unix seconds."""
+    """The unix second at which that one ends."""
 
 
 class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as `GET /v1/keys` lists it."""
+    """A key in `GET /v1/keys`."""
 
     id: str
     label: str
@@ -83,16 +85,14 @@ class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     revoked: bool = True
     already: bool = False
-    """It was revoked before."""
 
 
 def new_key() -> ApiKey:
-    """A fresh random key."""
     return ApiKey(_random(ID_LENGTH), _random(SECRET_LENGTH))
 
 
 def parse_key(text: str) -> ApiKey | None:
-    """The parts of a key; None if it is none or mistyped."""
+    """The parts of a key; None if it is malformed or mistyped."""
     found = KEY.fullmatch(text)
     if found is None or _checksum(text[:-CRC_LENGTH]) != found[3]:
         return None
@@ -100,18 +100,18 @@ def parse_key(text: str) -> ApiKey | None:
 
 
 def is_alive(record: KeyRecord, at: float) -> bool:
-    """Whether a key still opens anything at the unix second `at`."""
+    """Whether the key is valid at the unix second `at`."""
     return not record.revoked and (record.expires_at is None or at < record.expires_at)
 
 
 async def create_key(
     registry: TenantRegistry, tenant: str, request: KeyRequest, at: float, *, by_operator: bool = False
 ) -> NewKey:
-    """Make a key of `tenant` at the unix second `at`; only an operator may make an operator's.
+    """Create a key of `tenant` at the unix second `at`.
 
     Raises:
-        Forbidden: if its maker may not give it that scope.
-        Conflict: if the tenant has too many.
+        Forbidden: the scope is `operator` and the caller is no operator.
+        Conflict: the tenant has too many keys.
     """
     if OPERATOR in request.scopes and not by_operator:
         raise Forbidden("Only a key with the scope operator can make another one.", scope=OPERATOR)
@@ -123,12 +123,12 @@ async def create_key(
 async def rotate_key(
     registry: TenantRegistry, tenant: str, key_id: str, request: RotateRequest, at: float, *, by_operator: bool = False
 ) -> NewKey:
-    """Make a key with the same scopes and label; the old one ends once both were valid for `request.overlap_s`.
+    """Create a key with the same scopes and label; the old one stays valid for `request.overlap_s` seconds.
 
     Raises:
-        Forbidden: if it is an operator's and its rotator is none.
-        NotFound: if there is none.
-        Conflict: if it has ended or been rotated already.
+        Forbidden: the key is an operator's and the caller is not.
+        NotFound: the tenant has no such key.
+        Conflict: the key has ended or was rotated before.
     """
     old = _rotatable(await _own_key(registry, tenant, key_id, by_operator=by_operator), at)
     life = request.expires_in_s
@@ -152,7 +152,7 @@ async def rotate_key(
 
 
 def list_keys(registry: TenantRegistry, tenant: str) -> list[KeyInfo]:
-    """The tenant's keys, newest first, without their secrets."""
+    """The tenant's keys, newest first."""
     newest = sorted(registry.keys(tenant), key=lambda key: -key.created_at)
     return [msgspec.convert(key, KeyInfo, from_attributes=True) for key in newest]
 
@@ -160,12 +160,12 @@ def list_keys(registry: TenantRegistry, tenant: str) -> list[KeyInfo]:
 async def revoke_key(
     registry: TenantRegistry, tenant: str, key_id: str, at: float, *, by_operator: bool = False, force: bool = False
 ) -> RevokedKey:
-    """Make a key of the tenant useless within a second, everywhere. Repeating it changes nothing.
+    """Revoke a key, everywhere within a second.
 
     Raises:
-        NotFound: if there is none.
-        Forbidden: if it is an operator's and its revoker is none.
-        Conflict: if nobody could manage keys without it, unless by `force`.
+        NotFound: the tenant has no such key.
+        Forbidden: the key is an operator's and the caller is not.
+        Conflict: no other key could manage keys, and `force` is not set.
     """
     record = await _own_key(registry, tenant, key_id, by_operator=by_operator)
     if record.revoked:

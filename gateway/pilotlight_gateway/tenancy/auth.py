@@ -1,21 +1,31 @@
-"""The caller's identity: from the credential alone, never from a body or an address."""
+"""The caller's identity, from an API key alone: never from a body or an address."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from pilotlight_core.model.errors import Forbidden
+from pilotlight_core.model.errors import Forbidden, Unauthenticated, Unavailable
+from pilotlight_core.model.tenancy import KeyRecord
+from pilotlight_gateway.tenancy.api_keys import OPERATOR, parse_key
+from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
-OPERATOR = "operator"
-SCOPES = ("invoke", "deploy", "read", "admin", OPERATOR)
-"""What a key may do. `admin` may do everything in its tenant; `operator` runs the platform (tenants, tiers, limits and
-nodes) and is no part of `admin`."""
+TRUSTED_FOR = 1.0
+"""Seconds for which a valid key is not checked again, unless the mirror reports a change. While the registry cannot be
+reached, keys are accepted for this much longer than the mirror's own bound."""
+TRUSTED_AT_MOST = 4_096
+LONGEST_AUTHORIZATION = 128
+"""Twice the length with a key: a longer header is no key, and must not be cached."""
+LOOKUPS_AT_A_TIME = 8
+"""Keys that the mirror does not have may be new, so the bus is asked; guesses must not flood it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Principal:
-    """A credential that was found valid."""
+    """The holder of a valid credential."""
 
     tenant: str
     key_id: str
@@ -46,7 +56,81 @@ class Authenticator(Protocol):
         """The principal of an `Authorization` header.
 
         Raises:
-            Unauthenticated: without a valid credential (`key_expired` when it was one).
-            Unavailable: when it cannot be known now.
+            Unauthenticated: no valid credential (`key_expired`: it was valid).
+            Unavailable: the registry cannot be reached.
         """
         ...
+
+
+class KeyAuthenticator:
+    """Checks API keys against the registry's mirror. `clock` is monotonic, `wall` unix seconds."""
+
+    def __init__(
+        self,
+        registry: TenantRegistry,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._wall = wall
+        self._trusted: dict[bytes, tuple[float, Principal]] = {}
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
+        self._changes = 0
+        registry.on_change.append(self._changed)
+
+    async def authenticate(self, authorization: bytes) -> Principal:
+        if len(authorization) > LONGEST_AUTHORIZATION:
+            raise Unauthenticated(f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes.")
+        at = self._clock()
+        known = self._trusted.get(authorization)
+        if known is not None and at < known[0]:
+            return known[1]
+        self._trusted.pop(authorization, None)
+        if not self._registry.fresh(at):
+            raise Unavailable("The registry cannot be reached, so no key can be checked.", code="starting")
+        changes = self._changes
+        record = await self._valid_record(authorization)
+        principal = Principal(tenant=record.tenant, key_id=record.id, scopes=frozenset(record.scopes))
+        if changes == self._changes:  # or what was just read may be the past already
+            self._trust(authorization, principal, at + self._seconds_of_trust(record))
+        return principal
+
+    def _changed(self, key: str, _record: Any) -> None:
+        if key.startswith(("key.", "tenant.")):
+            self._changes += 1
+            self._trusted.clear()
+
+    async def _valid_record(self, authorization: bytes) -> KeyRecord:
+        kind, _, text = authorization.decode("latin-1").partition(" ")
+        if not authorization:
+            raise Unauthenticated("There is no Authorization header.")
+        key = parse_key(text.strip()) if kind.lower() == "bearer" else None
+        if key is None:
+            raise Unauthenticated("The Authorization header holds no API key, or a mistyped one.")
+        record = self._registry.key_nowait(key.id)
+        if record is None:
+            async with self._lookups:
+                record = await self._registry.key(key.id)
+        if record is None or not key.opens(record) or record.revoked:
+            raise Unauthenticated("The API key is not known, or was revoked.")
+        if record.expires_at is not None and self._wall() >= record.expires_at:
+            raise Unauthenticated("The API key has expired.", code="key_expired")
+        await self._check_tenant(record.tenant)
+        return record
+
+    async def _check_tenant(self, name: str) -> None:
+        tenant = self._registry.tenant_nowait(name) or await self._registry.tenant(name)
+        if tenant is None or tenant.disabled:
+            raise Unauthenticated("The API key's tenant is disabled.")
+
+    def _seconds_of_trust(self, record: KeyRecord) -> float:
+        if record.expires_at is None:
+            return TRUSTED_FOR
+        return min(TRUSTED_FOR, record.expires_at - self._wall())
+
+    def _trust(self, authorization: bytes, principal: Principal, expires_at: float) -> None:
+        if len(self._trusted) >= TRUSTED_AT_MOST:
+            self._trusted.pop(next(iter(self._trusted)))
+        self._trusted[authorization] = (expires_at, principal)

@@ -1,4 +1,4 @@
-"""The first start: makes the first key."""
+"""Creates the first key, when a platform starts."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 TENANT = "default"
 TIER = "enterprise"
-"""Of the first key's tenant, which is the operator's and has no limits."""
+"""The operator's tier, without limits."""
 SCOPES = ("admin", "operator")
 
 
 class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client needs to know: `client.json`."""
+    """The content of `client.json`: what a client needs."""
 
     url: str
     api_key: str
 
 
 async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path) -> bool:
-    """See to it that the client file at `path` holds a valid key of the tenant `default`, its admin's and
-    the operator's.
+    """Ensure that the client file at `path` has a valid key of the tenant `default`, with all scopes.
 
-    A file whose key is still good is kept (with the present `url`). Another platform may have put its own there: `copy`
-    is this platform's alone. Returns whether a new key was made.
+    Returns whether a key was created; a valid one is kept. `copy` belongs to this platform alone, while another one may
+    write to `path`.
     """
     first = TenantRecord(name=TENANT, created_at=time.time(), tier=TIER)
     await registry.change_tenant(TENANT, lambda present: present or first)
@@ -58,7 +57,7 @@ async def _is_good(registry: RegistryPort, text: str) -> bool:
 
 
 def read_client_file(path: Path) -> ClientFile | None:
-    """The file's content; None if it is not there or cannot be understood."""
+    """None if the file is missing or malformed."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=ClientFile)
     except (OSError, msgspec.DecodeError):
@@ -66,7 +65,7 @@ def read_client_file(path: Path) -> ClientFile | None:
 
 
 def write_client_file(path: Path, content: ClientFile) -> None:
-    """Replace the file at once and whole, readable by its owner only."""
+    """Replace the file atomically, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""Functions that their owner lets other tenants call: the caller pays, the owner has the logs."""
+"""Functions that other tenants may call: the caller pays, the owner has the logs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pilotlight_gateway.tenancy.name_hints import check_function, known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 TENANTS_AT_MOST = 1_000
-"""That one app is shared with, one by one."""
+"""Named grantees of one app."""
 
 
 async def share_app(
     registry: RegistryPort, owner: str, app: str, grantee: str, request: FunctionShareRequest
 ) -> FunctionShareInfo:
-    """Let `grantee` ("*": everybody) call functions of an app. Whether there is such a tenant is not told.
+    """Let `grantee` ("*": everybody) call functions of an app. Whether it exists is not disclosed.
 
     Raises:
-        NotFound: if the owner has no such app, or the app no such function.
-        BadInput: if the grantee is no name.
-        Conflict: if it is shared with too many, or its owner.
+        NotFound: the owner has no such app, or the app no such function.
+        BadInput: `grantee` is not a name.
+        Conflict: the app has too many grantees, or `grantee` is the owner.
     """
     _check_other(owner, grantee)
     record = await known_app(registry, owner, check_name(app, "app"))
@@ -46,10 +46,10 @@ async def share_app(
 
 
 async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str) -> None:
-    """End it. Calls that are under way are finished.
+    """End a share; calls under way continue.
 
     Raises:
-        NotFound: if the app is not shared with `grantee`.
+        NotFound: the app is not shared with `grantee`.
     """
     check_name(app, "app")
 
@@ -63,10 +63,10 @@ async def unshare_app(registry: RegistryPort, owner: str, app: str, grantee: str
 
 
 async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[FunctionShareInfo]:
-    """Whom an app is shared with.
+    """The grantees of an app.
 
     Raises:
-        NotFound: if the owner has no such app.
+        NotFound: the owner has no such app.
     """
     await known_app(registry, owner, check_name(app, "app"))
     record = await registry.share(owner, app)
@@ -75,7 +75,7 @@ async def shares_of(registry: RegistryPort, owner: str, app: str) -> list[Functi
 
 
 def shared_with(registry: RegistryPort, tenant: str) -> list[SharedFunction]:
-    """The functions of others that `tenant` may call now."""
+    """The functions of other tenants that `tenant` may call."""
     return sorted(_shared_with(registry, tenant), key=lambda function: function.ref)
 
 

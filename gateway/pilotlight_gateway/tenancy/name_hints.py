@@ -1,4 +1,4 @@
-"""What a caller may have meant by a name that there is not: among what it may see anyway, so that nothing leaks."""
+"""Errors about unknown names. They suggest only what the caller may see."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, neare
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 FUNCTIONS_SHOWN = 8
-"""Of an app, to whoever asked for one that it does not have."""
+"""Functions of an app in one message."""
 
 
 def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[str]) -> UnknownFunction:
-    """What `tenant` hears that asked for a function of its own or another tenant's that is not there for it.
-
-    `shared` are the refs of functions that others share with it.
-    """
+    """The error for a function that `tenant` does not have or see; `shared` are refs of those shared with it."""
     owner = ref.tenant if ref.tenant != tenant else None
     seen = shared if owner else _own(registry, tenant, ref.app)
     word = f"{owner}:{ref.app}.{ref.function}" if owner else f"{ref.app}.{ref.function}"
@@ -29,10 +26,10 @@ def no_function(registry: RegistryPort, tenant: str, ref: Ref, shared: Iterable[
 
 
 async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
-    """Whether an owner has, or ever had, the function. For operators, who may see everybody's.
+    """Check, for an operator, that `owner` has or had the function.
 
     Raises:
-        UnknownFunction: if not.
+        UnknownFunction: it never had it.
     """
     record = await registry.app(owner, ref.app)
     if record is None or ref.function not in record.versions:
@@ -41,10 +38,10 @@ async def check_owned(registry: RegistryPort, owner: str, ref: Ref) -> None:
 
 
 async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> None:
-    """Whether there is, or ever was, the function that an operator of `tenant` asks about, whoever's it is.
+    """Check, for an operator of `tenant`, that some tenant has or had the function.
 
     Raises:
-        UnknownFunction: if not, with what was meant or with what the app has.
+        UnknownFunction: suggests a name, or lists the app's functions.
     """
     owner = ref.tenant or tenant
     record = await registry.app(owner, ref.app)
@@ -61,10 +58,10 @@ async def check_explainable(registry: RegistryPort, tenant: str, ref: Ref) -> No
 
 
 async def check_no_app(registry: RegistryPort, text: str) -> None:
-    """Refuse the app of a tenant, `acme:shop`, where an operator may name a function.
+    """Refuse an app (`acme:shop`) in place of a function.
 
     Raises:
-        NotFound: with what functions it has.
+        NotFound: lists the app's functions.
     """
     owner, colon, app = text.partition(":")
     if not (colon and NAME.fullmatch(owner) and NAME.fullmatch(app)):
@@ -76,8 +73,7 @@ async def check_no_app(registry: RegistryPort, text: str) -> None:
 
 
 async def no_container(registry: RegistryPort, tenant: str, name: str, containers: Iterable[str]) -> NotFound | None:
-    """What an operator of `tenant` hears that asked for a container, where an app or a function was meant, or another
-    of the `containers` that there are; None if nothing is like it."""
+    """The error for a container's name that is an app or function, or resembles one of `containers`."""
     record = await registry.app(tenant, name) if NAME.fullmatch(name) else None
     if record is not None:
         functions = [f"{name}.{function}" for function in record.functions]
@@ -93,7 +89,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
 
 
 def functions_text(record: AppRecord, owner: str = "") -> str:
-    """`shop has shop.hello and shop.pay`; of many functions the first ones."""
+    """Such as `shop has shop.hello and shop.pay`."""
     names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
     if not names:
         return f"{owner}{record.app} has no functions"
@@ -103,11 +99,7 @@ def functions_text(record: AppRecord, owner: str = "") -> str:
 
 
 async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
-    """The tenant's app.
-
-    Raises:
-        NotFound: if there is none.
-    """
+    """Raises NotFound, with a suggestion, if the tenant has no such app."""
     record = await registry.app(tenant, app)
     if record is None:
         meant = nearest(app, (record.app for record in registry.iter_apps(tenant)))
@@ -116,13 +108,13 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
 
 
 async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: Iterable[str]) -> None:
-    """Whether a list that is asked for of one function may have anything of it: one that `tenant` has or ever had.
+    """Check that a list can be filtered by a function: `tenant` has or had it, or others share it.
 
-    What others share with it (`shared`, refs), or shared once and named their owner, may be asked for as well.
+    `shared` are refs of shared functions. A function that names its owner passes, since it may have been shared once.
 
     Raises:
-        BadInput: if it is no function, or pins a version.
-        UnknownFunction: if there is none.
+        BadInput: it is not a function, or pins a version.
+        UnknownFunction: it is unknown.
     """
     ref = parse_ref(text)
     if ref.pin is not None:
@@ -136,10 +128,10 @@ async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: I
 
 
 def check_function(record: AppRecord, function: str, field: str) -> None:
-    """Whether an app has, or ever had, such a function, which `field` of a request names.
+    """Check that an app has or had a function.
 
     Raises:
-        UnknownFunction: if not.
+        UnknownFunction: it never had it; names `field` of the request.
     """
     if function not in record.versions:
         near = nearest(function, record.versions)
@@ -148,7 +140,7 @@ def check_function(record: AppRecord, function: str, field: str) -> None:
 
 
 def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
-    """The tenant's functions, those of the app that was named first: it must not be beyond what is compared."""
+    """The tenant's functions, those of `app` first, so that they are compared."""
     records = sorted(registry.iter_apps(tenant), key=lambda record: record.app != app)
     return (f"{record.app}.{function}" for record in records if not record.stopped for function in record.functions)
 

@@ -1,6 +1,6 @@
-"""What the gateway asks of the registry, and a registry in memory for tests.
+"""The port of the registry, which `core.host.registry.Registry` implements.
 
-The real one is `core.host.registry.Registry`. Plain verbs answer from the mirror; async ones ask the bus on a miss.
+Plain methods answer from the mirror; async ones ask the bus on a miss.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord
 
 
 class TenantRegistry(Protocol):
-    """Tenants and keys: what authentication reads."""
+    """Tenants and keys."""
 
     @property
     def on_change(self) -> list[OnRecord]: ...
@@ -49,7 +49,7 @@ class TenantRegistry(Protocol):
 
 
 class LimitRegistry(Protocol):
-    """What tenants are allowed."""
+    """Limits and tiers of tenants."""
 
     def limits(self, tenant: str, function: str) -> EffectiveLimits: ...
     def tier_of(self, tenant: str) -> Tier: ...
@@ -63,7 +63,7 @@ class LimitRegistry(Protocol):
 
 
 class RegistryPort(TenantRegistry, LimitRegistry, Protocol):
-    """These, and apps with their versions and shares."""
+    """The whole registry, with apps, versions, curves and shares."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -85,7 +85,7 @@ standard_tiers = cache(load_tiers)
 
 @dataclass(kw_only=True)
 class MemoryRegistry:
-    """Keeps records in dictionaries. Tests script it: `stale`, and `conflicts`, the deploys that lose their race."""
+    """An in-memory `RegistryPort`. Tests set `stale`, and `conflicts`, the number of deploys to refuse."""
 
     tenant_records: dict[str, TenantRecord] = field(default_factory=dict)
     key_records: dict[str, KeyRecord] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the operator allows: limits of tenants and their calls to single functions, and tiers."""
+"""Limits of tenants and of their calls to single functions, and tiers. The operator sets them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 FUNCTIONS_AT_MOST = 1_000
 """Functions of one tenant with limits of their own."""
 BEGUN_AT_MOST = 2 * FUNCTIONS_AT_MOST
-"""Of which it is remembered when they were first limited. Others begin as if they had been limited for long."""
+"""Scopes whose first limiting is recorded; others count as limited for long."""
 
 
 def full_name(tenant: str, text: str) -> str:
-    """`owner:app.function`, which `text` may leave the owner out of where it is `tenant`.
+    """`owner:app.function`, where `text` may omit an owner that is `tenant`.
 
     Raises:
-        BadInput: if it is no function, or pins a version: limits hold for all versions.
+        BadInput: it is not a function, or pins a version.
     """
     ref = parse_ref(text)
     if ref.pin is not None:
@@ -33,17 +33,17 @@ def full_name(tenant: str, text: str) -> str:
 
 
 async def check_deployed(registry: RegistryPort, function: str) -> None:
-    """Whether there is such a function (its full name): a limit of one that is misspelt would hold for nothing.
+    """Check that a function (full name) exists: a misspelt limit would have no effect.
 
     Raises:
-        UnknownFunction: if its owner never had it, naming what may have been meant.
+        UnknownFunction: its owner never had it; suggests a name.
     """
     ref = parse_ref(function)
     await check_owned(registry, ref.tenant or "", ref)
 
 
 async def limits_info(registry: RegistryPort, tenant: str) -> LimitsInfo:
-    """What was set for a tenant, and what holds."""
+    """The limits that are set for a tenant, and the effective ones."""
     own = await registry.limits_set(tenant) or LimitsRecord(tenant=tenant)
     tier = registry.tier_of(tenant)
     return LimitsInfo(
@@ -56,10 +56,10 @@ async def limits_info(registry: RegistryPort, tenant: str) -> LimitsInfo:
 
 
 async def function_limits_info(registry: RegistryPort, tenant: str, function: str) -> FunctionLimitsInfo:
-    """What was set for a tenant's calls to one function.
+    """As `limits_info`, for a tenant's calls to one function.
 
     Raises:
-        NotFound: if nothing was.
+        NotFound: none are set.
     """
     own = await registry.limits_set(tenant)
     if own is None or function not in own.functions:
@@ -75,12 +75,12 @@ async def function_limits_info(registry: RegistryPort, tenant: str, function: st
 async def set_limits(
     registry: RegistryPort, tenant: str, limits: Limits, function: str | None = None, *, home: int
 ) -> None:
-    """Replace what is set for a tenant, or for its calls to `function` (its full name).
+    """Replace the limits of a tenant, or of its calls to `function` (full name).
 
-    `home` is the epoch of the home of its limits now, or was a while ago.
+    `home` is the epoch of the present, or a recent, home of its limits.
 
     Raises:
-        Conflict: if too many functions have limits of their own.
+        Conflict: too many functions have limits of their own.
     """
 
     def changed(present: LimitsRecord | None) -> LimitsRecord:
@@ -103,10 +103,10 @@ async def set_limits(
 def begun_by(
     record: LimitsRecord, scope: str, before: Iterable[Limits], limits: Limits, home: int
 ) -> dict[str, RateLimitStart]:
-    """What the record should remember of when a scope was first limited, as it gets other limits.
+    """When a scope was first limited, for its record with new limits.
 
-    `before` are those that may have held for it until now. What was limited once, or may have been, never counts as
-    new again: else whoever sets a limit anew after its home has died would give a burst away twice.
+    `before` are limits that may have applied until now. A scope that may have been limited never counts as new:
+    otherwise a limit that is set again after the loss of its home would grant a second burst.
     """
     known, past = record.begun.get(scope, NEVER), tuple(before)
     if len(record.begun) >= BEGUN_AT_MOST:
@@ -127,7 +127,7 @@ def begun_by(
 
 
 def _of_tiers(registry: RegistryPort, tenant: str) -> Iterator[Limits]:
-    """The limits that a tenant's tier gives, or gave; of a tenant that was in another one, all that any gives."""
+    """The limits of a tenant's tier, present and configured; of all tiers if the tenant has changed its tier."""
     record, tier = registry.tenant_nowait(tenant), registry.tier_of(tenant)
     for one in registry.tiers() if record is None or record.moved else [tier]:
         yield one.limits
@@ -136,10 +136,10 @@ def _of_tiers(registry: RegistryPort, tenant: str) -> Iterator[Limits]:
 
 
 async def clear_limits(registry: RegistryPort, tenant: str, function: str | None = None) -> None:
-    """Return to the tier's limits, or to none for `function`. Repeating it for a tenant changes nothing.
+    """Return to the tier's limits, or to none for `function`.
 
     Raises:
-        NotFound: if nothing is set for the function.
+        NotFound: none are set for the function.
     """
     if function is None:
         await set_limits(registry, tenant, NO_LIMITS, home=0)
@@ -155,22 +155,17 @@ async def clear_limits(registry: RegistryPort, tenant: str, function: str | None
 
 
 def tier_infos(registry: RegistryPort) -> list[TierInfo]:
-    """All tiers, those that are shed first first."""
+    """All tiers, in the order of shedding."""
     return [tier_info(registry, tier) for tier in registry.tiers()]
 
 
 def tier_info(registry: RegistryPort, tier: Tier) -> TierInfo:
-    """A tier as the API shows it."""
     source = "configuration" if tier == registry.tier_configured(tier.name) else "registry"
     return TierInfo(**msgspec.structs.asdict(tier), source=source)
 
 
 def known_tier(registry: RegistryPort, name: str) -> Tier:
-    """The tier.
-
-    Raises:
-        NotFound: if there is none.
-    """
+    """Raises NotFound for an unknown tier."""
     found = registry.tier(name)
     if found is None:
         raise _no_tier(name)
@@ -178,11 +173,11 @@ def known_tier(registry: RegistryPort, name: str) -> Tier:
 
 
 async def put_tier(registry: RegistryPort, name: str, request: TierRequest) -> Tier:
-    """Make a tier, or put another over the configured one.
+    """Create or replace a tier, also over a configured one.
 
     Raises:
-        BadInput: if that is no name.
-        Conflict: if there are too many.
+        BadInput: the name is invalid.
+        Conflict: there are too many tiers.
     """
     tier = Tier(name=check_name(name, "tier"), **msgspec.structs.asdict(request))
     if registry.tier(name) is None and len(registry.tiers()) >= TIERS_AT_MOST:
@@ -192,11 +187,11 @@ async def put_tier(registry: RegistryPort, name: str, request: TierRequest) -> T
 
 
 async def drop_tier(registry: RegistryPort, name: str) -> None:
-    """Remove what was put into the registry: the configured tier of that name holds again.
+    """Remove a tier from the registry; a configured one applies again.
 
     Raises:
-        NotFound: if the registry has none of that name.
-        Conflict: if there is no configured one, and tenants are in it.
+        NotFound: the registry has no such tier.
+        Conflict: none is configured, and tenants are in it.
     """
     if not NAME.fullmatch(name):
         raise _no_tier(name)

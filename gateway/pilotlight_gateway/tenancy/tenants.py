@@ -1,4 +1,4 @@
-"""Tenants: made and changed by the operator, each visible to itself only."""
+"""Tenants, which the operator creates and changes. A tenant sees only itself."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 RESERVED = ("operator",)
-"""Names that stand for something else, in the ledger and in subjects."""
+"""Names with another meaning in the ledger and in subjects."""
 
 
 async def visible_tenant(registry: RegistryPort, principal: Principal, name: str) -> TenantRecord:
-    """The tenant, if it is the caller's own or the caller is an operator. Any other is as if it were not there.
+    """A tenant, if it is the caller's own or the caller is an operator.
 
     Raises:
-        NotFound: if there is none.
+        NotFound: there is none, or the caller may not see it.
     """
     record = None
     if NAME.fullmatch(name) and (principal.operator or name == principal.tenant):
@@ -30,21 +30,19 @@ async def visible_tenant(registry: RegistryPort, principal: Principal, name: str
 
 
 def no_tenant(name: str) -> NotFound:
-    """What is said of a tenant that is not there."""
     return NotFound(f"There is no tenant {name[:100]}.")
 
 
 def tenant_info(record: TenantRecord) -> TenantInfo:
-    """A tenant as the API shows it."""
     return msgspec.convert(record, TenantInfo, from_attributes=True)
 
 
 async def create_tenant(registry: RegistryPort, request: TenantRequest, at: float, home: int) -> TenantRecord:
-    """Make a tenant at the unix second `at`; `home` is the epoch of what will be the home of its limits.
+    """Create a tenant at the unix second `at`; `home` is the epoch of the future home of its limits.
 
     Raises:
-        NotFound: if there is no such tier.
-        Conflict: if there is one of that name.
+        NotFound: there is no such tier.
+        Conflict: the name is taken or reserved.
     """
     if request.name in RESERVED:
         raise Conflict(f"The name {request.name} is reserved.", field="name")
@@ -60,11 +58,11 @@ async def create_tenant(registry: RegistryPort, request: TenantRequest, at: floa
 
 
 async def change_tenant(registry: RegistryPort, principal: Principal, name: str, change: TenantChange) -> TenantRecord:
-    """Change what `change` gives.
+    """Change the fields that `change` gives.
 
     Raises:
-        NotFound: if there is no such tenant, or tier.
-        Conflict: if an operator would disable the tenant of its own key, and so lock itself out.
+        NotFound: there is no such tenant or tier.
+        Conflict: an operator would disable the tenant of its own key.
     """
     given = {key: value for key, value in msgspec.structs.asdict(change).items() if value is not None}
     _check_tier(registry, change.tier)

@@ -1,8 +1,11 @@
-"""Webhooks: tenants hear when their jobs end.
+"""Webhooks: signed HTTP messages to tenants about their ended jobs.
 
-`webhook_service` manages what tenants registered, `address_policy` vets where they point, `event_feed` turns ended jobs
-into `webhook_events`, `delivery_schedule` orders deliveries, `delivery_sender` sends them through `http_sender`
-(`http_sender_fake` in tests), `webhook_signing` signs them. `bus_webhooks` stores records behind `webhook_port`.
+  webhook_service  creates and changes webhooks
+  event_feed       turns ended jobs into deliveries (`job_events`, `webhook_events`)
+  delivery_sender  sends deliveries as `delivery_schedule` and `delivery_attempts` decide
+  http_sender      posts to vetted addresses (`address_policy`, `name_resolver`)
+  webhook_signing  signs
+  webhook_port     the port of the records; `bus_webhooks` is the real one
 
 Entered by `http.endpoints` and `duties.webhook_duty`.
 """

@@ -1,12 +1,10 @@
-"""Which addresses the platform connects to on a tenant's word. Pure.
+"""Decides which addresses the platform connects to on behalf of a tenant. Pure.
 
-A tenant names the receiver, the platform's own network is where the connection starts: what a tenant could not reach
-itself must not be reached for it. Only public unicast addresses pass, and those that the operator has listed. An IPv6
-address that carries an IPv4 one (mapped, compatible, 6to4, NAT64, Teredo) is refused whatever it carries: no receiver
-needs one, and which network it ends in is decided by others.
+Connections start in the platform's network, and must not reach what the tenant could not reach itself. Allowed are
+public unicast addresses and those that the operator lists. IPv6 addresses that carry an IPv4 one (mapped, compatible,
+6to4, NAT64, Teredo) are always refused: no receiver needs them, and other networks decide where they lead.
 
-Sources: IANA's special-purpose address registries (RFC 6890), RFC 6052 (NAT64), and the metadata addresses that clouds
-document.
+Sources: IANA's special-purpose address registries (RFC 6890), RFC 6052 (NAT64), the clouds' metadata addresses.
 """
 
 from __future__ import annotations
@@ -70,14 +68,14 @@ REFUSED: tuple[tuple[Network, str], ...] = tuple(
     )
 )
 GLOBAL_IPV6 = IPv6Network("2000::/3")
-"""All that IANA has given out; what lies beyond is nobody's yet."""
+"""The space that IANA has allocated."""
 
 
 def read_networks(text: str) -> tuple[Network, ...]:
     """The networks of a list such as `10.1.2.3, 10.8.0.0/16`.
 
     Raises:
-        BadInput: naming the entry that is none.
+        BadInput: names a wrong entry.
     """
     found = []
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -89,7 +87,7 @@ def read_networks(text: str) -> tuple[Network, ...]:
 
 
 def why_refused(address: Address, allowed: Iterable[Network] = ()) -> str:
-    """Why the platform does not connect to `address` for a tenant; "" if it does."""
+    """The reason to refuse `address`; "" if it is allowed."""
     if any(address in network for network in allowed):
         return ""
     if isinstance(address, IPv6Address) and address.scope_id is not None:
@@ -103,7 +101,7 @@ def why_refused(address: Address, allowed: Iterable[Network] = ()) -> str:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a URL's host is, if it is one."""
+    """The address in a URL's host, if it is one."""
     try:
         return ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:
@@ -111,12 +109,10 @@ def literal(host: str) -> Address | None:
 
 
 def vetted(found: Sequence[str], allowed: Sequence[Network]) -> tuple[Address, ...]:
-    """The addresses of a name, if it may be connected to all of them.
-
-    One refused address refuses the name: a private address beside a public one is an attack or a mistake in the zone.
+    """The addresses of a name, if all are allowed: a private address beside a public one is an attack or an error.
 
     Raises:
-        BadInput: why, or that there is no address. It does not name the address: that may be the platform's secret.
+        BadInput: one is refused, or there is none. It is not named, since it may be internal.
     """
     addresses = tuple(ip_address(text) for text in found)
     if not addresses:

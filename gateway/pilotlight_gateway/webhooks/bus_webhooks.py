@@ -1,7 +1,7 @@
 """Webhooks and deliveries in two buckets of the bus.
 
-A delivery is written when it comes to be, after each attempt that failed, and when it is over; then it expires by
-itself. Every write is a compare-and-set, so two senders that both think they lead cannot both count an attempt.
+A delivery is written when it is created, after each failed attempt, and at its end, from which it expires. By
+compare-and-set, two senders cannot both count an attempt.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_
 from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery, ChangeWebhook
 
 KEPT_SECONDS = 3 * 86_400.0
-"""For how long a delivery that is over can be looked at and sent again."""
+"""Retention of finished deliveries."""
 MARKER_SECONDS = 3_600.0
-"""For how long it stands that a record was removed: longer than a mirror goes without reading anew."""
+"""Retention of removal markers: longer than a mirror goes without reading the bucket again."""
 
 R = TypeVar("R", bound=msgspec.Struct)
 log = structlog.get_logger(__name__)
@@ -35,7 +35,7 @@ def encode(record: msgspec.Struct) -> bytes:
 
 
 def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
-    """The webhook of an entry; None, and an error in the log, if it cannot be read."""
+    """None, and a logged error, if unreadable."""
     try:
         return _webhook.decode(entry.value)
     except msgspec.DecodeError as error:
@@ -44,7 +44,7 @@ def read_webhook(key: str, entry: KvEntry) -> WebhookRecord | None:
 
 
 def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
-    """The delivery that a record is; None: it is none, or cannot be read."""
+    """None if the record is of another kind or unreadable."""
     if not key.rpartition(".")[2].startswith("msg_"):
         return None
     try:
@@ -55,12 +55,12 @@ def read_delivery(key: str, data: bytes) -> DeliveryRecord | None:
 
 
 def life_of(record: DeliveryRecord) -> float | None:
-    """Seconds for which a delivery is kept once written so; None: until its next write."""
+    """Seconds until a record expires; None for a pending delivery."""
     return None if record.state is DeliveryState.PENDING else KEPT_SECONDS
 
 
 class BusWebhooks:
-    """The real `WebhookStore`."""
+    """The `WebhookStore` over the bus."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus

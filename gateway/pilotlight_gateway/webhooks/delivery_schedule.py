@@ -1,7 +1,7 @@
-"""Which deliveries are sent next. Pure: it knows instants and counts, not what a delivery is.
+"""Orders deliveries. Pure: it knows only keys and instants.
 
-Each webhook has a queue, ordered by when its deliveries are due. A few deliveries per webhook, per tenant and in all
-are under way at a time; queues that are due take turns. So a slow receiver delays its own deliveries only.
+Each webhook has a queue by due time. Deliveries under way are limited per webhook, per tenant and in total, and queues
+take turns, so a slow receiver delays only its own deliveries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pilotlight_core.model.timers import Timers
 
 
 class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How many may be under way at a time."""
+    """Upper bounds of the deliveries under way."""
 
     webhook: int = 4
     tenant: int = 16
@@ -23,7 +23,7 @@ class DeliveryLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndpointKey(NamedTuple):
-    """What takes turns."""
+    """A webhook, which has one queue."""
 
     tenant: str
     webhook: str
@@ -36,13 +36,13 @@ class _Due(msgspec.Struct):
 
 
 class DeliverySchedule:
-    """The pending deliveries by key, each with the instant at which it is due."""
+    """Pending deliveries by key, with their due instants."""
 
     def __init__(self, bounds: DeliveryLimits | None = None) -> None:
         self._bounds = bounds or DeliveryLimits()
         self._due: dict[str, _Due] = {}
         self._lines: dict[EndpointKey, Timers[str]] = {}
-        """When those are due that are not under way."""
+        """By due instant, without deliveries under way."""
         self._turns: OrderedDict[EndpointKey, None] = OrderedDict()
         self._by_line: dict[EndpointKey, int] = {}
         self._by_tenant: dict[str, int] = {}
@@ -54,19 +54,18 @@ class DeliverySchedule:
 
     @property
     def under_way(self) -> int:
-        """How many are being sent."""
         return self._under_way
 
     def pending(self, line: EndpointKey) -> int:
-        """How many a webhook has, those under way among them."""
+        """The number of a webhook's deliveries, including those under way."""
         return self._waiting.get(line, 0)
 
     def waiting(self, line: EndpointKey) -> list[str]:
-        """Those of a webhook that are not under way."""
+        """Keys of a webhook's deliveries that are not under way."""
         return list(self._lines.get(line, ()))
 
     def put(self, key: str, line: EndpointKey, at: float) -> None:
-        """A delivery is due at `at`; of one that is under way this counts once it is done."""
+        """Add a delivery, or change its due instant; under way, this applies after `done`."""
         found = self._due.get(key)
         if found is None:
             found = self._due[key] = _Due(at, line)
@@ -76,7 +75,7 @@ class DeliverySchedule:
             self._enter(key, found)
 
     def drop(self, key: str) -> None:
-        """A delivery is over; one that is under way still counts as such until it is done."""
+        """Remove a delivery; under way, it counts until `done`."""
         found = self._due.pop(key, None)
         if found is None:
             return
@@ -98,13 +97,13 @@ class DeliverySchedule:
                 self._start(line)
                 self._turns.move_to_end(line)
                 taken.append(key)
-                break  # one a turn
+                break  # one per turn
         if taken and self._under_way < self._bounds.total:
             taken += self.take(at)
         return taken
 
     def done(self, key: str) -> None:
-        """A delivery is not under way any more: due again as last put, unless it was dropped."""
+        """A delivery is no longer under way: it is due as last put, unless dropped."""
         found = self._due.get(key)
         if found is None or not found.under_way:
             return
@@ -113,14 +112,14 @@ class DeliverySchedule:
         self._enter(key, found)
 
     def next_at(self) -> float | None:
-        """The earliest instant at which `take` may give something, as long as nothing else happens; None: never."""
+        """The earliest instant at which `take` may return something; None: never, without a change."""
         if self._under_way >= self._bounds.total:
             return None
         heads = (self._first(line) for line in list(self._turns) if self._may(line))
         return min((at for at in heads if at is not None), default=None)
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if the counts do not add up."""
+        """Raise AssertionError for inconsistent counts."""
         under_way = [due for due in self._due.values() if due.under_way]
         assert sum(self._by_line.values()) == sum(self._by_tenant.values()) == self._under_way  # noqa: S101
         assert len(under_way) == self._under_way <= self._bounds.total  # noqa: S101
@@ -136,7 +135,6 @@ class DeliverySchedule:
         return self._lines[line].pop(at) if self._first(line) is not None else None
 
     def _first(self, line: EndpointKey) -> float | None:
-        """When the line's first is due; one that has none takes no turns."""
         first = self._lines[line].next() if line in self._lines else None
         if first is None:
             self._lines.pop(line, None)

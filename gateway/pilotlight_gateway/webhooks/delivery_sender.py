@@ -1,7 +1,7 @@
-"""Sends deliveries that are due, and writes down what came of each attempt.
+"""Sends due deliveries, and stores the results of attempts.
 
-The bucket is the truth, `DeliverySchedule` a copy of when each delivery is due. The copy may be behind, so a delivery
-is read before it is sent, and the outcome is written by compare-and-set.
+`DeliverySchedule` copies the bucket's due times and may lag, so a delivery is read before it is sent, and its result
+written by compare-and-set.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 from pilotlight_gateway.webhooks.webhook_signing import signed_headers
 
 PENDING_AT_MOST = 500
-"""Deliveries of a webhook that wait; its feed stops reading beyond that."""
+"""Pending deliveries of a webhook above which its feed waits."""
 FINISHED_KEPT = 200
-"""Deliveries of a webhook that are over and can be looked at; the oldest goes first."""
+"""Finished deliveries per webhook; the oldest is removed first."""
 PAUSE = 2.0
-"""Seconds before a delivery whose state the bus did not tell is looked at again."""
+"""Seconds until a failed read or write is retried."""
 LONGEST_SLEEP = 60.0
 BEYOND = 2**62
-"""A sequence that no stream comes to."""
+"""More than any sequence number of a stream."""
 AGENT = "Pilotlight-Webhooks/1"
 SUBJECT = key_subject(DELIVERY_BUCKET, "")
 
@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 class DeliverySender:
-    """Sends for as long as it runs; one at a time may."""
+    """Sends the deliveries of all webhooks."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class DeliverySender:
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._removed: asyncio.Queue[EndpointKey] = asyncio.Queue()
-        """Webhooks that are gone."""
+        """Webhooks that were removed."""
 
     async def run(self) -> None:
-        """Send what is due. Ends only by cancellation."""
+        """Send until cancelled. Only one process may do so at a time."""
         self._webhooks.on_change.append(self._note_webhook)
         try:
             listening = self._bus.listening(bells={f"{SUBJECT}>": self._position.ring})
@@ -85,21 +85,20 @@ class DeliverySender:
 
     @property
     def pending(self) -> int:
-        """Deliveries that are not over."""
+        """The number of unfinished deliveries."""
         return len(self._schedule)
 
     @property
     def under_way(self) -> int:
-        """Those that are being sent."""
         return self._schedule.under_way
 
     def put(self, record: DeliveryRecord) -> None:
-        """A delivery was written, and waits."""
+        """Schedule a delivery that was just written."""
         self._schedule.put(_key(record), _endpoint(record), record.next_at)
         self._changed.set()
 
     async def wait_room(self, endpoint: EndpointKey) -> None:
-        """Until a webhook may have one more delivery that waits."""
+        """Wait until a webhook has fewer than PENDING_AT_MOST deliveries."""
         while self._schedule.pending(endpoint) >= PENDING_AT_MOST:
             self._room.clear()
             await self._room.wait()
@@ -128,7 +127,6 @@ class DeliverySender:
             await self._keep(key, _endpoint(record), stored.seq)
 
     async def _keep(self, key: str, endpoint: EndpointKey, seq: int) -> None:
-        """Remember that one is over; the oldest beyond the bound is removed for good."""
         kept = self._finished.setdefault(endpoint, OrderedDict())
         kept[key] = seq
         kept.move_to_end(key)
@@ -144,7 +142,7 @@ class DeliverySender:
             self._removed.put_nowait(endpoint)
 
     async def _forget(self) -> None:
-        """Remove what was, and was to be, sent to webhooks that are gone: their tenant may make others meanwhile."""
+        """Delete deliveries of removed webhooks, so that a tenant cannot accumulate them."""
         while True:
             endpoint = await self._removed.get()
             for key in self._schedule.waiting(endpoint):
@@ -201,7 +199,7 @@ class DeliverySender:
         entry = self._webhooks.get(name)
         webhook = None if entry is None else read_webhook(name, entry)
         if webhook is None:
-            if entry is not None:  # there is one, which cannot be read
+            if entry is not None:  # it is unreadable
                 self._put_off(key, LONGEST_SLEEP)
                 return
             await self._write(record, lambda _: None)
@@ -233,7 +231,6 @@ class DeliverySender:
     async def _write(
         self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
     ) -> DeliveryRecord | None:
-        """Change the delivery if it still waits; what stands there then."""
 
         def changed(present: DeliveryRecord | None) -> DeliveryRecord | None:
             return change(present) if present is not None and present.state is DeliveryState.PENDING else present
@@ -243,7 +240,7 @@ class DeliverySender:
     async def _retry_write(
         self, record: DeliveryRecord, change: Callable[[DeliveryRecord], DeliveryRecord | None]
     ) -> DeliveryRecord | None:
-        """Write what came of an attempt, however long it takes: what is not written down is sent again."""
+        """Write an attempt's result, however long that takes: an unwritten attempt is repeated."""
         while True:
             try:
                 return await self._write(record, change)

@@ -1,7 +1,7 @@
-"""Finds the events of webhooks: each `WebhookFeed` reads the stream of its tenant's jobs, from where it stopped.
+"""Finds the events of webhooks: each `WebhookFeed` reads the stream of its tenant's jobs.
 
-A job's end stands in its record alone, so no event can be lost. A feed stores how far it has read; what it reads twice
-meets the delivery that it made before. A feed whose receiver is behind stops reading until there is room.
+A job's record contains its end, so no event is lost. A feed stores its position; an event that is read twice finds its
+delivery. A feed waits while its webhook has too many pending deliveries.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from pilotlight_gateway.webhooks.delivery_sender import DeliverySender
 from pilotlight_gateway.webhooks.job_events import event_of
 
 POLL = 15.0
-"""Seconds after which a webhook looks although no bell rang: the bell is enough but for a lost message."""
+"""Seconds between reads without a bell, whose message may be lost."""
 KEEP_EVERY = 1.0
-"""Seconds between two writes of how far a webhook has read: what a crash has read again."""
+"""Seconds between writes of the position."""
 PAUSE = 1.0
 AT_A_TIME = 32
 CURSOR_SECONDS = 40 * 86_400.0
-"""Longer than any job is kept: where nothing was written for so long there is nothing to read."""
+"""More than any job's retention."""
 
 log = structlog.get_logger(__name__)
 
 
 class WebhookFeeds:
-    """One reader for each webhook that is sent to."""
+    """Runs a feed for each enabled webhook."""
 
     def __init__(self, bus: Bus, webhooks: Mirror, sender: DeliverySender) -> None:
         self._bus = bus
@@ -48,7 +48,7 @@ class WebhookFeeds:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Read for as long as it runs. Ends only by cancellation."""
+        """Run feeds until cancelled."""
         self._webhooks.on_change.append(self._note)
         try:
             async with asyncio.TaskGroup() as group:
@@ -63,7 +63,6 @@ class WebhookFeeds:
         self._changed.set()
 
     def _settle(self, group: asyncio.TaskGroup) -> None:
-        """Start and stop feeds; one whose webhook changed starts again from where it stopped."""
         found = ((key, read_webhook(key, entry)) for key, entry in self._webhooks.items())
         wanted = {key: record for key, record in found if record is not None}
         for key, (record, task) in list(self._reading.items()):
@@ -77,12 +76,12 @@ class WebhookFeeds:
 
 
 def _reads(record: WebhookRecord | None) -> tuple[object, ...] | None:
-    """What a reader depends on."""
+    """The fields of a webhook on which its feed depends."""
     return None if record is None or record.disabled else (record.events, record.after)
 
 
 class WebhookFeed:
-    """Reads for one webhook."""
+    """Reads the events of one webhook."""
 
     def __init__(self, bus: Bus, webhook: WebhookRecord, sender: DeliverySender) -> None:
         self._bus = bus
@@ -93,7 +92,6 @@ class WebhookFeed:
         self._cursor = _Cursor(self._kv, f"{webhook.tenant}.{webhook.id}", time.monotonic)
 
     async def run(self) -> None:
-        """Read on and on; what the bus refuses is tried again."""
         subject = key_subject(JOB_BUCKET, f"{self._webhook.tenant}.>")
         position = StreamCursor(self._bus, bucket_stream(JOB_BUCKET), subject)
         async with self._bus.listening(bells={subject: position.ring}):
@@ -139,8 +137,6 @@ class WebhookFeed:
 
 
 class _Cursor:
-    """How far a webhook has read, written now and then."""
-
     def __init__(self, kv: Kv, key: str, clock: Callable[[], float]) -> None:
         self._kv = kv
         self._key = key
@@ -149,25 +145,24 @@ class _Cursor:
         self._wrote = float("-inf")
 
     async def read(self) -> int:
-        """The sequence of the last message that was read."""
         record = await self._kv.read(self._key)
         self._revision = 0 if record is None else record.seq
-        # One that is no number is as if it were not there: what was told is found again under its id.
+        # An invalid position counts as none: the events' deliveries exist under their ids.
         known = record is not None and not record.gone and record.data.isdigit()
         self._written = self._at = int(record.data) if record is not None and known else 0
         return self._at
 
     async def move(self, seq: int) -> None:
-        """All up to `seq` is read."""
+        """Set the position."""
         self._at = seq
         if self._clock() - self._wrote >= KEEP_EVERY:
             await self.settle()
 
     async def settle(self) -> None:
-        """Write it down.
+        """Store the position.
 
         Raises:
-            WrongRevision: if another reader has: this one has lost its lease, or will see so.
+            WrongRevision: another feed has stored its own: this process has lost the lease.
         """
         if self._at != self._written:
             self._revision = await self._kv.update(self._key, b"%d" % self._at, self._revision, ttl=CURSOR_SECONDS)

@@ -1,9 +1,8 @@
-"""Sends one delivery over HTTP to an address that was vetted.
+"""Sends deliveries over HTTP to vetted addresses.
 
-The name is resolved once, its addresses are vetted (`address_policy`), and the connection goes to the vetted address: a
-name that answers differently the next time (DNS rebinding) is not asked again. Certificate and Host header are those of
-the name. No redirect is followed, no proxy is used, one time limit bounds all of it, and of the answer only the status
-is read.
+The name is resolved once, its addresses are vetted (`address_policy`), and the connection uses one of them, so a
+changed answer (DNS rebinding) gains nothing. Certificate and Host header are the name's. No redirects, no proxy, one
+time limit for everything; only status and Retry-After of the answer are used.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.name_resolver import DnsResolver
 
 TOTAL_SECONDS = 15.0
-"""For one attempt, from the question for the name to the end of the answer. Standard Webhooks: 15 to 30."""
+"""One attempt, with name resolution and answer. Standard Webhooks recommends 15 to 30."""
 CONNECT_SECONDS = 5.0
-"""For each address of a name, of which `ADDRESSES` are tried."""
+"""For each address, of which `ADDRESSES` are tried."""
 ADDRESSES = 3
 ANSWER_BYTES = 64 * 1024
 ERROR_CHARACTERS = 200
@@ -38,26 +37,26 @@ PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
 URL = re.compile(URL_PATTERN)
 ALLOW = " Operators allow plain http and addresses of their own network: --webhook-allow NETWORK."
 Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
-"""(tenant, host, port) -> its addresses."""
+"""(tenant, host, port) to addresses."""
 
 
 class HttpSender(Protocol):
-    """Sends. Never raises for what a receiver, a name server or the network does."""
+    """Posts deliveries. Failures of receivers, name servers and networks are outcomes, not exceptions."""
 
     async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
-        """What came of it, at the latest after `TOTAL_SECONDS`; `tenant` is on whose word."""
+        """Post on behalf of `tenant`; takes at most `TOTAL_SECONDS`."""
         ...
 
 
 class AddressRefused(Exception):
-    """The platform does not connect to the address for a tenant."""
+    """The address policy refuses the connection."""
 
 
 def check_url(url: str, allowed: Sequence[Network]) -> None:
-    """Refuse at once what is known never to be sent to; what a name resolves to is looked at when it is sent.
+    """Refuse URLs that could never be sent to. Names are vetted when a delivery is sent.
 
     Raises:
-        BadInput: naming what is wrong.
+        BadInput: names what is wrong.
     """
     if not URL.fullmatch(url):
         raise BadInput("url: expected https://HOST/PATH, percent-encoded.", field="url")
@@ -72,16 +71,16 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
         raise BadInput(f"url: expected https://…{ALLOW}", field="url")
     address = literal(host)
     if address is None and (host.rsplit(".", 1)[-1].isdigit() or "." not in host) and not allowed:
-        # 2130706433, 127.1 and plain names mean something on the platform's own network only.
+        # 2130706433, 127.1 and plain names have a meaning only within the platform's network.
         raise BadInput(f"url: expected a full host name.{ALLOW}", field="url")
     if address is not None and (why := why_refused(address, allowed)):
         raise BadInput(f"url: refused address {address}: {why}.{ALLOW}", field="url")
 
 
 class VettedHttpSender:
-    """The real poster; an async context manager.
+    """The `HttpSender` over the network; an async context manager.
 
-    `allowed` are networks that may be reached although they are not public, and those to which plain http may go.
+    `allowed` networks may be reached although not public, also by plain http.
     """
 
     def __init__(
@@ -111,7 +110,6 @@ class VettedHttpSender:
         self._names.close()
 
     async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
-        """See `HttpSender`."""
         at, began = time.time(), time.monotonic()
         status, retry_after, error = 0, None, ""
         try:
@@ -148,7 +146,7 @@ class VettedHttpSender:
             **headers,
         }
         backend = VettedBackend(self._allowed, partial(self._resolve, tenant))
-        # A connection for each attempt: nothing that one answer leaves behind is taken for a part of the next.
+        # One connection per attempt, so that no rest of an answer becomes part of the next one.
         async with httpcore.AsyncHTTPConnection(
             origin, ssl_context=self._context, network_backend=backend, keepalive_expiry=0.0
         ) as connection:
@@ -168,7 +166,7 @@ class VettedHttpSender:
 
 
 class VettedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that were vetted, and to nothing by name."""
+    """Connects httpcore to vetted addresses only."""
 
     def __init__(self, allowed: Sequence[Network], resolve: Callable[[str, int], Awaitable[Sequence[str]]]) -> None:
         self._allowed = allowed
@@ -183,10 +181,11 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection to one of the host's addresses.
+        """Connect to one of the host's addresses.
 
         Raises:
-            Refused: if one of them may not be connected to. OSError, httpcore.NetworkError: if none answers.
+            AddressRefused: one of them is refused.
+            OSError, httpcore.NetworkError: none of them answers.
         """
         address = literal(host)
         try:
@@ -216,7 +215,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
 
 
 async def _read_some(answer: httpcore.Response) -> None:
-    """The body up to its bound, so that a receiver that has said yes is not cut off while it says more."""
+    """Read the body up to ANSWER_BYTES, so that a receiver is not cut off early."""
     size = 0
     async for piece in answer.aiter_stream():
         size += len(piece)
@@ -225,7 +224,7 @@ async def _read_some(answer: httpcore.Response) -> None:
 
 
 def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """Seconds; a date is not read, the schedule does as well."""
+    """Seconds; dates are ignored, since the schedule serves as well."""
     for name, value in headers:
         if name.lower() == b"retry-after" and value.isdigit() and len(value) <= 9:
             return float(value)

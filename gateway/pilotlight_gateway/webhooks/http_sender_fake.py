@@ -1,4 +1,4 @@
-"""A poster that sends nothing: tests script what receivers say."""
+"""An `HttpSender` for tests, which sends nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 
 @dataclass(frozen=True, kw_only=True)
 class SentRequest:
-    """What was to be sent."""
+    """A recorded request."""
 
     url: str
     headers: Mapping[str, str]
@@ -21,17 +21,16 @@ class SentRequest:
 
 @dataclass(kw_only=True)
 class FakeHttpSender:
-    """Answers with `status`, or the next of `statuses` of the address; addresses in `held` wait for their event."""
+    """Answers `status` or the next of the URL's `statuses`; `held` URLs wait for their event."""
 
     status: int = 200
     statuses: dict[str, list[int]] = field(default_factory=dict)
     held: dict[str, asyncio.Event] = field(default_factory=dict)
     posted: list[SentRequest] = field(default_factory=list)
     inside: dict[str, int] = field(default_factory=dict)
-    """Attempts under way, by address."""
+    """Attempts under way, by URL."""
 
     async def post(self, tenant: str, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:  # noqa: ARG002
-        """See `HttpSender`."""
         self.posted.append(SentRequest(url=url, headers=headers, body=body))
         self.inside[url] = self.inside.get(url, 0) + 1
         try:
@@ -45,5 +44,5 @@ class FakeHttpSender:
         return DeliveryOutcome(attempt=DeliveryAttempt(at=at, ms=1.0, status=status))
 
     def to(self, url: str) -> list[SentRequest]:
-        """What was sent to an address."""
+        """The requests to a URL."""
         return [posted for posted in self.posted if posted.url == url]

@@ -1,4 +1,4 @@
-"""Jobs' records as events. Only what an event shows is decoded."""
+"""Turns jobs' records into events. Only the shown fields are decoded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TERMINAL = {event.partition(".")[2]: event for event in JOB_EVENTS}
 
 
 class EndedError(msgspec.Struct, frozen=True):
-    """The part of a failure that an event shows."""
+    """The shown fields of an error."""
 
     code: str
     detail: str
 
 
 class EndedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a job's record that an event shows; see `JobRecord`."""
+    """The shown fields of a `JobRecord`."""
 
     id: str
     tenant: str
@@ -42,10 +42,10 @@ _decoder = msgspec.msgpack.Decoder(EndedJob)
 
 
 def event_of(data: bytes, webhook: WebhookRecord) -> DeliveryRecord | None:
-    """The delivery that a job's record causes for a webhook; None: none.
+    """The delivery that a job's record causes for a webhook, if any.
 
     Raises:
-        msgspec.DecodeError: `data` is no record.
+        msgspec.DecodeError: `data` is not a job's record.
     """
     job = _decoder.decode(data)
     event = TERMINAL.get(job.state)

@@ -1,7 +1,7 @@
-"""Resolves names that tenants gave, with the system's resolver in threads.
+"""Resolves names of tenants with the system's resolver, in threads.
 
-A question cannot be cancelled: a silent name server holds a thread until the system gives up. So a tenant holds a few
-threads at most.
+A lookup cannot be cancelled: a silent name server holds a thread until the system's timeout. So a tenant gets only a
+few threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ THREADS = 256
 THREADS_PER_TENANT = 8
 
 Lookup = Callable[[str, int], Sequence[tuple[Any, ...]]]
-"""(host, port) -> as `socket.getaddrinfo`; it may take its time."""
+"""(host, port) to the result of `socket.getaddrinfo`; blocks."""
 
 
 def _lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
@@ -26,7 +26,7 @@ def _lookup(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 class DnsResolver:
-    """What the system's resolver says of names."""
+    """Resolves names on behalf of tenants."""
 
     def __init__(self, lookup: Lookup = _lookup) -> None:
         self._lookup = lookup
@@ -34,10 +34,10 @@ class DnsResolver:
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:
-        """The addresses of a name, in the resolver's order; waits while the tenant asks for too many already.
+        """The addresses of a name, in order. Waits while the tenant's threads are in use.
 
         Raises:
-            OSError: it has none.
+            OSError: the name has no address.
         """
         slots = self._slots.get(tenant)
         if slots is None:
@@ -59,5 +59,4 @@ class DnsResolver:
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     def close(self) -> None:
-        """Ask nothing more."""
         self._threads.shutdown(wait=False, cancel_futures=True)

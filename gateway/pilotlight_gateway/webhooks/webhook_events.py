@@ -1,7 +1,7 @@
-"""Events as deliveries, each with an id that follows from what it says.
+"""Makes deliveries of events.
 
-An event that is found again (after a crash, or by two senders) meets its own delivery. Bodies say what happened to
-which job and where its result is, never the result.
+A delivery's id follows from its event, so an event that is found twice has one delivery. Bodies name a job and where
+its result is, never the result.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ ID_BYTES = 32
 
 
 def delivery_id(webhook: str, event: str, about: str, round: int = 0) -> str:  # noqa: A002
-    """The `webhook-id` of an event for a webhook, in the `round`th life of what it is about."""
+    """The `webhook-id` of an event; `round` counts the redrives of its subject."""
     digest = hashlib.sha256(f"{webhook}\0{event}\0{about}\0{round}".encode()).hexdigest()
     return f"msg_{digest[:ID_BYTES]}"
 
 
 def event_body(event: str, at: float, data: dict[str, Any]) -> bytes:
-    """`{"type", "timestamp", "data"}`, as Standard Webhooks has it."""
+    """`{"type", "timestamp", "data"}`, as in Standard Webhooks."""
     moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return msgspec.json.encode({"type": event, "timestamp": moment, "data": data})
 
@@ -39,10 +39,7 @@ def job_event(
     at: float,
     round: int = 0,  # noqa: A002
 ) -> DeliveryRecord:
-    """The delivery that tells how a job ended at the unix second `at`.
-
-    One that is driven again ends again, in a new round.
-    """
+    """The delivery about a job that ended at the unix second `at`; each redrive is a new `round`."""
     return DeliveryRecord(
         id=delivery_id(webhook, event, job, round),
         tenant=tenant,
@@ -56,6 +53,6 @@ def job_event(
 
 
 def ping_event(tenant: str, webhook: str, at: float) -> DeliveryRecord:
-    """A delivery that tells nothing but that it arrives."""
+    """A delivery that tests the webhook."""
     about = token()
     return job_event(tenant, webhook, WebhookEvent.PING, about, {"webhook": webhook}, at)

@@ -1,4 +1,4 @@
-"""Where webhooks and their deliveries are kept: the verbs, and the fake that tests use."""
+"""The port of webhooks and deliveries, and its in-memory twin."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ChangeDelivery = Callable[[DeliveryRecord | None], DeliveryRecord | None]
 
 
 class WebhookStore(Protocol):
-    """Records by tenant; callers have checked the parts of their keys (`check_name`).
+    """Records by tenant. Callers have checked the parts of the keys (`check_name`).
 
-    `change_…` takes a pure function from the present record (None: there is none) to the next one (None: remove it).
-    The function may raise to refuse, and is called again after a lost race. Conflict: it lost too many races.
+    `change_…` takes a pure function from the present record (None: none) to the next one (None: remove it), which may
+    raise to refuse, and is called again after a conflict. All methods raise BusError, `change_…` also Conflict.
     """
 
     async def webhooks(self, tenant: str) -> list[WebhookRecord]:
-        """The tenant's, oldest first."""
+        """The tenant's webhooks, oldest first."""
         ...
 
     async def webhook(self, tenant: str, id: str) -> WebhookRecord | None: ...  # noqa: A002
@@ -28,7 +28,7 @@ class WebhookStore(Protocol):
     async def change_webhook(self, tenant: str, id: str, change: ChangeWebhook) -> WebhookRecord | None: ...  # noqa: A002
 
     async def deliveries(self, tenant: str, webhook: str) -> list[DeliveryRecord]:
-        """Those that are kept, in the order of their last change."""
+        """The stored deliveries, in the order of their last change."""
         ...
 
     async def change_delivery(
@@ -40,13 +40,13 @@ class WebhookStore(Protocol):
     ) -> DeliveryRecord | None: ...
 
     async def horizon(self) -> int:
-        """The sequence of the last change of any job."""
+        """The sequence number of the last change of any job."""
         ...
 
 
 @dataclass(kw_only=True)
 class MemoryWebhooks:
-    """Keeps records in dictionaries."""
+    """An in-memory `WebhookStore`."""
 
     webhook_records: dict[tuple[str, str], WebhookRecord] = field(default_factory=dict)
     delivery_records: dict[tuple[str, str, str], DeliveryRecord] = field(default_factory=dict)

@@ -1,4 +1,7 @@
-"""Webhooks as their tenant makes, changes and looks at them. Instants are unix seconds."""
+"""Creates, changes and shows a tenant's webhooks. Instants are unix seconds.
+
+Functions that take a webhook's `id` raise NotFound if the tenant has no such webhook.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,18 @@ from pilotlight_gateway.webhooks.webhook_signing import new_secret, rotated
 
 BY_OWNER = "its owner disabled it"
 PINGS_PENDING = 8
-"""Pings and resends of a webhook that may wait at a time: a tenant makes as many as it likes, so they are bounded."""
+"""Pending pings of a webhook, which tenants create at will."""
 WEBHOOK_ID, DELIVERY_ID = re.compile(ID_PATTERN), re.compile(DELIVERY_PATTERN)
 
 
 async def create_webhook(
     store: WebhookStore, tenant: str, request: WebhookRequest, at: float, allowed: Sequence[Network]
 ) -> NewWebhook:
-    """Make a webhook.
+    """Create a webhook.
 
     Raises:
-        BadInput: if nothing would ever be sent to its address. Conflict: if the tenant has too many.
+        BadInput: its URL could never be sent to.
+        Conflict: the tenant has too many webhooks.
     """
     check_url(request.url, allowed)
     if len(await store.webhooks(tenant)) >= WEBHOOKS_PER_TENANT:
@@ -61,7 +65,7 @@ async def create_webhook(
         label=request.label,
     )
     await store.change_webhook(tenant, record.id, lambda _: record)
-    # Several may have been made at the same time, each of which saw room.
+    # Concurrent requests may each have seen room.
     if record.id not in {one.id for one in (await store.webhooks(tenant))[:WEBHOOKS_PER_TENANT]}:
         await store.change_webhook(tenant, record.id, lambda _: None)
         raise _too_many()
@@ -69,16 +73,10 @@ async def create_webhook(
 
 
 async def list_webhooks(store: WebhookStore, tenant: str) -> list[WebhookInfo]:
-    """The tenant's webhooks, oldest first."""
     return [webhook_info(record) for record in await store.webhooks(tenant)]
 
 
 async def own_webhook(store: WebhookStore, tenant: str, id: str) -> WebhookRecord:  # noqa: A002
-    """One of the tenant's webhooks.
-
-    Raises:
-        NotFound: if it has none such.
-    """
     record = await store.webhook(tenant, id) if WEBHOOK_ID.fullmatch(id) else None
     if record is None:
         raise _no_webhook(id)
@@ -92,10 +90,10 @@ async def change_webhook(
     change: WebhookChange,
     allowed: Sequence[Network],
 ) -> WebhookInfo:
-    """Change what `change` gives. One that is enabled again hears of what ends from then on.
+    """Change the fields that `change` gives. An enabled webhook gets events from then on.
 
     Raises:
-        NotFound: if there is none. BadInput: if nothing would ever be sent to its address.
+        BadInput: its URL could never be sent to.
     """
     if change.url is not None:
         check_url(change.url, allowed)
@@ -120,11 +118,7 @@ async def change_webhook(
 
 
 async def delete_webhook(store: WebhookStore, tenant: str, id: str) -> None:  # noqa: A002
-    """End a webhook and what is on its way to it.
-
-    Raises:
-        NotFound: if there is none.
-    """
+    """Remove a webhook and its pending deliveries."""
     await own_webhook(store, tenant, id)
     await store.change_webhook(tenant, id, lambda _: None)
 
@@ -136,11 +130,7 @@ async def rotate_secret(
     request: WebhookRotation,
     at: float,
 ) -> NewWebhook:
-    """Give a webhook a new secret; the former one signs beside it for a while.
-
-    Raises:
-        NotFound: if there is none.
-    """
+    """Give a webhook a new secret; the old one also signs for `request.overlap_s` seconds."""
     fresh = new_secret()
 
     def changed(present: WebhookRecord | None) -> WebhookRecord:
@@ -160,21 +150,18 @@ async def list_deliveries(
     id: str,  # noqa: A002
     limit: int,
 ) -> list[DeliveryInfo]:
-    """What was, and is to be, sent to a webhook, newest first.
-
-    Raises:
-        NotFound: if there is none.
-    """
+    """Deliveries of a webhook, newest first."""
     await own_webhook(store, tenant, id)
     newest = sorted(await store.deliveries(tenant, id), key=lambda record: (-record.created_at, record.id))
     return [delivery_info(record) for record in newest[:limit]]
 
 
 async def resend(store: WebhookStore, tenant: str, id: str, delivery: str, at: float) -> DeliveryInfo:  # noqa: A002
-    """Send a delivery again, whatever became of it: under its id, with its body, by a schedule of its own.
+    """Send a delivery again: same id and body, new schedule.
 
     Raises:
-        NotFound: if it is not kept. Conflict: if the webhook is disabled.
+        NotFound: the delivery is not kept.
+        Conflict: the webhook is disabled.
     """
     await _enabled(store, tenant, id)
 
@@ -191,10 +178,10 @@ async def resend(store: WebhookStore, tenant: str, id: str, delivery: str, at: f
 
 
 async def ping(store: WebhookStore, tenant: str, id: str, at: float) -> DeliveryInfo:  # noqa: A002
-    """Send an event of the type `webhook.ping`, whatever the webhook listens to.
+    """Send a `webhook.ping` event.
 
     Raises:
-        NotFound: if there is none. Conflict: if it is disabled, or too many pings wait already.
+        Conflict: the webhook is disabled, or has too many pending pings.
     """
     await _enabled(store, tenant, id)
     waiting = [
@@ -210,12 +197,10 @@ async def ping(store: WebhookStore, tenant: str, id: str, at: float) -> Delivery
 
 
 def webhook_info(record: WebhookRecord) -> WebhookInfo:
-    """A webhook as the API shows it."""
     return WebhookInfo(**_shown(record))
 
 
 def delivery_info(record: DeliveryRecord) -> DeliveryInfo:
-    """A delivery as the API shows it."""
     return DeliveryInfo(
         id=record.id,
         event=record.event,

@@ -1,4 +1,4 @@
-"""Signatures of Standard Webhooks 1.0.0 (symmetric): they prove to a receiver who sent a delivery, and when.
+"""Signatures of Standard Webhooks 1.0.0 (symmetric), which prove the sender and time of a delivery.
 
     webhook-id: msg_…          the same at every attempt
     webhook-timestamp: …       unix seconds of this attempt
@@ -22,19 +22,18 @@ PREFIX = "whsec_"
 SECRET_BYTES = 32
 """The specification allows 24 to 64."""
 SECRETS_AT_MOST = 4
-"""The present one and those that are being replaced."""
+"""The current one and those that are being replaced."""
 
 
 def new_secret() -> str:
-    """A fresh random secret."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def key_of(secret: str) -> bytes:
-    """The key that a secret stands for.
+    """The HMAC key in a secret.
 
     Raises:
-        ValueError: if it is none.
+        ValueError: `secret` is malformed.
     """
     try:
         return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
@@ -43,12 +42,12 @@ def key_of(secret: str) -> bytes:
 
 
 def signing(secrets: Iterable[SigningSecret], at: float) -> tuple[SigningSecret, ...]:
-    """The secrets that sign at the unix second `at`."""
+    """The secrets that are valid at the unix second `at`."""
     return tuple(secret for secret in secrets if secret.expires_at is None or at < secret.expires_at)
 
 
 def rotated(old: tuple[SigningSecret, ...], fresh: str, at: float, overlap: float) -> tuple[SigningSecret, ...]:
-    """The secrets after `fresh` has replaced the present one, which signs for `overlap` seconds more; newest first."""
+    """The secrets after a rotation: `fresh`, and the former one for `overlap` more seconds."""
     kept = (
         SigningSecret(value=secret.value, expires_at=at + overlap if secret.expires_at is None else secret.expires_at)
         for secret in old
@@ -57,13 +56,13 @@ def rotated(old: tuple[SigningSecret, ...], fresh: str, at: float, overlap: floa
 
 
 def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:  # noqa: A002 - what the header calls it
-    """One signature, with its version."""
+    """A signature with its version prefix."""
     digest = hmac.digest(key_of(secret), b"%s.%d.%s" % (id.encode(), timestamp, body), hashlib.sha256)
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
 def signed_headers(secrets: Iterable[SigningSecret], id: str, at: float, body: bytes) -> dict[str, str]:  # noqa: A002
-    """The three headers of an attempt at the unix second `at`."""
+    """The headers of an attempt at the unix second `at`."""
     timestamp = int(at)
     signatures = (sign(secret.value, id, timestamp, body) for secret in signing(secrets, at))
     return {

@@ -1,4 +1,4 @@
-"""What one container asks of the fleet: memory, types of GPU, service level, isolation, and where it may be."""
+"""The request for one container: memory, types of GPU, service level, isolation, and location."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """What one container needs. `gpu` empty means a CPU slot; memory is bytes.
+    """The needs of one container. `gpu` empty means a CPU slot; memory is bytes.
 
-    `vram` is for the whole container, shared evenly by several GPUs; 0 means unknown, so only whole devices hold it.
+    `vram` is for the whole container, divided evenly among several GPUs; 0: unknown, so only whole devices hold it.
     `gpu` is in order of preference; with `by_cost` all its types are equal.
     """
 
     function: str = ""
-    """Whose container: counts for `spread` and `avoid`."""
+    """The container's function, which counts for `spread` and `avoid`."""
     tenant: str = ""
     gpu: tuple[GpuAsk, ...] = ()
     vram: int = 0
@@ -38,23 +38,23 @@ class Ask:
     slo_ms: float | None = None
     spread: Spread | None = None
     avoid: tuple[str, ...] = ()
-    """Functions (`tenant:app.function`) whose nodes are not used."""
+    """Functions (`tenant:app.function`) whose nodes are excluded."""
     weights: str = ""
-    """What should be resident on a node already: an id of weights; "" is none."""
+    """The id of weights, preferably resident on the node; "": none."""
     purchase: Purchase = Purchase.ANY
     regions: tuple[str, ...] = ()
     """Empty: any."""
     zones: tuple[str, ...] = ()
     neighbours: bool = False
-    """Whether other tenants that agree too may share its GPU: a share has no wall."""
+    """Whether it may share a GPU with other tenants that agree too; shares of a GPU are not isolated."""
     media: bool = False
-    """Whether it needs the video engines, which one instance of a MIG device can have."""
+    """Whether it needs the video engines, which only one instance of a MIG device can have."""
     slice: str = ""
-    """Only this kind of slice, as device and key ("H100-80GB/3g"); "": any. For trials."""
+    """The only allowed kind of slice, as device and key ("H100-80GB/3g"); "": any. For trials."""
 
     @classmethod
     def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "", curves: Curves | None = None) -> Ask:
-        """The ask of a function's spec; `curves` replace those that it declares."""
+        """The ask of a function's spec; `curves` replace the declared ones."""
         placing = spec.placing
         return cls(
             function=function,
@@ -68,7 +68,7 @@ class Ask:
             slo_ms=spec.slo.p95_ms,
             spread=placing.spread,
             avoid=tuple(f"{tenant}:{name}" for name in placing.avoid),
-            # Names of weights are a tenant's own: another's of the same name are other weights.
+            # Names of weights are per tenant.
             weights=f"{tenant}:{placing.weights}" if placing.weights else "",
             purchase=placing.purchase,
             regions=placing.regions,
@@ -80,7 +80,6 @@ class Ask:
 
     @property
     def choices(self) -> tuple[GpuAsk, ...]:
-        """Acceptable devices in order of preference."""
         return self.gpu or (GpuAsk(CPU),)
 
     def mib(self, count: int = 1) -> int:
@@ -102,12 +101,11 @@ def choice_text(choice: GpuAsk) -> str:
 
 @lru_cache(maxsize=4096)
 def curves_of(measured: tuple[Measured, ...]) -> Curves:
-    """The curves that measured points make; the same points always make the same object, so that asks stay equal."""
+    """The curves of measured points; equal points give the same object, so that asks stay equal."""
     return Curves(declared_points(measured))
 
 
 def declared_points(measured: tuple[Measured, ...]) -> Points:
-    """What a function's own `measured=` says, by device and slice."""
     points: dict[tuple[str, str], tuple[ThroughputPoint, ...]] = {}
     for each in measured:
         point = ThroughputPoint(batch=each.batch, throughput=max(each.throughput, MIN_THROUGHPUT), p95_ms=each.p95_ms)
@@ -117,7 +115,7 @@ def declared_points(measured: tuple[Measured, ...]) -> Points:
 
 
 def _slices_meant(each: Measured) -> list[tuple[str, str]]:
-    """The slices that a measured point speaks of: "H100" is each of that name, "3g.40gb" is the profile "3g"."""
+    """The slices of a measured point: "H100" means every device of that name, "3g.40gb" the profile "3g"."""
     devices = [device for name, device in standard().devices.items() if is_kind(each.gpu, name)]
     if not devices:
         return [(each.gpu, each.slice)]

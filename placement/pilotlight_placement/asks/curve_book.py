@@ -1,4 +1,4 @@
-"""The curves of each version: its own, its declared ones, and those of the version before it."""
+"""The curves of each version: its own, its declared ones, and those of the previous version."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ MAX_VERSIONS = 20_000
 
 
 class CurveRegistry(Protocol):
-    """The registry, as far as curves are concerned."""
-
     def curves(self, version_id: str) -> CurvesRecord | None: ...
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
 
 
 class CurveBook:
-    """Curves by version: the same object until something new is known, so that asks stay equal."""
+    """Curves by version: the same object until there is new data, so that asks stay equal."""
 
-    def __init__(self, shelf: CurveRegistry) -> None:
-        self._shelf = shelf
+    def __init__(self, registry: CurveRegistry) -> None:
+        self._registry = registry
         self._known: dict[str, tuple[CurvesRecord | None, CurvesRecord | None, Curves | None]] = {}
 
     def of(self, version: VersionRecord) -> Curves | None:
-        """What is known of a version's speed; None if nothing is."""
-        own, earlier = self._shelf.curves(version.id), self._earlier(version)
+        """The version's curves; None if there are none."""
+        own, earlier = self._registry.curves(version.id), self._earlier(version)
         known = self._known.get(version.id)
         if known is not None and known[0] is own and known[1] is earlier:
             return known[2]
@@ -43,18 +41,16 @@ class CurveBook:
         return made
 
     def of_all(self, versions: Mapping[str, VersionRecord]) -> dict[str, Curves]:
-        """The same for many, by id."""
         return {name: made for name, version in versions.items() if (made := self.of(version)) is not None}
 
     def _earlier(self, version: VersionRecord) -> CurvesRecord | None:
-        app = self._shelf.app_nowait(version.tenant, version.app)
+        app = self._registry.app_nowait(version.tenant, version.app)
         known = app.versions.get(version.function, ()) if app is not None else ()
         place = version.number - 2
-        return self._shelf.curves(known[place]) if 0 <= place < len(known) else None
+        return self._registry.curves(known[place]) if 0 <= place < len(known) else None
 
 
 def points_of(version: VersionRecord, own: CurvesRecord | None, earlier: CurvesRecord | None) -> Points:
-    """The points to go by for a version."""
     return ranked(
         declared_points(version.spec.placing.measured),
         own.curves if own is not None else (),

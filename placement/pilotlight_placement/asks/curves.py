@@ -1,4 +1,4 @@
-"""Throughput curves T(type, slice, batch) -> (throughput, p95): what a function does on what it may run on."""
+"""Throughput curves T(type, slice, batch) -> (throughput, p95) of a function."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource
 from pilotlight_core.model.placing import MIN_THROUGHPUT
 
 WHOLE = "whole"
-"""The key of a whole device; several are "whole:4", a MIG profile is its key ("3g"), a share "share:16"."""
+"""The key of a whole device; of several "whole:4", of a MIG instance its profile's key ("3g"), of a share "share:16".
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThroughputPoint:
     """One measured batch size: items per second, and the 95th percentile of one batch in ms.
 
-    What is not `hard` orders places and rules none out: it was learnt in passing, or is of an earlier version.
+    Only `hard` points exclude places; others, which were learnt or are of an earlier version, only order them.
     """
 
     batch: int
@@ -42,40 +43,36 @@ class Curves:
         self.points = dict(points)
 
     def knows(self, device: str, cut: str) -> bool:
-        """Whether the function was measured there."""
         return (device, cut) in self.points
 
     def best(self, device: str, cut: str, slo_ms: float | None = None) -> ThroughputPoint | None:
-        """The batch size with most throughput within the service level; None if it was not measured or none is."""
+        """The batch size with the highest throughput within the service level; None if there is none."""
         points = self.points.get((device, cut), ())
         within = [point for point in points if slo_ms is None or point.p95_ms <= slo_ms]
         return max(within, key=lambda point: (point.throughput, -point.batch), default=None)
 
     def is_slow(self, device: str, cut: str, slo_ms: float | None) -> bool:
-        """Whether it is known there, and no batch size is within the service level."""
         return self.knows(device, cut) and self.best(device, cut, slo_ms) is None
 
     def rules_out(self, device: str, cut: str, slo_ms: float | None) -> bool:
-        """Whether that is known so well that nothing should run there."""
+        """Whether it is slow there by a `hard` point, so that nothing should run there."""
         slow = self.is_slow(device, cut, slo_ms)
         return slow and any(point.hard for point in self.points[device, cut])
 
 
 def whole(count: int = 1) -> str:
-    """The slice key of `count` whole devices."""
     return WHOLE if count == 1 else f"{WHOLE}:{count}"
 
 
 def share(units: int) -> str:
-    """The slice key of a share of so many 64ths."""
     return f"share:{units}"
 
 
 def ranked(declared: Points, own: Iterable[Curve], earlier: Iterable[Curve], created_at: float) -> Points:
-    """The points to go by, of each slice and batch size the most trustworthy one.
+    """The most trustworthy point of each slice and batch size.
 
-    Measured before learnt before declared; what was found out before the version was made (unix seconds), or of the
-    version before it, comes last: its code may do something else.
+    The order is measured, learnt, declared; points from before the version was created (unix seconds), or of the
+    previous version, come last, because their code may differ.
     """
     best: Best = {}
     for key, points in declared.items():
@@ -93,16 +90,15 @@ DECLARED_RANK = 2
 
 
 def rank_of(source: CurveSource, *, stale: bool) -> int:
-    """How far a source is trusted; smaller is more."""
     fresh = {CurveSource.MEASURED: 0, CurveSource.LEARNT: 1, CurveSource.DECLARED: DECLARED_RANK}[source]
     return fresh + DECLARED_RANK + 1 if stale else fresh
 
 
 def point_of(curve: Curve, at: CurvePoint, rank: int) -> ThroughputPoint:
-    """A point of the registry as decisions use it: only fresh measurements rule anything out."""
+    """A point of the registry as decisions use it: only fresh measurements are `hard`."""
     return ThroughputPoint(
         batch=at.batch,
-        throughput=max(at.throughput, MIN_THROUGHPUT),  # whatever was kept before there was a bound
+        throughput=max(at.throughput, MIN_THROUGHPUT),  # older records have no bound
         p95_ms=at.p95_ms,
         source=curve.source,
         samples=at.samples,
@@ -112,7 +108,7 @@ def point_of(curve: Curve, at: CurvePoint, rank: int) -> ThroughputPoint:
 
 
 Best = dict[tuple[str, str], dict[int, tuple[int, ThroughputPoint]]]
-"""By slice and batch size: how far the point is trusted, and the point."""
+"""By slice and batch size: the rank of the point, and the point."""
 
 
 def _offer(best: Best, key: tuple[str, str], rank: int, point: ThroughputPoint) -> None:

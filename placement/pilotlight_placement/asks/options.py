@@ -1,6 +1,6 @@
-"""Which slices of a kind of device serve an ask, and their cost per throughput; no fleet is involved.
+"""The slices of a kind of device that serve an ask, and their cost per throughput; no fleet is involved.
 
-Memory, isolation and count decide which slices do; those whose measured curves break the service level are left out.
+Memory, isolation and count decide; slices whose measured curves break the service level are excluded.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pilotlight_placement.hardware.catalogue import Device, is_kind, standard
 from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Slot, units_of
 
 COST_STEP = 1.05
-"""Costs within 5 % are equal, so that a cent does not decide what fragmentation should."""
+"""Costs within 5 % are equal, so that small differences do not outweigh fragmentation."""
 UNMEASURED = 100_000
-"""Added to the level of an option without a known throughput: it comes after all measured ones."""
+"""Added to the level of an option without a known throughput, which puts it after all measured ones."""
 SLOW = 2 * UNMEASURED
-"""Added to the level of an option that learnt or inherited curves call too slow: it comes last."""
+"""Added to the level of an option that learnt or inherited curves show as too slow, which puts it last."""
 SPOT_PRICE = 0.4
-"""Part of the on-demand price, where the price book has none for spot."""
+"""Part of the on-demand price, if the price book has no spot price."""
 SPOT_PREMIUM = 1.15
 """An interruption costs a restart: spot is preferred only if it is cheaper by more than this."""
 CPU_PRICE = 0.05
@@ -35,7 +35,7 @@ CPU_PRICE = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Dollars per device hour, by device name; the catalogue's price where one is missing."""
+    """Dollars per device hour, by device name; the catalogue's price if one is missing."""
 
     on_demand: Mapping[str, float] = field(default_factory=dict)
     spot: Mapping[str, float] = field(default_factory=dict)
@@ -62,22 +62,20 @@ class Option:
     """Part of the device that it is charged for, 0 to 1."""
     count: int = 1
     profile: int = -1
-    """Index of a MIG profile in its family; -1 for no MIG instance."""
     units: int = 0
-    """64ths of a shared device; 0 for no share."""
+    """64ths of a shared device; 0: no share."""
     throughput: float | None = None
-    """Items per second within the service level, where that is known."""
+    """Items per second within the service level, if known."""
     slow: bool = False
     """Its curve is known, and no batch size keeps the service level."""
 
     @cached_property
     def index(self) -> int:
-        """Index in `DeviceGroup.open`."""
         return max(0, self.profile)
 
     @cached_property
     def ppm(self) -> int:
-        """Part of the device that it is metered as, in millionths (ppm)."""
+        """Metered part of the device, in millionths."""
         return SHARE[self.units] if self.units else min(WHOLE_DEVICE, round(self.part * WHOLE_DEVICE))
 
     def level(self, price: float) -> int:
@@ -91,22 +89,17 @@ SHARE = tuple(WHOLE_DEVICE * units // SHARE_UNITS for units in range(SHARE_UNITS
 
 @dataclass(frozen=True, kw_only=True)
 class NoOption:
-    """Why a kind of device is no option: the first filter that refuses it, and its largest slice in MiB."""
-
     filter: str
     largest: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionsByMode:
-    """What a kind of device or slot would serve an ask as: now, and after a switch of its MIG mode without a reset."""
-
     now: list[Option] | NoOption
     switched: tuple[Option, ...] = ()
 
 
 def options_by_mode(ask: Ask, part: Device | Slot, *, mig: bool, shareable: bool) -> OptionsByMode:
-    """The options of an ask on one kind of device, in MIG mode or not, or on a slot."""
     if isinstance(part, Slot):
         return OptionsByMode(now=slot_options(ask, part))
     now = options(ask, part, mig=mig, shareable=shareable)
@@ -126,7 +119,7 @@ def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Opt
     for choice, gpu in wanted:
         made = _instances(ask, choice, gpu, device) if mig else _plain(ask, choice, gpu, device, shareable=shareable)
         for option in made:
-            # Once each: "H100" and "ANY" may both name it, and the first counts.
+            # "H100" and "ANY" may both mean it: the first counts.
             allowed.setdefault((option.profile, option.units, option.count), option)
     if not allowed:
         return _refusal(ask, device, [gpu.count for _, gpu in wanted], mig=mig)
@@ -138,7 +131,7 @@ def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Opt
 
 
 def slot_options(ask: Ask, slot: Slot) -> list[Option] | NoOption:
-    """The one option that a slot is, if it serves the ask; `NoOption` names the filter that refuses it."""
+    """The slot as the one option, if it serves the ask; `NoOption` names the filter that refuses it."""
     for choice, wanted in _choices(ask):
         if (slot.kind is SliceKind.CPU) != (wanted.type == CPU):
             continue
@@ -161,12 +154,12 @@ def pin(device: str, key: str) -> str:
 
 
 def slot_key(kind: SliceKind) -> str:
-    """A slot's slice in the names of curves; "" for a part of a GPU that its agent does not describe."""
+    """A slot's slice key; "" for a part of a GPU that its agent does not describe."""
     return {SliceKind.CPU: CPU_SLICE, SliceKind.GPU: curves.WHOLE}.get(kind, "")
 
 
 def key_of(option: Option, device: Device) -> str:
-    """The option's slice in the names of curves."""
+    """The option's slice key."""
     return curves.share(option.units) if option.units else whole_key_of(option, device)
 
 
@@ -194,7 +187,7 @@ def _slot_refusal(ask: Ask, wanted: GpuAsk, slot: Slot) -> NoOption | None:
 
 
 def _instances(ask: Ask, choice: int, wanted: GpuAsk, device: Device) -> Iterator[Option]:
-    """MIG instances cannot work together, so several have no option; without a known need only the largest will do."""
+    """MIG instances cannot work together, so a count above 1 has none; an unknown need has only the largest."""
     if device.family is None or wanted.count > 1:
         return
     for cut, part in zip(device.cuts, device.shares, strict=True):
@@ -227,10 +220,10 @@ def _refusal(ask: Ask, device: Device, counts: list[int], *, mig: bool) -> NoOpt
 
 
 def _with_speeds(ask: Ask, device: str, allowed: list[Option], keys: list[tuple[str, str]]) -> list[Option]:
-    """The options with their throughput, without those that measured curves rule out.
+    """The options with their throughput, without those that measured curves exclude.
 
-    `keys` name each option's slice, and the whole device that stands in for a share without a curve: neighbours take
-    turns, so a share does at best its part of the whole.
+    `keys` has each option's slice key, and that of the whole device for a share without a curve: sharers take turns, so
+    a share reaches at best its part of the whole.
     """
     known = ask.curves
     if known is None:

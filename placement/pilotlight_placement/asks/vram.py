@@ -1,12 +1,12 @@
-"""How much device memory a model needs: the arithmetic, line by line, so that a refusal can be checked by hand.
+"""The device memory of a model, computed line by line so that a refusal can be checked by hand.
 
     weights          parameters x bytes of one, by precision
     KV cache         2 (key and value) x layers x KV heads x head size x bytes of one x tokens in all contexts
-    activations      what one forward pass keeps at a time: measured at deploy, or batch tokens x hidden size x a factor
-    context          what the driver and the libraries take in each process before anything is loaded
+    activations      of one forward pass: measured at deploy, or batch tokens x hidden size x a factor
+    context          of the driver and the libraries in each process
 
-Everything is bytes. Several GPUs share weights, KV cache and activations evenly (tensor parallel); the context is
-each one's own.
+Everything is bytes. Several GPUs share weights, KV cache and activations evenly (tensor parallel); each has its own
+context.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ACTIVATION_FACTOR = 8
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLine:
-    """One line of the arithmetic: what, how it was computed, and bytes on each device."""
+    """One line of the computation, with bytes on each device."""
 
     what: str
     arithmetic: str
@@ -31,23 +31,19 @@ class MemoryLine:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
-    """The lines and what they come to."""
-
     rows: tuple[MemoryLine, ...]
     devices: int
 
     @property
     def per_device(self) -> int:
-        """Bytes that each of the devices must have."""
         return sum(row.bytes for row in self.rows)
 
     @property
     def total(self) -> int:
-        """Bytes on all devices: what `Ask.vram` means."""
+        """Bytes on all devices, as in `Ask.vram`."""
         return self.per_device * self.devices
 
     def lines(self) -> list[str]:
-        """The arithmetic as text, the sum last."""
         shown = [f"{row.what:<12} {row.bytes / GIB:8.2f} GiB  = {row.arithmetic}" for row in self.rows]
         each = f" on each of {self.devices} GPUs" if self.devices > 1 else ""
         return [*shown, f"{'total':<12} {self.per_device / GIB:8.2f} GiB{each}"]
@@ -56,7 +52,7 @@ class MemoryPlan:
 def memory_plan(
     model: Model, *, concurrency: int = 1, context_tokens: int = 0, batch_tokens: int = 0, devices: int = 1
 ) -> MemoryPlan:
-    """What a model needs at `concurrency` contexts of `context_tokens`, with `batch_tokens` in one forward pass."""
+    """The memory of a model at `concurrency` contexts of `context_tokens`, with `batch_tokens` in one forward pass."""
     among = f" / {devices} GPUs" if devices > 1 else ""
     rows = [_weights(model, devices, among)]
     if model.layers:
@@ -67,7 +63,6 @@ def memory_plan(
 
 
 def declared(vram: int, devices: int = 1) -> MemoryPlan:
-    """The plan of a function that says itself how much it needs in all."""
     among = f" / {devices}" if devices > 1 else ""
     row = MemoryLine(what="declared", arithmetic=f"vram={vram / GIB:.2f} GiB{among}", bytes=-(-vram // devices))
     return MemoryPlan(rows=(row,), devices=devices)

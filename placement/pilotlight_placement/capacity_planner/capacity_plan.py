@@ -1,8 +1,8 @@
-"""How many GPUs of which type a demand needs: functions with rates and measured curves in, GPUs by type out.
+"""The problem and its solution: functions with rates and measured curves in, GPUs by type out.
 
 Each function gets instances (whole devices or MIG slices) whose planned part of throughput covers its rate within its
-service level. `ilp_planner` finds the cheapest plan and a bound with OR-tools; `greedy_planner` does without, with a
-weaker bound.
+service level. `ilp_planner` finds the cheapest plan and a bound with OR-tools; `greedy_planner` needs no solver, and
+has a weaker bound.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pilotlight_placement.hardware.catalogue import Catalogue, Device, standard
 from pilotlight_placement.hardware.geometry import Layout
 
 UTILISATION = 0.7
-"""The part of its throughput that an instance is planned to use; the rest is headroom for bursts and failures."""
+"""The planned part of an instance's throughput; the rest is headroom for bursts and failures."""
 SLO_PART = 0.5
-"""The part of a service level that one batch may take: a call may wait for the batch before its own to end."""
+"""The part of a service level that one batch may take: a call may wait for the batch before its own."""
 TOLERANCE = 1e-6
-"""Of a rate: what solvers of linear programs work to."""
+"""Of a rate: the precision of linear program solvers."""
 LARGEST_GROUP = 8
 """Whole devices of one node that one instance may span."""
 
 
 class CannotPlan(ValueError):
-    """Nothing that was measured serves the demand; says for which function, and why."""
+    """No measured slice serves the demand; says for which function, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionNeed:
-    """What one function needs: calls per second, within `slo_ms`, on at least `least` instances."""
+    """The need of one function: calls per second, within `slo_ms`, on at least `least` instances."""
 
     function: str
     rps: float
@@ -46,7 +46,7 @@ class FunctionNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningTerms:
-    """Terms of planning: prices are dollars per device hour by type, the catalogue's where missing."""
+    """Terms of planning: prices are dollars per device hour by type, the catalogue's if missing."""
 
     utilisation: float = UTILISATION
     slo_part: float = SLO_PART
@@ -57,7 +57,6 @@ class PlanningTerms:
             raise ValueError("the planned part of throughput and of a service level are between 0 and 1")
 
     def price(self, device: Device) -> float:
-        """What an hour of the device costs."""
         return (self.prices or {}).get(device.name, device.price)
 
 
@@ -78,12 +77,12 @@ class InstanceChoice:
 
     @cached_property
     def devices(self) -> int:
-        """How many whole devices it takes; 0 for a MIG slice."""
+        """Whole devices that it takes; 0 for a MIG slice."""
         return int(self.slice.partition(":")[2] or 1) if self.is_whole else 0
 
     @cached_property
     def parts(self) -> tuple[float, float]:
-        """The parts of devices that it takes: of memory slices, and of compute slices."""
+        """Its parts of a device's memory slices and compute slices."""
         if self.is_whole or self.device.family is None:
             return float(self.devices), float(self.devices)
         profile = self.device.family.by_key[self.slice]
@@ -91,7 +90,7 @@ class InstanceChoice:
 
     @property
     def cost(self) -> float:
-        """Dollars per hour of the larger part that it takes."""
+        """Dollars per hour of the larger part."""
         return self.price * max(self.parts)
 
 
@@ -101,14 +100,12 @@ class FunctionDemand:
 
     need: FunctionNeed
     capacity: float
-    """Throughput that must be there: the rate over the planned utilisation."""
+    """Required throughput: the rate over the planned utilisation."""
     choices: tuple[InstanceChoice, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceGroup:
-    """Alike instances of one function."""
-
     function: str
     choice: InstanceChoice
     count: int
@@ -129,7 +126,7 @@ class PlannedDevice:
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityPlan:
-    """What to buy, and what runs on it."""
+    """The devices to buy, and the instances on them."""
 
     demands: tuple[FunctionDemand, ...]
     groups: tuple[InstanceGroup, ...]
@@ -141,7 +138,6 @@ class CapacityPlan:
 
     @cached_property
     def gpus(self) -> dict[str, int]:
-        """Devices by type."""
         counts: dict[str, int] = {}
         for group in self.groups:
             if group.choice.is_whole:
@@ -159,11 +155,10 @@ class CapacityPlan:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether it is proven that nothing cheaper exists."""
         return self.cost <= self.bound * (1 + 1e-6) + 1e-9
 
     def check_integrity(self) -> None:
-        """Check that every need is covered, and that every layout is legal and holds exactly its instances.
+        """Check that every need is covered, and that every layout is legal and has exactly its instances.
 
         Raises:
             ValueError: naming the first fault.
@@ -194,10 +189,10 @@ def demands_of(
     terms: PlanningTerms,
     catalogue: Catalogue | None = None,
 ) -> tuple[FunctionDemand, ...]:
-    """Each need with the choices that were measured and keep its service level.
+    """Each need with the measured choices that keep its service level.
 
     Raises:
-        CannotPlan: naming the function for which there are none.
+        CannotPlan: naming the function without any.
     """
     devices = tuple((catalogue or standard()).devices.values())
     found = []
@@ -211,7 +206,6 @@ def demands_of(
 
 
 def slices_of(device: Device) -> tuple[str, ...]:
-    """The slices that a device may be used in, as curves name them."""
     groups = [WHOLE, *(f"{WHOLE}:{count}" for count in range(2, LARGEST_GROUP + 1))]
     return (*groups, *(cut.profile.key for cut in device.cuts))
 

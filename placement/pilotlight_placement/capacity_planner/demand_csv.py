@@ -1,9 +1,9 @@
-"""Demand and prices as CSV files; a fault is refused by row and column.
+"""Demand and prices from CSV files; an error names row and column.
 
-Demand has a row for each function, or for each batch size measured of it. `function` and `rps` are needed; further rows
-of a function repeat them or leave `rps` empty. A measured point is `gpu`, `slice` ("whole" if empty, "whole:4", "3g" or
-the driver's "3g.40gb"), `batch`, and `latency_ms` (95th percentile of one batch); `throughput` (items per second) is
-batch / latency if empty. `slo_ms` and `least` empty mean no service level and one instance.
+Demand has a row for each function, or for each batch size measured of it. `function` and `rps` are required; further
+rows of a function repeat them or leave `rps` empty. A measured point is `gpu`, `slice` ("whole" if empty, "whole:4",
+"3g" or the driver's "3g.40gb"), `batch`, and `latency_ms` (95th percentile of one batch); `throughput` (items per
+second) is batch / latency if empty. `slo_ms` and `least` empty mean no service level and one instance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_BYTES = 64 * 2**20
 
 
 class BadTable(ValueError):
-    """A file or row that cannot be read: names file, row as an editor counts it (0: none), and column."""
+    """An unreadable file or row: names file, row as an editor counts it (0: none), and column."""
 
     def __init__(self, path: Path, row: int, column: str, what: str) -> None:
         where = [str(path), *([f"row {row}"] if row else []), *([column] if column else [])]
@@ -35,25 +35,20 @@ class BadTable(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class CsvRow:
-    """One row, and where it stands."""
-
     path: Path
     number: int
     fields: Mapping[str, str]
 
     def bad(self, column: str, what: str) -> BadTable:
-        """The error about one of its fields."""
         return BadTable(self.path, self.number, column, what)
 
     def text(self, column: str) -> str:
-        """A field that may not be empty."""
         text = self.fields.get(column, "")
         if not text:
             raise self.bad(column, "is empty")
         return text
 
     def number_of(self, column: str) -> float:
-        """A number above 0."""
         text = self.text(column)
         try:
             number = float(text.replace("_", " "))
@@ -64,7 +59,6 @@ class CsvRow:
         return number
 
     def count_of(self, column: str, least: int) -> int:
-        """A whole number."""
         text = self.text(column)
         if not text.isdecimal() or int(text) < least:
             raise self.bad(column, f"{text!r} is not a whole number of at least {least}")
@@ -77,7 +71,7 @@ class CsvRow:
 def read_demand(
     path: Path, catalogue: Catalogue | None = None
 ) -> tuple[tuple[FunctionNeed, ...], dict[str, list[MeasuredPoint]]]:
-    """What functions need, and what was measured of them in the same file.
+    """The needs of functions, and their measured points in the same file.
 
     Raises:
         BadTable: naming row and column.
@@ -126,15 +120,12 @@ def read_prices(path: Path, catalogue: Catalogue | None = None) -> dict[str, flo
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredPoint:
-    """One point, and on what it was measured."""
-
     device: str
     slice: str
     point: ThroughputPoint
 
 
 def curves_of(*tables: Mapping[str, list[MeasuredPoint]]) -> dict[str, Curves]:
-    """The curves of each function from one or more tables."""
     points: dict[str, dict[tuple[str, str], tuple[ThroughputPoint, ...]]] = {}
     for table in tables:
         for function, measured in table.items():

@@ -1,4 +1,4 @@
-"""What a greedy planner can buy at once, and what it is worth to the functions that are not covered yet.
+"""The purchases of a greedy planner, and their worth to the functions that are not covered yet.
 
 An offer is a device in one full layout, or the devices of one whole instance. `filled` gives each slice to the function
 that gains most from it.
@@ -15,12 +15,12 @@ from pilotlight_placement.capacity_planner.mig_layouts import full_cuts
 from pilotlight_placement.hardware.geometry import Layout
 
 MOST_SLICES = 8
-"""No device is cut into more."""
+"""The largest number of slices of a device."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PurchaseOffer:
-    """One purchase, with the choices that each of its slices would be."""
+    """One purchase, with the choices that its slices would be."""
 
     choice: InstanceChoice
     """One of `served`: for the device and its price."""
@@ -28,7 +28,6 @@ class PurchaseOffer:
     """Empty for whole devices."""
     slices: tuple[str, ...]
     served: Mapping[tuple[str, str], InstanceChoice]
-    """By function and slice."""
 
     @property
     def price(self) -> float:
@@ -45,7 +44,7 @@ class FilledOffer:
 
 
 class Gains:
-    """For each kind of slice, the functions by their gain from it, in order, as demands are covered."""
+    """For each kind of slice, the functions sorted by their gain from it, as demands are covered."""
 
     def __init__(self, offers: Sequence[PurchaseOffer], rest: Mapping[str, float], worth: Mapping[str, float]) -> None:
         self._worth = worth
@@ -59,7 +58,7 @@ class Gains:
             self.change(function, missing_now)
 
     def change(self, function: str, missing_now: float) -> None:
-        """Set what a function still misses; at 0 it gains nothing."""
+        """Set the throughput that a function still lacks; at 0 it gains nothing."""
         for table, choice in self._slices[function]:
             order = self._order.setdefault((table, choice.slice), [])
             before = self._now.pop((table, choice.slice, function), None)
@@ -76,7 +75,6 @@ class Gains:
 
 
 def offers_of(demands: Sequence[FunctionDemand]) -> Iterator[PurchaseOffer]:
-    """All purchases: a device in one full layout, or the devices of one whole instance."""
     cut: dict[str, tuple[InstanceChoice, dict[tuple[str, str], InstanceChoice]]] = {}
     for demand in demands:
         for choice in demand.choices:
@@ -98,7 +96,6 @@ def offers_of(demands: Sequence[FunctionDemand]) -> Iterator[PurchaseOffer]:
 
 
 def filled(offer: PurchaseOffer, gains: Gains, rest: Mapping[str, float], worth: Mapping[str, float]) -> FilledOffer:
-    """An offer with each slice given to the function that gains most."""
     left: dict[str, float] = {}
     owners: list[str] = []
     value = 0.0

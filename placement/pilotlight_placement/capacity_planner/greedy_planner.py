@@ -1,12 +1,12 @@
-"""A good plan without a solver: devices are bought one by one, then a few are given up again.
+"""A good plan without a solver: devices are bought one by one, then a few are removed again.
 
-1. A unit of a function's throughput is worth its cost on the best slice for it. Of all devices in all full layouts, the
-   one is bought whose slices cover most worth for its price, until all is covered (Chvátal's greedy rule, 1979).
-2. While it helps, a few of the emptiest devices are replaced by one less: their functions get back what they lose from
+1. A unit of a function's throughput is worth its cost on the best slice for it. Among all devices in all full layouts,
+   the one is bought whose slices cover most worth for its price, until all is covered (Chvátal's greedy rule, 1979).
+2. While it helps, a few of the emptiest devices are replaced by one fewer: their functions get back what they lose from
    any instances that fit into what is free (ruin and recreate, Schrimpf et al. 2000).
 
 A slice's cost as part of a device depends on the rest of the plan, so this is repeated for many weightings (by memory
-slices, by compute slices, between them, with seeded noise), and the cheapest outcome is the plan.
+slices, by compute slices, between them, with seeded noise), and the cheapest result is the plan.
 
 The bound is fractional: no rate costs less than at its best throughput per memory or compute slice.
 """
@@ -31,31 +31,28 @@ from pilotlight_placement.capacity_planner.greedy_offers import FilledOffer, Gai
 from pilotlight_placement.capacity_planner.mig_layouts import PartialDevice
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""What a slice costs: this part by its compute slices, the rest by its memory slices."""
+"""The weight of compute slices in a slice's cost; the rest is that of memory slices."""
 OPINIONS = 40
-"""How often costs are tried; beyond WEIGHTS with slices dearer by chance."""
+"""Number of weightings; those beyond WEIGHTS have random surcharges on slices."""
 DEARER = 0.5
 LARGE = 64
-"""From so many devices on none is given up again, and WEIGHTS alone are tried: one more is little."""
+"""From so many devices on none is removed, and only WEIGHTS are tried, since one more device is little."""
 RUINS = ((1, 64), (2, 16), (3, 8))
-"""How many devices are given up together, among how many of the emptiest."""
+"""How many devices are removed together, among how many of the emptiest."""
 
 ChoiceCounts = dict[str, Counter[InstanceChoice]]
-"""By function: how many instances of each kind."""
+"""By function: the number of instances of each kind."""
 DemandCosts = dict[tuple[str, str], float]
 """Dollars per hour of a slice, by device and slice."""
 
 
 @dataclass(kw_only=True)
 class GreedyPlan:
-    """A plan in the making."""
-
     counts: ChoiceCounts
     cards: list[PartialDevice]
 
     @property
     def cost(self) -> float:
-        """Dollars per hour."""
         whole = sum(c.price * c.devices * many for mine in self.counts.values() for c, many in mine.items())
         return whole + sum(card.price for card in self.cards)
 
@@ -117,12 +114,10 @@ def _draft(demands: Sequence[FunctionDemand], costs: DemandCosts) -> GreedyPlan:
 
 
 def _rate(choice: InstanceChoice, costs: DemandCosts) -> float:
-    """Dollars per hour for one item per second."""
     return costs[choice.device.name, choice.slice] / choice.point.throughput
 
 
 def _buy(bought: FilledOffer, draft: GreedyPlan, rest: dict[str, float]) -> None:
-    """Buy it as often as all of it is of use."""
     offer = bought.offer
     held = [(index, owner) for index, owner in enumerate(bought.owners) if owner]
     used = dict.fromkeys((owner for _, owner in held), 0.0)
@@ -144,7 +139,6 @@ def _buy(bought: FilledOffer, draft: GreedyPlan, rest: dict[str, float]) -> None
 
 
 def _add_least(demand: FunctionDemand, draft: GreedyPlan, costs: DemandCosts) -> None:
-    """The least count of instances, where there is room, else of the cheapest kind."""
     has = draft.counts[demand.need.function]
     while has.total() < demand.need.least:
         cheap = min(demand.choices, key=lambda c: (costs[c.device.name, c.slice], -c.point.throughput))
@@ -157,12 +151,11 @@ def _add_least(demand: FunctionDemand, draft: GreedyPlan, costs: DemandCosts) ->
 
 
 def missing(demand: FunctionDemand, has: Counter[InstanceChoice]) -> float:
-    """Throughput that a demand lacks; not above 0 if it lacks none."""
+    """Throughput that a demand lacks; not above 0 if it is covered."""
     return demand.capacity * (1 - TOLERANCE) - sum(c.point.throughput * count for c, count in has.items())
 
 
 def _give_up_one(demands: Sequence[FunctionDemand], draft: GreedyPlan, costs: DemandCosts) -> bool:
-    """Do with one device less; False if no way is found."""
     ranked = sorted(draft.cards, key=lambda card: (card.fill, len(card.held)))
     for many, among in RUINS:
         for ruin in combinations(ranked[:among], many):
@@ -174,7 +167,7 @@ def _give_up_one(demands: Sequence[FunctionDemand], draft: GreedyPlan, costs: De
 def _without(
     demands: Sequence[FunctionDemand], draft: GreedyPlan, ruin: Sequence[PartialDevice], costs: DemandCosts
 ) -> bool:
-    """Do with one device less by giving up these; False and nothing changed if that is not found to be possible."""
+    """Try to do with one device fewer by removing these; if that fails, nothing changes."""
     cards = [card.copy() for card in draft.cards if not any(card is gone for gone in ruin)]
     cards += [PartialDevice(device=ruin[0].device, price=ruin[0].price) for _ in ruin[1:]]
     lost = Counter((function, instance.profile) for card in ruin for instance, function in card.held)
@@ -186,7 +179,7 @@ def _without(
             has = draft.counts[function].copy()
             has.subtract({c: mine.get(c.slice, 0) for c in has if c.device is ruin[0].device})
             left.append((demand, has))
-    # The hardest first: those who miss most of a device.
+    # The hardest first: those that lack most of a device.
     left.sort(key=lambda item: -missing(*item) * min(c.cost / c.point.throughput for c in item[0].choices))
     if not all(_recover(demand, has, cards, costs) for demand, has in left):
         return False
@@ -198,7 +191,7 @@ def _without(
 def _recover(
     demand: FunctionDemand, has: Counter[InstanceChoice], cards: Sequence[PartialDevice], costs: DemandCosts
 ) -> bool:
-    """Add instances where they fit until the demand is covered: the cheapest that is enough, else the best by cost."""
+    """Add instances where they fit until the demand is covered: the cheapest sufficient one, else the best by cost."""
     slices = [choice for choice in demand.choices if not choice.is_whole]
 
     def cost(choice: InstanceChoice) -> float:
@@ -215,7 +208,6 @@ def _recover(
 
 
 def _put(choice: InstanceChoice, function: str, cards: Iterable[PartialDevice]) -> bool:
-    """Into the fullest device that has a place."""
     ranked = sorted((card for card in cards if card.device is choice.device), key=lambda card: -card.fill)
     return any(card.add(choice.slice, function) for card in ranked)
 

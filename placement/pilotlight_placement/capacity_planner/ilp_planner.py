@@ -1,4 +1,4 @@
-"""The cheapest plan, by integer programming: `pip install 'pilotlight[planner]'` brings the solver (OR-tools, SCIP).
+"""The cheapest plan, by integer programming: `pip install 'pilotlight[planner]'` installs the solver (OR-tools, SCIP).
 
 Variables count instances by function and kind, and devices by type and full layout; each profile has at least as many
 places as instances. Counting layouts instead of devices keeps the program small and free of symmetry (cutting stock;
@@ -28,17 +28,16 @@ from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Layout
 
 SECONDS = 10.0
-"""After which the best plan found counts; its bound tells how good it is."""
+"""After this time the best plan so far is returned; its bound says how good it is."""
 
 
 def is_installed() -> bool:
-    """Whether there is a solver."""
     return find_spec("ortools") is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutVariable:
-    """One full way to cut a type of device, and the variable that counts its devices."""
+    """One full layout of a type of device, and the variable that counts its devices."""
 
     device: Device
     layout: Layout
@@ -105,7 +104,6 @@ def _most(demand: FunctionDemand, choice: InstanceChoice) -> int:
 
 
 def _cover(model: Any, demands: Sequence[FunctionDemand], runs: Sequence[InstanceVariable]) -> None:
-    """Each function's instances cover its rate, and are as many as it wants at least."""
     for demand in demands:
         mine = [run for run in runs if run.demand is demand]
         # In units of the demand itself, so that tolerances mean the same for all.
@@ -115,7 +113,6 @@ def _cover(model: Any, demands: Sequence[FunctionDemand], runs: Sequence[Instanc
 
 
 def _place(model: Any, runs: Sequence[InstanceVariable], cuts: Sequence[LayoutVariable]) -> None:
-    """Of each profile there are as many places as instances."""
     for name, key in sorted({(r.choice.device.name, r.choice.slice) for r in runs if not r.choice.is_whole}):
         asked = sum(r.variable for r in runs if (r.choice.device.name, r.choice.slice) == (name, key))
         places = [(counts_of(cut.layout)[key], cut.variable) for cut in cuts if cut.device.name == name]
@@ -149,7 +146,7 @@ def _read(
 
 
 def trimmed(demand: FunctionDemand, counted: Iterable[tuple[InstanceChoice, int]]) -> list[InstanceGroup]:
-    """A demand's instances without superfluous ones, costliest first: a price does not see these."""
+    """A demand's instances without superfluous ones, costliest first; the solver may add superfluous ones for free."""
     kept = {choice: count for choice, count in counted if count}
     for choice in sorted(kept, key=lambda choice: (-choice.cost, choice.point.throughput)):
         throughput = sum(c.point.throughput * count for c, count in kept.items())
@@ -161,7 +158,6 @@ def trimmed(demand: FunctionDemand, counted: Iterable[tuple[InstanceChoice, int]
 
 
 def pieces_on(device: Device, groups: Sequence[InstanceGroup]) -> Counter[InstancePiece]:
-    """The MIG instances that groups have on a type of device."""
     found: Counter[InstancePiece] = Counter()
     for group in groups:
         if not group.choice.is_whole and group.choice.device.name == device.name:

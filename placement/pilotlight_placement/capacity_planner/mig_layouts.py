@@ -31,14 +31,11 @@ def full_cuts(family: Family, keys: tuple[str, ...]) -> tuple[Layout, ...]:
 
 
 def counts_of(layout: Layout) -> Counter[str]:
-    """How many instances of each profile a layout has."""
     return Counter(instance.profile for instance in layout)
 
 
 @dataclass
 class PartialDevice:
-    """A device that is being filled."""
-
     device: Device
     price: float
     mask: int = 0
@@ -46,10 +43,10 @@ class PartialDevice:
 
     @property
     def family(self) -> Family:
-        """How it is cut.
+        """The device's family.
 
         Raises:
-            ValueError: if it cannot be.
+            ValueError: if it has none.
         """
         if self.device.family is None:
             raise ValueError(f"{self.device.name} cannot be cut")
@@ -57,16 +54,14 @@ class PartialDevice:
 
     @property
     def fill(self) -> float:
-        """The part of its memory slices that is taken."""
         return self.mask.bit_count() / self.family.slots
 
     def start_for(self, profile: Profile) -> int | None:
-        """The highest free start: what is left below suits large profiles best."""
+        """The highest free start, which leaves the most room for large profiles below it."""
         starts = self.family.free_starts[self.mask][profile.index]
         return starts[-1] if starts else None
 
     def add(self, key: str, function: str) -> bool:
-        """Take a place for an instance, if there is one."""
         profile = self.family.by_key[key]
         start = self.start_for(profile)
         if start is None:
@@ -75,7 +70,6 @@ class PartialDevice:
         return True
 
     def put(self, instance: MigPlacement, function: str) -> None:
-        """Take a certain place, which must be free."""
         self.held.append((instance, function))
         self.mask |= self.family.by_key[instance.profile].mask(instance.start)
 
@@ -83,7 +77,6 @@ class PartialDevice:
         return replace(self, held=list(self.held))
 
     def cutting(self) -> PlannedDevice:
-        """What it has come to."""
         held = sorted(self.held)
         return PlannedDevice(
             device=self.device,
@@ -93,7 +86,6 @@ class PartialDevice:
 
 
 InstancePiece = tuple[str, str]
-"""A slice key and the function whose instance it is."""
 
 
 def fill_in(device: Device, layouts: Sequence[Layout], pieces: Iterable[InstancePiece]) -> list[PlannedDevice]:

@@ -1,6 +1,6 @@
 """The command `pilotlight plan`: GPUs by type for a demand.
 
-The demand is a CSV file (columns: see `demand_csv`); the answer is a table, or JSON for programs.
+The demand is a CSV file (see `demand_csv`); the answer is a table, or JSON for programs.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -56,11 +56,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def make_plan(options: argparse.Namespace) -> CapacityPlan:
-    """The plan that the options ask for.
+    """The plan for the options.
 
     Raises:
         BadTable: if a file cannot be read.
-        CannotPlan: if nothing that was measured serves the demand.
+        CannotPlan: if no measured slice serves the demand.
     """
     needs, measured = read_demand(options.demand)
     tables = [measured, *(read_curves(path) for path in options.curves)]
@@ -86,7 +86,7 @@ def _within(demands: Sequence[FunctionDemand], terms: PlanningTerms, seconds: fl
     try:
         return plan_exactly(demands, terms, seconds)
     except CannotPlan:
-        return None  # not in that time: the greedy one stands
+        return None  # no plan in that time: keep the greedy one
 
 
 def cheaper(greedy: CapacityPlan, exact: CapacityPlan | None) -> CapacityPlan:
@@ -98,7 +98,6 @@ def cheaper(greedy: CapacityPlan, exact: CapacityPlan | None) -> CapacityPlan:
 
 
 def as_text(plan: CapacityPlan) -> list[str]:
-    """The plan in lines: what each function gets and why, what to buy, what it costs, how good that is."""
     lines = []
     for demand in plan.demands:
         mine = [group for group in plan.groups if group.function == demand.need.function]
@@ -112,7 +111,7 @@ def as_text(plan: CapacityPlan) -> list[str]:
 
 
 def arithmetic(demand: FunctionDemand, groups: Sequence[InstanceGroup], terms: PlanningTerms) -> str:
-    """The sum behind a function's instances, as one would check it by hand."""
+    """The computation of a function's instances, to be checked by hand."""
     need, part = demand.need, f"{terms.utilisation:.0%}"
     if len(groups) == 1:
         speed = groups[0].choice.point.throughput
@@ -126,7 +125,6 @@ def arithmetic(demand: FunctionDemand, groups: Sequence[InstanceGroup], terms: P
 
 
 def describe(demand: FunctionDemand, group: InstanceGroup) -> str:
-    """One kind of instance: how many, on what, at which batch size."""
     point, level = group.choice.point, demand.need.slo_ms
     within = f" of {level:g} ms" if level is not None else ""
     return (
@@ -136,7 +134,6 @@ def describe(demand: FunctionDemand, group: InstanceGroup) -> str:
 
 
 def quality(plan: CapacityPlan) -> str:
-    """How far the plan can be from the cheapest, in words."""
     if plan.is_optimal:
         return "no plan is cheaper (proven)"
     said = f"no plan costs less than ${plan.bound:,.2f}"
@@ -152,7 +149,6 @@ def _alike(plan: CapacityPlan) -> list[tuple[str, int]]:
 
 
 def as_json(plan: CapacityPlan) -> dict[str, Any]:
-    """The plan for programs."""
     return {
         "gpus": plan.gpus,
         "dollars_per_hour": round(plan.cost, 6),

@@ -1,4 +1,4 @@
-"""Decisions, the fleet and the arithmetic of memory, as the API tells them."""
+"""Decisions, the fleet and computed memory, as bodies of the API."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ UNMEASURED = (
 
 
 def decision_info(outcome: Placement | NoFit, container: str = "") -> DecisionInfo:
-    """A decision with the winner's value and the best loser of each step."""
     record = outcome.record
     winner = None
     if isinstance(outcome, Placement) and record.value is not None:
@@ -73,7 +72,7 @@ def fleet_info(fleet: Fleet) -> FleetInfo:
         parts["devices"] += 1
         out = each.draining or each.withdrawn
         for segment in each.segments:
-            # What is free on a device that takes nothing is nobody's.
+            # A device that accepts nothing has no free part.
             use = "out" if out and segment.use != "used" else segment.use
             parts[use] += segment.width / each.width
     rounded = {name: {key: round(part, 4) for key, part in parts.items()} for name, parts in sorted(totals.items())}
@@ -107,10 +106,7 @@ def _row(unit: Unit) -> FleetRow:
 def placement_info(
     fleet: Fleet, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, floor: FloorInfo | None = None
 ) -> FunctionPlacement:
-    """The arithmetic of a function's memory for each of its choices, against the largest slice that exists.
-
-    With how much of its floor fits, if it has one.
-    """
+    """A function's memory for each choice against the largest existing slice, and how much of its floor fits."""
     plans = tuple(_memory(fleet, spec, choice) for choice in ask.choices if choice.type != CPU)
     found = place(fleet, ask)
     never = isinstance(found, NoFit) and found.never
@@ -152,7 +148,6 @@ def _memory(fleet: Fleet, spec: FunctionSpec, choice: GpuAsk) -> MemoryPlanInfo:
 
 
 def _slices(fleet: Fleet, choice: GpuAsk) -> Iterator[tuple[int, str]]:
-    """The largest slice of each kind of device that the choice means: MiB, and what it is called."""
     for group in fleet.groups.values():
         if group.total and group.kind.name != CPU and is_kind(choice.type, group.kind.name):
             yield _largest(group)

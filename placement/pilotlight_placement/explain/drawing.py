@@ -1,4 +1,4 @@
-"""The fleet as rows to draw: one a device, in segments that are used, free or stranded."""
+"""The fleet as rows to draw: one per device, in segments that are used, free or stranded."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer
 
 
 class SegmentUse(StrEnum):
-    """What a segment is to the fleet."""
-
     USED = "used"
     FREE = "free"
-    STRANDED = "stranded"  # free, but no instance can lie there any more
+    STRANDED = "stranded"  # free, but no instance fits there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +43,10 @@ class DeviceRow:
 
 
 def rows(fleet: Fleet) -> list[DeviceRow]:
-    """The fleet's devices and slots, by node and in the node's order."""
     return [row(unit) for _, place in sorted(fleet.places.items()) for unit in place.units]
 
 
 def row(unit: Unit) -> DeviceRow:
-    """One device or slot."""
     mig = unit.gpu is not None and unit.gpu.mig
     family = unit.gpu.device.family if unit.gpu and mig else None
     segments = _slices(unit, family) if family else _shares(unit)
@@ -94,7 +90,6 @@ def _used(held: PlacedContainer, width: int, label: str) -> Segment:
 
 
 def _merged(segments: list[Segment]) -> list[Segment]:
-    """Neighbouring free parts of one use as one."""
     merged: list[Segment] = []
     for use, same in groupby(segments, key=lambda segment: segment.use):
         run = list(same)

@@ -1,4 +1,4 @@
-"""A decision in sentences: the choice and its rule, what was ruled out, and why not elsewhere."""
+"""A decision in sentences: the choice and its rule, what was excluded, and why not elsewhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pilotlight_core.model.placing import Over
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import COST_STEP, SLOW, UNMEASURED
-from pilotlight_placement.explain.past_fleet import fleet_at
 from pilotlight_placement.explain.speeds import on_slice, point_text
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.fleet.history import Op, chain
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
 from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEPS, best_on, first_difference, refusal_at
@@ -21,7 +21,7 @@ from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEPS, best_o
 MARGIN = 1000
 """More steps of 5 % than any two costs differ by."""
 NODES_NAMED = 8
-"""So many nodes are named to whoever asked for one that there is not."""
+"""Existing nodes that are named if the requested one does not exist."""
 
 
 def explain(outcome: Placement | NoFit, container: str = "the container") -> list[str]:
@@ -32,15 +32,14 @@ def explain(outcome: Placement | NoFit, container: str = "the container") -> lis
 
 
 def reasons(outcome: Placement | NoFit) -> list[str]:
-    """What led to the result, in sentences."""
     record = outcome.record
     if isinstance(outcome, NoFit):
         return [ruled_out(record)]
-    told = [*_speed(outcome), ruled_out(record)]
+    lines = [*_speed(outcome), ruled_out(record)]
     if not record.rivals:
         others = _left(record) > len(outcome.slice.ids)
-        return [*told, "Nothing else that would do is better." if others else "It was the only place that would do."]
-    return told + [_lost(outcome, rival) for rival in record.rivals]
+        return [*lines, "Nothing else that would do is better." if others else "It was the only place that would do."]
+    return lines + [_lost(outcome, rival) for rival in record.rivals]
 
 
 def _speed(outcome: Placement) -> list[str]:
@@ -51,7 +50,6 @@ def _speed(outcome: Placement) -> list[str]:
 
 
 def ruled_out(record: DecisionRecord) -> str:
-    """How many devices each filter ruled out."""
     parts = [f"{count} {RULED_OUT[name]}" for name, count in record.refused]
     of = f"{record.considered} devices and slots" if record.considered != 1 else "1 device or slot"
     start = f"Of {of} {_left(record)} would do"
@@ -60,6 +58,37 @@ def ruled_out(record: DecisionRecord) -> str:
 
 def _left(record: DecisionRecord) -> int:
     return record.considered - sum(count for _, count in record.refused)
+
+
+def fleet_at(fleet: Fleet, record: DecisionRecord) -> Fleet | None:
+    """The fleet of a past decision, rebuilt from the journal; None if that does not reach so far."""
+    ops = fleet.journal.since(record.revision, fleet.standing)
+    if ops is None:
+        return None
+    held, nodes = dict(fleet.held), {name: place.node for name, place in fleet.places.items()}
+    for op in (*chain(fleet.trail), *ops):
+        _apply(op, held, nodes, back=True)
+    for op in reversed(list(chain(record.trail))):
+        _apply(op, held, nodes, back=False)
+    then = Fleet((nodes[name] for name in sorted(nodes)), prices=fleet.prices)
+    then.retune(record.mix)
+    for each in sorted(held.values(), key=lambda each: each.container):
+        then.hold(each)
+    return then
+
+
+def _apply(op: Op, held: dict[str, PlacedContainer], nodes: dict[str, Node], *, back: bool) -> None:
+    if op.held is not None:
+        if op.taken is back:
+            held.pop(op.held.container, None)
+        else:
+            held[op.held.container] = op.held
+        return
+    old, new = (op.after, op.before) if back else (op.before, op.after)
+    if old is not None:
+        nodes.pop(old.name, None)
+    if new is not None:
+        nodes[new.name] = new
 
 
 def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
@@ -97,18 +126,17 @@ def _lost(outcome: Placement, rival: Rival) -> str:
 
 
 def _compared(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
-    """Why one place went before another, in the words of the step that decided."""
+    """Why one place won over another, by the step that decided."""
     step = first_difference(mine, theirs)
     return f"Not {_distinct_text(loser, winner)}: {REASONS[step](ask, winner, mine, loser, theirs)} (rule: {step})."
 
 
 def _distinct_text(loser: Slice, winner: Slice) -> str:
-    """A slice in words, with its device's name where the winner's words are the same."""
+    """A slice in words, with its device's name if the winner's words are the same."""
     return f"{loser} ({'+'.join(loser.ids)})" if str(loser) == str(winner) else str(loser)
 
 
 def rules() -> list[str]:
-    """The policy in sentences: filters, then steps."""
     return [f"{item.name}: {item.sentence}" for item in (*FILTERS, *STEPS)]
 
 

@@ -22,9 +22,9 @@ DeviceCapacity = tuple[int, int]
 
 
 def most_containers(fleet: Fleet, ask: Ask) -> int:
-    """How many containers of an ask the fleet could hold, if all of it were free and cut for them: an upper bound.
+    """An upper bound of the containers of an ask that the whole fleet could hold, if it were free and cut for them.
 
-    Functions to avoid are not looked at, and GPUs whose MIG mode is switched without a reset count in the better mode.
+    Functions to avoid are ignored, and GPUs whose MIG mode is switched without a reset count in the better mode.
     """
     known: dict[DeviceClass, DeviceCapacity] = {}
     by_zone: dict[Zone, int] = {}
@@ -44,7 +44,7 @@ def most_containers(fleet: Fleet, ask: Ask) -> int:
 
 
 def containers_that_fit(fleet: Fleet, ask: Ask, wanted: int) -> int:
-    """How many of `wanted` containers would find a place now; the fleet is left as it was."""
+    """How many of `wanted` containers would find a place now. The fleet is unchanged."""
     with fleet.trial():
         for number in range(wanted):
             found = place(fleet, ask)
@@ -93,13 +93,12 @@ def _on_device(group: DeviceGroup, ask: Ask) -> DeviceCapacity:
 
 
 def _plain(made: Iterable[Option]) -> int:
-    """Containers on one device that is given whole or in shares."""
     return max((SHARE_UNITS // option.units if option.units else 1 for option in made if option.count == 1), default=0)
 
 
 @lru_cache(maxsize=1024)
 def instances(family: Family, profiles: frozenset[int]) -> int:
-    """How many MIG instances of some profiles (by index) a device has at most; one of those with media engines.
+    """The most MIG instances of some profiles (by index) on a device; one for profiles with media engines.
 
     Exhaustive: over the occupancy masks, of which there are at most 256.
     """

@@ -1,4 +1,4 @@
-"""A function's known speed on each slice, in words, and where it could still be measured."""
+"""A function's known speed on each slice, in words, and the slices on which it could be measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotlight_placement.hardware.node import Slice
 
 
 def key_of_slice(slice_: Slice) -> str:
-    """A container's slice in the names of curves; "" for a part of a GPU that no agent describes."""
+    """The slice's key in curves; "" for a part of a GPU that no agent describes."""
     if slice_.slot:
         return slot_key(slice_.kind)
     if slice_.profile:
@@ -27,7 +27,7 @@ def key_of_slice(slice_: Slice) -> str:
 
 
 def on_slice(curves: Curves | None, slice_: Slice, slo_ms: float | None) -> ThroughputPoint | None:
-    """What goes fastest on a slice within the service level, where that is known."""
+    """The fastest point on a slice within the service level, if known."""
     return curves.best(slice_.type, key_of_slice(slice_), slo_ms) if curves is not None else None
 
 
@@ -44,7 +44,7 @@ def where(device: str, cut: str) -> str:
 
 
 def point_text(point: ThroughputPoint) -> str:
-    """A point in words, and where it comes from: "412 per second at batch 16, p95 19 ms (measured, 240 batches)"."""
+    """A point in words, with its source: "412 per second at batch 16, p95 19 ms (measured, 240 batches)"."""
     made_of = f", {point.samples} batches" if point.samples else ""
     software = ", on a GPU in software" if point.software else ""
     return (
@@ -54,7 +54,7 @@ def point_text(point: ThroughputPoint) -> str:
 
 
 def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None) -> Iterator[str]:
-    """Known speeds by kind of slice within the service level; with `rps` how many containers carry that."""
+    """Known speeds by kind of slice within the service level; with `rps` the number of containers for that rate."""
     for device, cut in sorted(curves.points) if curves is not None else ():
         best = curves.best(device, cut, slo_ms) if curves is not None else None
         within = f" within {slo_ms:g} ms" if slo_ms is not None else ""
@@ -66,7 +66,7 @@ def lines(curves: Curves | None, slo_ms: float | None, rps: float | None = None)
 
 
 def explain_containers(point: ThroughputPoint, rps: float | None) -> str:
-    """How many containers carry so many calls per second, with the arithmetic; "" without a rate."""
+    """The number of containers for so many calls per second, with the computation; "" without a rate."""
     if rps is None:
         return ""
     exact = rps / (point.throughput * TARGET_UTILISATION)

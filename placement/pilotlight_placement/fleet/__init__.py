@@ -1,6 +1,6 @@
-"""The fleet: nodes, devices, the containers on them, and the indexes that make a search fast.
+"""The fleet: nodes, devices, the containers on them, and the indexes for a fast search.
 
-`fleet` is the whole, `occupancy` what is taken; `device_classes` groups devices, `group_index` keeps their states;
-`offers` says which groups serve an ask; `reports` follows the nodes, `history` keeps what was, `audit` checks it all.
-Stands on `asks`, `fragmentation` and `hardware`.
+`fleet` is the whole, `occupancy` the used parts; `device_classes` groups devices, `group_index` maintains their states;
+`offers` says which groups serve an ask; `reports` follows the nodes' reports, `history` records changes, `audit` checks
+everything. Imports `asks`, `fragmentation` and `hardware`.
 """

@@ -1,4 +1,4 @@
-"""Checks a fleet against itself: no overlap, no illegal start, and every index and count as its devices make it."""
+"""Checks of a fleet: no overlap, no illegal start, and every index and count equal to what its devices make."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pilotlight_placement.hardware.node import SHARE_UNITS
 
 
 class IntegrityError(AssertionError):
-    """The fleet contradicts itself: a defect of placement, whatever the input."""
+    """The fleet contradicts itself, which is a defect of placement."""
 
 
 def check_integrity(fleet: Fleet) -> None:
-    """Derive every index and count anew and compare; as slow as the fleet is large.
+    """Derive every index and count again and compare; the time is linear in the fleet's size.
 
     Raises:
         IntegrityError: naming the first difference.
@@ -98,7 +98,6 @@ def _groups(fleet: Fleet) -> None:
 
 
 def _slots(group: DeviceGroup, masks: Counter[int]) -> tuple[int, int]:
-    """Free memory slices and all of them, of so many devices by mask."""
     family = group.device.family if group.device else None
     if family is None:
         return 0, 0

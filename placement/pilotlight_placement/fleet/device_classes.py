@@ -1,8 +1,8 @@
-"""Equivalence classes of devices, and in each group of them which devices are in which state.
+"""Equivalence classes of devices, and the states of the devices in each group of a class.
 
-A `DeviceClass` is a kind of device in a mode, a `DeviceGroup` its devices in one domain on nodes that take containers.
-Ten thousand GPUs make a few dozen groups, and a group has at most 256 states, so a decision looks at states, not at
-devices. Within a state devices stand by rank, the fixed order of nodes. `group_index` keeps groups up to date.
+A `DeviceClass` is a kind of device in a mode, a `DeviceGroup` its devices in one domain on nodes that accept
+containers. Ten thousand GPUs make a few dozen groups of at most 256 states, so a decision compares states instead of
+devices. Within a state devices are ordered by rank. `group_index` maintains the groups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pilotlight_placement.hardware.node import MAX_UNITS, Domain, Slot
 
 NO_SCORES = Scores(masks=None, shares=())
 NEGLIGIBLE = 1e-6
-"""A scarcity price below this counts as 0, so that prices of plentiful profiles do not change with every container."""
+"""A smaller scarcity price counts as 0, so that prices of plentiful profiles do not change with every container."""
 InstanceKey = tuple[int, int]
 """A MIG instance on a device: its profile's index, and its start."""
 States = dict[int, list[int]]
@@ -26,7 +26,7 @@ States = dict[int, list[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceClass:
-    """What decides how devices can be given and at what cost, wherever they are; also the pattern of a slot."""
+    """The properties that decide how devices can be allocated and at what cost; also those of a slot."""
 
     name: str
     mig: bool = False
@@ -39,12 +39,12 @@ class DeviceClass:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Sort key: the same order whichever node came first."""
+        """Sort key, independent of the order of arrival."""
         return (self.name, self.mig, self.shareable, self.spot, self.slot, self.variant)
 
     @property
     def anywhere(self) -> DeviceClass:
-        """The class without its purchase: its options are the same."""
+        """The class without its purchase, which has the same options."""
         return replace(self, spot=False)
 
 
@@ -59,28 +59,28 @@ class DeviceClassIndex:
         self.running = 0
         """MIG: instances in use."""
         self.free = 0
-        """MIG: memory slices not in use."""
+        """MIG: memory slices, in all groups."""
         self.slots = 0
-        """MIG: memory slices in all."""
+        """MIG: memory slices, in all groups."""
         self._stale = True
         self._now: tuple[int, ...] = ()
-        """What prices are computed from: devices open for each profile, instances, free part."""
+        """The input of the prices: devices open for each profile, instances, free part."""
         self._prices: tuple[float, ...] = ()
         self._rows: dict[int, ScoreRow] = {}
         self._best: list[dict[int, tuple[ScoreKey, int] | None]] = [{} for _ in range(kinds)]
 
     def reset_scores(self) -> None:
-        """Forget all scores: the demand that they were computed from has changed."""
+        """Discard all scores, because the demand behind them has changed."""
         self._stale, self._now, self._prices = True, (), ()
 
     def count(self, mask: int, running: int, family: Family, change: int) -> None:
-        """Count one MIG device with `running` containers more (`change` 1) or less (-1) in its state."""
+        """Add (`change` 1) or subtract (-1) one MIG device with `running` containers."""
         devices = self.devices.get(mask, 0) + change
         if devices:
             self.devices[mask] = devices
         else:
             del self.devices[mask]
-        if devices == max(0, change):  # the first or the last one in its state
+        if devices == max(0, change):  # it was the first or the last one in its state
             self._rows.clear()
         self.running += change * running
         self.free += change * family.free_slots[mask]
@@ -88,7 +88,7 @@ class DeviceClassIndex:
         self._stale = True
 
     def row(self, scores: MaskFragmentation, profile: int) -> ScoreRow:
-        """The states that devices are in and that have a place for the profile, best first."""
+        """The present states with a place for the profile, best first."""
         if self._stale:
             self._update_prices(scores)
         if (row := self._rows.get(profile)) is None:
@@ -106,7 +106,7 @@ class DeviceClassIndex:
         return known[mask]
 
     def _update_prices(self, scores: MaskFragmentation) -> None:
-        """Price places by their number, rounded, so that one device more or less seldom changes a price."""
+        """Recompute prices from rounded counts, so that one device more or less seldom changes a price."""
         now = (
             *map(round_down_octave, self.open),
             round_down_octave(self.running),
@@ -125,13 +125,13 @@ class DeviceClassIndex:
 
 
 def round_down_octave(count: int) -> int:
-    """A count rounded down to 8 steps an octave; exact below 16, where one more matters."""
+    """A count rounded down to 8 steps per octave; exact below 16."""
     bits = max(0, count.bit_length() - 4)
     return count >> bits << bits
 
 
 class DeviceGroup:
-    """The devices of a class in one domain. `device` is None for slots, whose pattern is `slot`."""
+    """The devices of a class in one domain. `device` is None for slots, which are like `slot`."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class DeviceGroup:
     ) -> None:
         self.kind = kind
         self.open: list[int] = [0] * (len(device.cuts) if device and kind.mig else 1)
-        """MIG: for each profile, the devices that have a place for one more. Otherwise one count: empty devices."""
+        """MIG: for each profile, the devices with a place for one more. Otherwise one count: empty devices."""
         self.class_index = class_index or DeviceClassIndex(len(self.open))
         self.class_index.groups += 1
         self.domain = domain
@@ -152,36 +152,32 @@ class DeviceGroup:
         self.scores = NO_SCORES
         self.total = 0
         self.nodes: set[int] = set()
-        """Ranks of the nodes that have such devices."""
+        """Ranks of nodes."""
         self.states: States = {}
         """MIG: mask -> units. Slots: 0 -> free units."""
         self.idle: dict[InstanceKey, set[int]] = {}
-        """MIG: an instance -> units on which it exists and is idle."""
+        """MIG: an instance -> units on which it is idle."""
         self.vacant: States = {}
         """Whole devices: number of empty ones on a node -> ranks of nodes."""
         self.shared: dict[tuple[str, bool], States] = {}
         """Shares: (tenant, whether it agrees to others) -> free 64ths -> units that this tenant alone uses."""
         self.agreeing: States = {}
-        """Shares: free 64ths -> units whose users all agree to other tenants."""
+        """Shares: free 64ths -> units whose containers all agree to other tenants."""
 
     def count_empty(self, change: int) -> None:
-        """Count `change` more empty devices or slots."""
         self.open[0] += change
         self.class_index.open[0] += change
 
     @property
     def part(self) -> Device | Slot:
-        """The device or slot that all of the group are."""
         part = self.device or self.slot
         assert part is not None  # noqa: S101 - it is made for one of them
         return part
 
 
 def rank_in(node_rank: int, index: int) -> int:
-    """The rank of the unit with this index on a node."""
     return node_rank * MAX_UNITS + index
 
 
 def node_rank(rank: int) -> int:
-    """The rank of the node that the unit of this rank is on."""
     return rank // MAX_UNITS

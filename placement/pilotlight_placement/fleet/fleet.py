@@ -1,7 +1,7 @@
 """The fleet: nodes, the containers on them, and the index by which decisions find a place.
 
-Changed only by `put`, `remove`, `hold` and `release`; each is one revision. Inside `trial` changes are provisional: a
-plan is made on the fleet itself and taken back afterwards.
+`put`, `remove`, `hold` and `release` are the only changes; each is one revision. Changes inside `trial` are
+provisional: a plan is made on the fleet itself and undone afterwards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ImpossibleChange(ValueError):
 
 @dataclass(kw_only=True)
 class FleetTransaction:
-    """Provisional changes; `keep` makes them stand."""
+    """Provisional changes; `keep` makes them permanent."""
 
     kept: bool = False
 
@@ -49,7 +49,7 @@ class FleetTransaction:
 
 
 class Fleet:
-    """Nodes and the containers on them, with all indexes kept up to date."""
+    """Nodes and the containers on them, with all indexes."""
 
     def __init__(self, nodes: Iterable[Node] = (), *, prices: Prices | None = None) -> None:
         self.revision = 0
@@ -61,15 +61,13 @@ class Fleet:
         self.classes: dict[DeviceClass, list[DeviceGroup]] = {}
         self.held: dict[str, PlacedContainer] = {}
         self.functions: dict[str, dict[str, PlacedContainer]] = {}
-        """function -> its containers by id."""
         self.resident: dict[str, set[int]] = {}
         """weights -> ranks of the nodes that have them."""
         self.hosts: list[tuple[int, int]] = []
         """(bytes of host memory, rank) of the nodes that report it, ascending."""
         self.inventory = 0
-        """Changes whenever a node comes, goes or changes."""
+        """A counter of changes of the nodes' hardware."""
         self.draining = 0
-        """Devices and slots of draining nodes."""
         self.withdrawn = 0
         """Withdrawn devices of other nodes."""
         self.mix: dict[AskShape, float] = {}
@@ -86,7 +84,6 @@ class Fleet:
 
     @property
     def size(self) -> int:
-        """Devices and slots on nodes that take containers."""
         return len(self.units) - self.draining - self.withdrawn
 
     @property
@@ -97,7 +94,7 @@ class Fleet:
     # --- what is there ---
 
     def put(self, node: Node) -> None:
-        """Add a node, or replace its description. Containers whose slice is no longer there are released.
+        """Add a node, or replace its description. Containers whose slice is gone are released.
 
         Raises:
             ImpossibleChange: if two parts of the node have the same id.
@@ -117,7 +114,7 @@ class Fleet:
                 self.hold(held)
 
     def remove(self, name: str) -> list[PlacedContainer]:
-        """Remove a node; its containers are released and returned.
+        """Remove a node; returns its containers, which are released.
 
         Raises:
             KeyError: if there is no such node.
@@ -129,7 +126,6 @@ class Fleet:
         return lost
 
     def drain(self, name: str, *, draining: bool = True) -> None:
-        """Stop or resume new containers on a node."""
         self.put(replace(self.places[name].node, draining=draining))
 
     def retune(self, mix: Mapping[AskShape, float]) -> None:
@@ -148,7 +144,7 @@ class Fleet:
     # --- who holds what ---
 
     def refusal(self, held: PlacedContainer) -> str:
-        """Why a container cannot have its slice; "" if it can."""
+        """Why a container cannot have its slice, or ""."""
         place = self.places.get(held.slice.node)
         if place is None:
             return f"there is no node {held.slice.node}"
@@ -163,7 +159,7 @@ class Fleet:
         """Give a container its slice.
 
         Raises:
-            ImpossibleChange: if the slice is not free, or the container has one already.
+            ImpossibleChange: if the slice is not free, or the container has one.
         """
         if held.container in self.held:
             raise ImpossibleChange(f"{held.container} holds a slice already")
@@ -173,7 +169,7 @@ class Fleet:
         self._log(Op(revision=self.revision + 1, held=held))
 
     def release(self, container: str) -> PlacedContainer:
-        """Take a container's slice back.
+        """Free a container's slice.
 
         Raises:
             ImpossibleChange: if it has none.
@@ -187,7 +183,7 @@ class Fleet:
     # --- what follows from it ---
 
     def offers(self, ask: Ask) -> Offers:
-        """The offers for an ask, whatever is free; cached until a new group of devices comes."""
+        """The offers for an ask, free or not; cached until there is a new group of devices."""
         cached = self._offers.get(ask)
         if cached is not None and cached[0] == len(self.groups):
             return cached[1]
@@ -198,11 +194,9 @@ class Fleet:
         return found
 
     def offers_in(self, ask: Ask, group: DeviceGroup) -> tuple[Offer, ...]:
-        """The offers for an ask in one group, cheapest first."""
         return self.offers(ask).by_group.get(group, ())
 
     def refusal_of(self, ask: Ask, group: DeviceGroup) -> NoOption | None:
-        """Why a group has no offer for an ask; None if it has one."""
         return self.offers(ask).why.get(group)
 
     def zones(self, function: str) -> Mapping[Zone, int]:
@@ -214,7 +208,7 @@ class Fleet:
         return self._on_node.get(function, NOWHERE)
 
     def describe(self) -> str:
-        """The devices and slots that serve, in words: "4 CPU slots, 1 H100-80GB"."""
+        """The serving devices and slots in words: "4 CPU slots, 1 H100-80GB"."""
         counts: dict[str, int] = {}
         for group in sorted(self.groups.values(), key=lambda group: group.kind.name):
             name = "CPU slot" if group.slot is not None and group.slot.kind is SliceKind.CPU else group.kind.name
@@ -436,7 +430,6 @@ KeyT = TypeVar("KeyT")
 
 
 def _change(counts: dict[str, dict[KeyT, int]], function: str, key: KeyT, change: int) -> None:
-    """Add `change` to a count; a count of zero is removed."""
     inner = counts.setdefault(function, {})
     if left := inner.get(key, 0) + change:
         inner[key] = left
@@ -447,7 +440,6 @@ def _change(counts: dict[str, dict[KeyT, int]], function: str, key: KeyT, change
 
 
 def class_of_unit(part: Gpu | Slot, *, spot: bool) -> DeviceClass:
-    """The class of a part of a node."""
     if isinstance(part, Slot):
         return DeviceClass(name=part.type, slot=f"{part.kind.value} {part.memory} {part.ppm}", spot=spot)
     figures = (part.device.memory, *(cut.memory for cut in part.device.cuts))

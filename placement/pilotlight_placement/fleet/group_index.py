@@ -1,7 +1,7 @@
-"""Which device of a group is in which state: kept up to date as units change.
+"""The index of each group: which devices are in which state.
 
-A unit is taken out with `remove` before it changes and put back with `add` after it, so the index never holds a state
-that no device is in. `expected_index` derives the whole index from the units alone, for the audit.
+`remove` takes a unit out before it changes and `add` puts it back after, so the index never has an empty state.
+`expected_index` derives the whole index from the units alone, for the audit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ IndexContents = dict[str, dict[int, list[int]]]
 
 
 def add(unit: Unit) -> None:
-    """Enter a unit into its group's index, by its present state."""
+    """Add a unit to its group's index, by its present state."""
     group = unit.group
     if group.kind.mig:
         _count_mask(unit, 1)
@@ -37,7 +37,7 @@ def add(unit: Unit) -> None:
 
 
 def remove(unit: Unit) -> None:
-    """Take a unit out of its group's index; its state must be the one with which it was added."""
+    """Remove a unit from its group's index; its state must be the one with which it was added."""
     group = unit.group
     if group.kind.mig:
         _count_mask(unit, -1)
@@ -60,7 +60,7 @@ def remove(unit: Unit) -> None:
 
 
 def expected_index(group: DeviceGroup, units: list[Unit]) -> IndexContents:
-    """What a group's index must hold if these are the units in it."""
+    """A group's index derived from its units."""
     expected: IndexContents = {"states": {}, "vacant": {}, "agreeing": {}}
     vacant: dict[int, int] = {}
     for unit in sorted(units, key=lambda unit: unit.rank):
@@ -81,7 +81,7 @@ def expected_index(group: DeviceGroup, units: list[Unit]) -> IndexContents:
 
 
 def actual_index(group: DeviceGroup) -> IndexContents:
-    """What a group's index holds, in the form of `expected_index`."""
+    """A group's index, in the form of `expected_index`."""
     shared = {f"shared {sharers}": states for sharers, states in group.shared.items()}
     return {"states": group.states, "vacant": group.vacant, "agreeing": group.agreeing, **shared}
 

@@ -1,7 +1,7 @@
-"""What of each device or slot is taken, and which units a node has: the changing part of the fleet.
+"""The used part of each device or slot, and the units of a node: the changing part of the fleet.
 
-A device in MIG mode is a mask of its memory slices; one given whole or in shares a number of free 64ths; a slot is free
-or not. `Fleet` takes a unit out of its group's index before it changes and puts it back after.
+A device in MIG mode has a mask of its memory slices; another one a number of free 64ths; a slot is free or not. `Fleet`
+takes a unit out of its group's index before a change and puts it back after it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ NO_CUTS: frozenset[InstanceKey] = frozenset()
 
 
 class Unit:
-    """One device or slot of a node."""
-
     __slots__ = (
         "agrees",
         "free",
@@ -44,13 +42,11 @@ class Unit:
         self.mask = 0
         """Occupied memory slices, in MIG mode."""
         self.free = SHARE_UNITS
-        """Free 64ths, otherwise; a slot has all or none."""
+        """Free 64ths, otherwise; for a slot all or none."""
         self.tenant = ""
         """The tenant of its shares; "" for none or several."""
         self.agrees = False
-        """Whether all its containers agree to other tenants."""
         self.idle: frozenset[InstanceKey] = NO_CUTS
-        """Idle MIG instances."""
         self.shut = bool(self.gpu and self.gpu.kept)
         self.media = False
         """Whether an instance in use has its video engines."""
@@ -58,12 +54,12 @@ class Unit:
 
     @property
     def serves(self) -> bool:
-        """Whether it takes containers: its node does not drain, and it is not withdrawn."""
+        """Whether its node does not drain and it is not withdrawn."""
         return not self.node.node.draining and (self.gpu is None or not self.gpu.withdrawn)
 
     @property
     def is_offered(self) -> bool:
-        """Whether it is in its group's index: not if withdrawn, draining, or kept back by a plan."""
+        """Whether it is in its group's index: it serves, and no plan or reservation keeps it back."""
         return not self.shut and self.serves
 
     @property
@@ -71,7 +67,7 @@ class Unit:
         return not self.held
 
     def refusal(self, held: PlacedContainer) -> str:
-        """Why the container cannot be put here; "" if it can."""
+        """Why the container cannot be put here, or ""."""
         wanted = held.slice
         if wanted.profile:
             return self._refuses_instance(wanted.profile, wanted.start)
@@ -85,7 +81,6 @@ class Unit:
         return ""
 
     def takes(self, tenant: str, *, neighbours: bool) -> bool:
-        """Whether a container of a tenant may join those on it."""
         return not self.held or (self.tenant == tenant and tenant != "") or (self.agrees and neighbours)
 
     def _refuses_instance(self, profile: str, start: int) -> str:
@@ -100,7 +95,7 @@ class Unit:
         return ""
 
     def put(self, held: PlacedContainer) -> None:
-        """Give a container its part; `refusal` was asked before."""
+        """Add a container; the caller has checked `refusal`."""
         first = not self.held
         self.held[held.container] = held
         self._count()
@@ -108,7 +103,6 @@ class Unit:
         self.tenant = held.tenant if first or self.tenant == held.tenant else ""
 
     def drop(self, container: str) -> None:
-        """Take a container's part back."""
         del self.held[container]
         self._count()
         tenants = {held.tenant for held in self.held.values()}
@@ -116,7 +110,7 @@ class Unit:
         self.agrees = bool(self.held) and all(held.neighbours for held in self.held.values())
 
     def describe(self, gpu: Gpu) -> None:
-        """Take a new description of the same device: other instances may exist on it."""
+        """Replace the description of the device, whose instances may have changed."""
         self.gpu = gpu
         self.shut = bool(gpu.kept)
         self._count()
@@ -127,7 +121,6 @@ class Unit:
         self.idle = idle_cuts(self)
 
     def instances(self) -> list[MigPlacement]:
-        """The MIG instances that containers use, by start."""
         return sorted(
             MigPlacement(start=held.slice.start, profile=held.slice.profile)
             for held in self.held.values()
@@ -136,7 +129,7 @@ class Unit:
 
 
 def occupied(unit: Unit) -> tuple[int, int, bool]:
-    """The mask, the free 64ths and whether video engines are used, from the containers alone."""
+    """The mask, the free 64ths and whether video engines are used, derived from the containers."""
     mask, free, media = 0, SHARE_UNITS, False
     family = unit.gpu.device.family if unit.gpu else None
     for held in unit.held.values():
@@ -150,7 +143,6 @@ def occupied(unit: Unit) -> tuple[int, int, bool]:
 
 
 def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
-    """The MIG instances of a device that no container uses."""
     family = unit.gpu.device.family if unit.gpu and unit.gpu.mig else None
     if family is None or unit.gpu is None or not unit.gpu.instances:
         return NO_CUTS
@@ -159,8 +151,6 @@ def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
 
 
 class NodeOccupancy:
-    """One node with its units."""
-
     __slots__ = ("by_group", "by_id", "different", "node", "rank", "units", "vacant")
 
     def __init__(self, node: Node, rank: int) -> None:
@@ -169,7 +159,7 @@ class NodeOccupancy:
         self.units: list[Unit] = []
         self.by_id: dict[str, Unit] = {}
         self.different: dict[DeviceGroup, list[Unit]] = {}
-        """The units of each group that `on_nodes` compares; made on demand, dropped at each change."""
+        """The units of each group that `on_nodes` compares; computed on demand, dropped at each change."""
         self.by_group: dict[DeviceGroup, list[Unit]] = {}
         self.vacant: dict[DeviceGroup, list[int]] = {}
         """Ranks of its empty whole devices, by group."""

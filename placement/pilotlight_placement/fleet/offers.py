@@ -1,6 +1,6 @@
-"""Which groups of devices would serve an ask, whatever is free of them, and as what; cheapest first.
+"""The groups of devices that would serve an ask, free or not, with their options; cheapest first.
 
-This part of a decision depends only on the ask and on the groups that exist, so `Fleet.offers` makes it once per ask.
+Offers depend only on the ask and on the existing groups, so `Fleet.offers` computes them once per ask.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Offer:
     level: int
     """Cost per throughput in 5 % steps."""
     serial: int
-    """Number among the ask's offers; of one class, the offer that more states of a device can meet has the lowest."""
+    """Number among the ask's offers; within a class, the offer that fits more states of a device has the lowest."""
 
 
 OfferLevel = tuple[int, tuple[Offer, ...]]
@@ -42,13 +42,13 @@ class PreferenceOffers:
     number: int
     levels: tuple[OfferLevel, ...]
     by_group: ByCell
-    """The offers of each group, cheapest first."""
+    """Cheapest first."""
     zones: frozenset[Zone]
 
 
 @dataclass(kw_only=True, slots=True)
 class Totals:
-    """How many devices the filters rule out that depend on the fleet's inventory alone; valid for `inventory`."""
+    """The devices that filters exclude by the fleet's inventory alone; valid for `inventory`."""
 
     inventory: int = -1
     refused: dict[str, int] = field(default_factory=dict)
@@ -57,23 +57,22 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class Offers:
-    """What would serve an ask, in each of its preferences and in all."""
+    """All offers for an ask, by preference and by group."""
 
     choices: tuple[PreferenceOffers, ...]
     by_group: ByCell
     why: Mapping[DeviceGroup, NoOption]
     """The groups without an offer, and the first filter that leaves none."""
     switched: Mapping[DeviceGroup, tuple[Option, ...]]
-    """What a group's devices would serve the ask as after a switch of their MIG mode that needs no reset."""
+    """The options of a group's devices after a switch of their MIG mode that needs no reset."""
     widest: tuple[Offer, ...]
-    """For each class the offer that is open wherever another one is; those whose open devices are counted by group."""
+    """For each class the offer that is open wherever another one is; here, if its open devices are counted by group."""
     counted: tuple[tuple[list[int], int], ...]
-    """For the other classes: the counts of their `DeviceClassIndex`, and the index of the one that counts."""
+    """For the other classes: the counts of their `DeviceClassIndex`, and the index of the relevant one."""
     totals: Totals
 
 
 def offers_of(ask: Ask, classes: Mapping[DeviceClass, list[DeviceGroup]], prices: Prices) -> Offers:
-    """The offers for an ask in the groups of some classes."""
     found: list[Offer] = []
     widest: list[Offer] = []
     counted: list[tuple[list[int], int]] = []
@@ -134,7 +133,7 @@ def refused_domain(ask: Ask, domain: Domain) -> str:
 def _offers(made: list[Option], groups: tuple[DeviceGroup, ...], prices: Prices, serial: int) -> list[Offer]:
     part, domain = groups[0].part, groups[0].domain
     price = prices.of_slot(part, domain) if isinstance(part, Slot) else prices.of(part, domain)
-    # The option that every state has room for that has room for another one comes first: its `open` counts for all.
+    # The option that fits every state in which another one fits comes first: its `open` counts for all.
     widest = sorted(made, key=lambda option: (option.profile, not option.units, option.count))
     return [
         Offer(groups=groups, option=option, level=option.level(price), serial=serial + number)

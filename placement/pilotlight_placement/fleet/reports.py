@@ -1,7 +1,7 @@
-"""From node reports to the fleet: a `FleetMirror` makes its fleet agree with them, and changes only what differs.
+"""A `FleetMirror` keeps its fleet equal to the nodes' reports, and changes only what differs.
 
-GPUs come with mode and MIG instances as the driver has them (`NodeReport.devices`); CPU slots, and slices of GPUs that
-an agent does not describe, are taken as they are.
+GPUs have mode and MIG instances as the driver reports them (`NodeReport.devices`); CPU slots, and slices of GPUs that
+an agent does not describe, become slots.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ CHANGING = "it is being changed"
 
 
 def slot_of(part: SliceReport) -> Slot:
-    """A reported slice as a slot, with the catalogue's name for its type."""
     memory = part.memory // MIB
     if part.kind is SliceKind.CPU:
         return Slot(id=part.id, kind=part.kind, type=CPU, memory=memory, ppm=part.ppm)
-    # Of a part of a GPU the size of the whole is not known, so its name is taken as it is.
+    # For a part of a GPU the size of the whole is unknown, so its name stays as it is.
     whole = memory if part.kind is SliceKind.GPU else 0
     kind = part.gpu_type.upper()
     name = standard().device(kind, memory).name if whole else kind
@@ -34,7 +33,7 @@ def slot_of(part: SliceReport) -> Slot:
 
 
 def gpu_of(report: DeviceReport) -> Gpu:
-    """A reported device. One that contradicts the catalogue is given whole, or withdrawn if it is in MIG mode."""
+    """A reported device. One that contradicts the catalogue has no MIG, or is withdrawn if it is in MIG mode."""
     mig = report.mig is MigMode.ON
     withdrawn = report.withdrawn
     device = standard().device(report.type.upper(), report.memory // MIB)
@@ -92,7 +91,6 @@ def node_of(report: NodeReport) -> Node:
 
 
 def name_of(slice_: Slice, container: str) -> str:
-    """A slice's name on the wire."""
     if slice_.slot:
         return slice_.ids[0]
     holder = container if slice_.units else ""
@@ -101,7 +99,7 @@ def name_of(slice_: Slice, container: str) -> str:
 
 
 def slice_named(node: Node, text: str) -> Slice | None:
-    """The slice that a name means; None if the node has no such part."""
+    """The slice of that name; None if the node has no such part."""
     for slot in node.slots:
         if slot.id == text:
             return Slice(
@@ -135,7 +133,7 @@ def _slice_of(node: str, name: SliceName, device: Device) -> Slice | None:
 
 @dataclass(frozen=True, kw_only=True)
 class IncomingContainer:
-    """A container on its way to a slice, by the slice's name."""
+    """A container being bound to a slice, by the slice's name."""
 
     container: str
     node: str
@@ -147,28 +145,26 @@ class IncomingContainer:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOverlay:
-    """What the controller adds to the reports."""
+    """The controller's additions to the reports."""
 
     coming: tuple[IncomingContainer, ...] = ()
-    """Binds that no report shows yet; a reported container on the same slice goes first."""
+    """Binds that no report shows yet; a reported container on the same slice precedes them."""
     closed: Collection[tuple[str, str]] = ()
-    """(node, GPU) that takes nothing new: it is about to change."""
+    """(node, GPU) that accepts nothing new because it is about to change."""
     resident: dict[str, frozenset[str]] = field(default_factory=dict)
-    """node -> weights that it has."""
+    """node -> its weights."""
     agreeing: Collection[str] = ()
     """Versions that agree to other tenants on their device."""
 
 
 class FleetMirror:
-    """A fleet kept in agreement with its nodes' reports."""
-
     def __init__(self) -> None:
         self.fleet = Fleet()
         self._known: dict[str, tuple[NodeReport, Node, tuple[PlacedContainer, ...]]] = {}
         self._since: dict[str, float] = {}
 
     def sync(self, reports: Iterable[NodeReport], overlay: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
-        """Make the fleet agree with the reports; any other change to it is undone. `at` is in seconds."""
+        """Make the fleet equal to the reports; any other change to it is undone. `at` is in seconds."""
         overlay = overlay or ReportOverlay()
         self._known = {report.node: self._read(report, overlay, at) for report in reports}
         for name in [name for name in self.fleet.places if name not in self._known]:
@@ -190,11 +186,10 @@ class FleetMirror:
         return report, node, tuple(self._held(report, node, overlay, at))
 
     def _held(self, report: NodeReport, node: Node, overlay: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
-        """The containers on the node's slices, by its report."""
         containers = {container.id: container for container in report.containers}
         on = {part.id: part.container for part in report.slices if part.container}
         on |= {i.slice: i.container for device in report.devices for i in device.instances if i.container}
-        # Of several whole devices each is listed with its container, which holds them as one slice, once.
+        # Each of several whole devices lists the container, which holds them as one slice.
         placed = {name for name, each in containers.items() if slice_named(node, each.slice) is not None}
         on = {name: holder for name, holder in on.items() if holder not in placed}
         on |= {container.slice: container.id for container in report.containers}
@@ -215,7 +210,7 @@ class FleetMirror:
     def _hold_exactly(self, reported: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
         wanted: dict[str, PlacedContainer] = {}
         for held in reported:
-            # Two nodes may speak of one container while one of them is behind: both of their slots are taken.
+            # Two nodes may report one container while one report is outdated: both slots are taken.
             name = held.container if held.container not in wanted else f"{held.container} {held.slice}"
             wanted[name] = replace(held, container=name) if name != held.container else held
         expected = {each.container: self._expected(each) for each in coming if each.container not in wanted}
@@ -229,7 +224,7 @@ class FleetMirror:
                 self._hold(name, on_its_way)
 
     def _hold(self, name: str, held: PlacedContainer) -> None:
-        # A report that contradicts itself, or a slice that is not free yet, must not stop the controller.
+        # A contradictory report, or a slice that is not free yet, must not stop the controller.
         if name not in self.fleet.held and not self.fleet.refusal(held):
             self.fleet.hold(held)
 
@@ -248,7 +243,6 @@ class FleetMirror:
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
-    """The node with the overlay of the controller."""
     gpus = node.gpus
     if any((node.name, gpu.id) in overlay.closed for gpu in gpus):
         closed = [replace(gpu, kept=CHANGING) for gpu in gpus]

@@ -1,6 +1,6 @@
-"""The live demand histogram: how often each shape of container was asked for lately, with a half-life.
+"""The demand histogram: how often each shape of container was asked for lately, with a half-life.
 
-Instead of fading old entries at every step, new ones weigh more (forward decay, Cormode et al., ICDE 2009).
+New entries get more weight, instead of old ones less (forward decay, Cormode et al., ICDE 2009).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
 
 HALF_LIFE_S = 1800.0
-"""Half an hour: long enough to see a mix, short enough to follow the day."""
+"""Long enough to see a mix, short enough to follow the day."""
 MAX_SHAPES = 256
-"""Shapes beyond this are forgotten, the lightest first."""
+"""Further shapes are dropped, the lightest first."""
 GRAIN_MIB = 256
-"""Memory is rounded up to this, so that nearly equal asks are one shape."""
+"""Memory is rounded up to this, so that nearly equal asks have one shape."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -26,7 +26,6 @@ class AskShape:
     mib: int
     count: int = 1
     share: bool = True
-    """Whether a bounded share would do."""
 
     @classmethod
     def of(cls, ask: Ask) -> AskShape | None:
@@ -48,7 +47,6 @@ class DemandHistogram:
         self._origin = 0.0
 
     def observe(self, shape: AskShape, at: float, count: float = 1.0) -> None:
-        """Count `count` asks of a shape at an instant."""
         if at - self._origin > 32 * self._half_life:
             self._rebase(at)
         grown = count * 2.0 ** ((at - self._origin) / self._half_life)
@@ -58,12 +56,11 @@ class DemandHistogram:
             self._weights = dict(heaviest[:MAX_SHAPES])
 
     def weights(self, at: float) -> dict[AskShape, float]:
-        """How often each shape was asked for, faded to `at`."""
         fade = 2.0 ** (-(at - self._origin) / self._half_life)
         return {shape: weight * fade for shape, weight in sorted(self._weights.items())}
 
     def shares(self) -> dict[AskShape, float]:
-        """The part of each shape in all that was asked for; they sum to 1 unless nothing was."""
+        """The part of each shape in all asks; they sum to 1 unless there were none."""
         total = sum(self._weights.values())
         return {shape: weight / total for shape, weight in sorted(self._weights.items())} if total else {}
 
@@ -78,5 +75,5 @@ class DemandHistogram:
 
 
 def distance(one: dict[AskShape, float], other: dict[AskShape, float]) -> float:
-    """How far two mixes are apart, 0 to 2: the sum of absolute differences of their parts."""
+    """The distance of two mixes, 0 to 2: the sum of absolute differences of their parts."""
     return sum(abs(one.get(shape, 0.0) - other.get(shape, 0.0)) for shape in one.keys() | other.keys())

@@ -1,19 +1,19 @@
-"""The cost of a place on a MIG device to later asks, by how scarce each profile's places are now.
+"""The cost of a place on a MIG device to later asks, by the present scarcity of each profile's places.
 
 A change of one device's occupancy mask is priced in two parts:
 
-* *scarcity*, from the fleet as it is: with n devices that have room for a profile of demand d (instances wanted at a
-  time), the chance that it finds none falls like exp(-n / tau), tau growing a little slower than the square root of d,
-  as the swings of a Poisson number do. A device that loses its room for the profile costs the profile's part in demand
-  times the rise of that chance. While the fleet is full, what the occupant would displace is taken off: a place for one
-  large instance is worth less then than the small ones that it holds.
+* *scarcity*, from the present fleet: if n devices have room for a profile of demand d (instances wanted at a time), the
+  chance that it finds none falls like exp(-n / tau), where tau grows a little slower than the square root of d, like
+  the deviation of a Poisson number. A device that loses its room for the profile costs the profile's part in demand
+  times the rise of that chance. In a full fleet the worth of what the occupant would displace is subtracted: a place
+  for one large instance is then worth less than the small ones in it.
 * *expected value*, a table over masks: how soon each profile would fit if nothing new came (discounted, over all
-  layouts with that mask), and how many of it there would be room for. It decides where nothing is scarce, and keeps
-  small instances together.
+  layouts with that mask), and how many instances of it there would be room for. It decides where nothing is scarce, and
+  keeps small instances together.
 
-FGD (Weng et al., USENIX ATC 2023) weighs by demand what becomes unusable, without scarcity. Constants were fitted on
-the churn of 100 devices under five mixes (three of `benchmarks.placement_mig`) with other seeds; acceptance changes by
-0.06 points at most when one of them is a quarter larger or smaller.
+FGD (Weng et al., USENIX ATC 2023) weighs by demand what becomes unusable, without scarcity. The constants were fitted
+on the churn of 100 devices under five mixes (three of `benchmarks.placement_mig`) with other seeds; a change of one of
+them by a quarter changes acceptance by 0.06 points at most.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from pilotlight_placement.hardware.geometry import Family, Layout, layouts
 
 TAU = 0.39
 TAU_POWER = 0.36
-"""tau = TAU * d ** TAU_POWER: over how many devices the chance to find no place falls to a third."""
+"""tau = TAU * d ** TAU_POWER: the number of devices over which the chance to find no place falls to 1/e."""
 DISPLACED = 0.15
-"""Part of a place's worth, per memory slice, that is taken off when nothing is free."""
+"""Part of a place's worth, per memory slice, that is subtracted when nothing is free."""
 SPARE = 0.135
-"""Free part of the fleet at which that has fallen to a third."""
-HOPE = 3.7e-4
+"""Free part of the fleet at which that has fallen to 1/e."""
+SOON = 3.7e-4
 """Value of soon fitting a profile of half a device; a sure refusal of every ask costs 1."""
-HOPE_POWER = 3.0
-"""How much more it matters that a larger profile would fit soon."""
-PATIENCE = 58.0
-"""Departures of a device's instances are discounted as if asks came so much faster than one instance lives."""
+SOON_POWER = 3.0
+"""Exponent of a profile's size in that value."""
+DISCOUNT = 58.0
+"""The discount rate of departures, in units of an instance's mean rate of leaving."""
 ROOM = 8e-5
-"""Of room for one more instance of half a device."""
+"""Value of room for one more instance of half a device."""
 HALF = 4
-"""Memory slices of half a device, in which sizes are counted."""
+"""Memory slices of half a device, the unit of sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,19 +65,19 @@ class MaskFragmentation:
 
     @cached_property
     def expected_value(self) -> tuple[float, ...]:
-        """The expected value of a device by mask; 0 for masks that no layout has."""
+        """The expected value of a device by mask; 0 for masks of no layout."""
         weights = [
-            part * math.pow(p.size / HALF, HOPE_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
+            part * math.pow(p.size / HALF, SOON_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
         ]
         rooms = [part * p.size / HALF for part, p in zip(self.mix, self.family.profiles, strict=True)]
         soon = _soon(self.family, self.mix)
         return tuple(
-            HOPE * _dot(weights, soon[mask]) + ROOM * _dot(rooms, room) for mask, room in enumerate(_rooms(self.family))
+            SOON * _dot(weights, soon[mask]) + ROOM * _dot(rooms, room) for mask, room in enumerate(_rooms(self.family))
         )
 
     @cached_property
     def changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
-        """`changes[profile][mask]`: the places that the profile has in a device in that state, highest start first."""
+        """`changes[profile][mask]`: the places of the profile on a device in that state, highest start first."""
         fits, expected_value = self.family.fits, self.expected_value
         return tuple(
             tuple(
@@ -95,12 +95,12 @@ class MaskFragmentation:
         )
 
     def prices(self, open_on: Sequence[int], running: float, free: float) -> tuple[float, ...]:
-        """What it costs that each profile fits on one device fewer.
+        """For each profile, the cost of one device fewer with room for it.
 
         Args:
-            open_on: on how many devices each profile fits now, by profile index.
-            running: instances that there are now.
-            free: the part of all memory slices that is free, 0 to 1.
+            open_on: the number of devices with room for each profile now, by profile index.
+            running: present instances.
+            free: the free part of all memory slices, 0 to 1.
         """
         displaced = DISPLACED * math.exp(-free / SPARE)
         return tuple(
@@ -109,13 +109,13 @@ class MaskFragmentation:
         )
 
     def cost(self, change: MaskChange, prices: Sequence[float]) -> float:
-        """What a change costs: less is better, and only differences mean something."""
+        """The cost of a change: less is better, and only differences are meaningful."""
         return change.expected_value + sum(price for bit, price in enumerate(prices) if change.lost >> bit & 1)
 
     def best(self, profile: int, masks: Iterable[int], prices: Sequence[float]) -> tuple[float, int, int] | None:
         """Cost, mask and start of the cheapest place for a profile in any of the masks; None if it fits in none.
 
-        What costs the same is decided by best fit, then by the higher start.
+        Among equal costs best fit decides, then the higher start.
         """
         changes, slots = self.changes[profile], self.family.free_slots
         lost: dict[int, float] = {0: 0.0}
@@ -131,12 +131,12 @@ class MaskFragmentation:
 
 
 def tau_of(demand: float) -> float:
-    """Over how many devices the chance that a profile finds no place falls to a third."""
+    """The number of devices over which the chance that a profile finds no place falls to 1/e."""
     return TAU * math.pow(max(demand, 0.01), TAU_POWER)
 
 
 def open_on(family: Family, devices: Mapping[int, int]) -> tuple[int, ...]:
-    """On how many devices each profile fits, from the number of devices by mask."""
+    """The number of devices on which each profile fits, from the number of devices by mask."""
     return tuple(
         sum(count for mask, count in devices.items() if family.fits[mask] >> profile.index & 1)
         for profile in family.profiles
@@ -154,7 +154,7 @@ def _dot(one: Sequence[float], other: Sequence[float]) -> float:
 
 @cache
 def _rooms(family: Family) -> tuple[tuple[int, ...], ...]:
-    """`_rooms(family)[mask][profile]`: how many instances of the profile there would be room for."""
+    """`_rooms(family)[mask][profile]`: the number of instances of the profile that there is room for."""
     table = []
     for mask in range(family.full + 1):
         row = []
@@ -170,9 +170,10 @@ def _rooms(family: Family) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def _waits(family: Family) -> dict[Layout, tuple[float, ...]]:
-    """For each layout and profile: E[exp(-PATIENCE * t)] of the time t until it fits, if instances only leave.
+    """For each layout and profile: E[exp(-DISCOUNT * t)] of the time t until it fits, if instances only leave.
 
-    Lives are exponential with mean 1, so the next of k instances to leave is any of them, after 1 / k on average.
+    Lives are exponential with mean 1, so each of k instances is the next to leave with equal chance, after 1 / k on
+    average.
     """
     plain = [profile.key for profile in family.profiles if not profile.media]
     waits: dict[Layout, tuple[float, ...]] = {}
@@ -180,19 +181,19 @@ def _waits(family: Family) -> dict[Layout, tuple[float, ...]]:
         fits = family.fits[family.masks_of(layout)]
         after = [waits[layout[:gone] + layout[gone + 1 :]] for gone in range(len(layout))]
         waits[layout] = tuple(
-            1.0 if fits >> profile.index & 1 else sum(row[profile.index] for row in after) / (len(layout) + PATIENCE)
+            1.0 if fits >> profile.index & 1 else sum(row[profile.index] for row in after) / (len(layout) + DISCOUNT)
             for profile in family.profiles
         )
     return waits
 
 
 def _soon(family: Family, mix: Sequence[float]) -> list[list[float]]:
-    """`_waits` by mask: the mean over its layouts, each as likely as its instances are by the mix, at any start."""
+    """`_waits` by mask: the mean over its layouts, weighted by the chance of their instances in the mix."""
     rates = {p.key: part / len(p.starts) for part, p in zip(mix, family.profiles, strict=True)}
     sums = [[0.0] * len(family.profiles) for _ in range(family.full + 1)]
     weights = [0.0] * (family.full + 1)
     for layout, waits in _waits(family).items():
-        # A profile that nobody asks for may still be there: it counts a little.
+        # A profile without demand may still be there: it counts a little.
         weight = math.prod(max(rates[instance.profile], 1e-6) for instance in layout)
         mask = family.masks_of(layout)
         weights[mask] += weight

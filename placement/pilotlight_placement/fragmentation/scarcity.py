@@ -1,8 +1,9 @@
-"""Which device models are scarce: the load on each if all demand is spread as evenly as possible.
+"""The scarcity of device models: the load on each if all demand is spread as evenly as possible.
 
-Demand that accepts several models goes where there is room, so a model's load comes from the sets of models that some
+Demand that accepts several models goes where there is room, so a model's load follows from the sets of models that some
 demand must use. The most loaded set is the one with the most demand of its own for its room; without it and its demand
-the next is found alike (a polymatroid's densest sets, Fujishige, Mathematics of Operations Research 5(2), 1980).
+the next one is found in the same way (a polymatroid's densest sets, Fujishige, Mathematics of Operations Research 5(2),
+1980).
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 STEEPNESS = 6.0
-"""Price for each unit of load above the least loaded model. 3 to 10 do as well."""
+"""Price per unit of load above the least loaded model. 3 to 10 do as well."""
 DEAREST = 10.0
-"""Bound of a price: a model without room left would have no finite one."""
+"""Bound of a price, which is infinite for a model without room."""
 MAX_SETS = 1024
-"""Sets that are looked at, those of the heaviest demand first."""
+"""Sets that are compared, those of the heaviest demand first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +30,11 @@ class ModelClaims:
 
     @property
     def everything(self) -> int:
-        """The mask of all models."""
         return (1 << len(self.models)) - 1
 
 
 def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> ModelClaims:
-    """What the demand claims of the models (an empty set: any), without what none of them could meet."""
+    """The claims of the demand (an empty set: any model), without what none of the models could meet."""
     bits = {model: 1 << number for number, model in enumerate(models)}
     everything = (1 << len(bits)) - 1
     merged: dict[int, float] = {}
@@ -52,7 +52,7 @@ def claims(models: Sequence[str], demand: Mapping[frozenset[str], float]) -> Mod
 
 
 def loads(claimed: ModelClaims, room: Mapping[str, float]) -> dict[str, float]:
-    """For each model its load: its part of the demand over its part of the room (any unit), both with 1 added."""
+    """The load of each model: its part of the demand over its part of the room (any unit), both with 1 added."""
     rooms = [room.get(model, 0.0) for model in claimed.models]
     scale = (sum(rooms) + 1.0) / (sum(amount for _, amount in claimed.demand) or 1.0)
     found: dict[str, float] = {}
@@ -66,7 +66,7 @@ def loads(claimed: ModelClaims, room: Mapping[str, float]) -> dict[str, float]:
 
 
 def prices(claimed: ModelClaims, room: Mapping[str, float]) -> dict[str, float]:
-    """What is added to the worth of each model's room, as a part of it; 0 for the least loaded model."""
+    """The premium on the worth of each model's room, as a part of it; 0 for the least loaded model."""
     if len(claimed.demand) <= 1:
         return dict.fromkeys(claimed.models, 0.0)
     found = loads(claimed, room)
@@ -75,7 +75,7 @@ def prices(claimed: ModelClaims, room: Mapping[str, float]) -> dict[str, float]:
 
 
 def _load(claimed: ModelClaims, group: int, done: int, rooms: Sequence[float]) -> tuple[float, int, int]:
-    """Load of a group of models by the demand that nothing else can meet, then its size: ties take the larger."""
+    """Load of a group of models by the demand that nothing else can meet, and its size: ties take the larger."""
     own = sum(amount for mask, amount in claimed.demand if mask & ~done and not mask & ~done & ~group)
     space = sum(amount for number, amount in enumerate(rooms) if group >> number & 1)
     return round(own / (space + 1.0), 12), group.bit_count(), group

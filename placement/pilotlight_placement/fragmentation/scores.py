@@ -1,8 +1,7 @@
 """The cost of a place to later asks, tabulated over all states of a device.
 
-For MIG masks it is scarcity and expected value (`mask_fragmentation.py`), for shares the drop in expected load
-(`share_fragmentation.py`). A row holds the states in which an option fits, best first, so that a decision takes the
-first state in which it finds a device.
+`mask_fragmentation` has the cost for MIG masks, `share_fragmentation` that for shares. A row has the states in which an
+option fits, best first, so that a decision takes the first state that some device is in.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DIGITS = 12
 """Digits to which costs are compared, so that the order of sums does not matter."""
 
 ScoreKey = tuple[float, float, int]
-"""(cost to later asks, part of the device left free, minus the start): what decides at equal price."""
+"""(cost to later asks, part of the device left free, minus the start), which decides at equal price."""
 ScoreRow = tuple[tuple[ScoreKey, int, int], ...]
 """(key, state, start) by key: all states in which an option fits, with the best start there."""
 
@@ -36,25 +35,22 @@ class Scores:
 
     masks: MaskFragmentation | None
     shares: tuple[ScoreRow, ...]
-    """For each number of 64ths asked for (0 unused); the state is the number of free 64ths."""
+    """For each number of requested 64ths (0 unused); the state is the number of free 64ths."""
 
     @cached_property
     def share_best(self) -> tuple[dict[int, ScoreKey], ...]:
-        """For each number of 64ths asked for: free ones -> key."""
         return tuple({state: key for key, state, _ in row} for row in self.shares)
 
 
 def scores_of(device: Device, mix: Mapping[AskShape, float]) -> Scores:
-    """The tables of a device under a mix of demand (parts by shape)."""
     masks = mask_scores(device.family, profile_weights(device, mix)) if device.family else None
     return Scores(masks=masks, shares=share_rows(share_weights(device, mix)))
 
 
 @lru_cache(maxsize=64)
 def mask_scores(family: Family, weights: tuple[float, ...]) -> MaskFragmentation:
-    """The tables of a family; devices of one family under the same demand share them."""
     made = MaskFragmentation(family, weights)
-    # Here and not in the first decision that needs them: they take some milliseconds.
+    # Computed here, and not in the first decision that needs them: it takes some milliseconds.
     assert made.changes  # noqa: S101 - it is for making them
     return made
 
@@ -62,7 +58,7 @@ def mask_scores(family: Family, weights: tuple[float, ...]) -> MaskFragmentation
 def best_start(
     scores: MaskFragmentation, profile: int, mask: int, prices: Sequence[float]
 ) -> tuple[ScoreKey, int] | None:
-    """The key of a profile's best place in a mask, and its start; None if it has none. `prices` are of the moment."""
+    """The key of a profile's best place in a mask, and its start; None if there is none."""
     best: tuple[float, int] | None = None
     for change in scores.changes[profile][mask]:
         cost = change.expected_value
@@ -94,7 +90,6 @@ def profile_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[floa
 
 
 def share_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float, ...]:
-    """Weight of each number of 64ths: index 64 is the whole device."""
     weights = [0.0] * (SHARE_UNITS + 1)
     weights[SHARE_UNITS] = PRIOR
     for shape, part in mix.items():
@@ -106,7 +101,7 @@ def share_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float,
 
 @lru_cache(maxsize=256)
 def share_rows(weights: tuple[float, ...]) -> tuple[ScoreRow, ...]:
-    """For each number of 64ths asked for, every number of free ones that holds it, by key."""
+    """For each number of requested 64ths, every sufficient number of free ones, by key."""
     worth = expected(weights)
     rows: list[ScoreRow] = [()]
     for asked in range(1, SHARE_UNITS + 1):
@@ -123,7 +118,7 @@ def share_rows(weights: tuple[float, ...]) -> tuple[ScoreRow, ...]:
 
 
 def expected(weights: Sequence[float]) -> list[float]:
-    """64ths that a device with so many free can expect to carry, if typical asks come in turn.
+    """Expected load in 64ths of a device by its free ones, if typical asks come in turn.
 
     The table of `share_fragmentation`, in 64ths and without cores.
     """

@@ -1,13 +1,13 @@
-"""The cost of a place on a shared device to later asks: how much less the device can then expect to carry.
+"""The cost of a place on a shared device to later asks: the drop of the device's expected load.
 
 FGD (Weng et al., USENIX ATC 2023) calls free milli-GPU stranded when a typical task does not fit into it. Here a device
-looks further ahead: it is offered HORIZON typical tasks in turn, and takes one only if that brings more than it blocks,
-the stochastic knapsack with a deadline (Papastavrou, Rajagopalan, Kleywegt, Management Science 42(12), 1996). With
-K_0 = 0 and typical tasks of weight p, size s and c cores,
+looks further ahead: it is offered HORIZON typical tasks in turn, and accepts one only if its gain exceeds what it
+blocks, the stochastic knapsack with a deadline (Papastavrou, Rajagopalan, Kleywegt, Management Science 42(12), 1996).
+With K_0 = 0 and typical tasks of weight p, size s and c cores,
 
     K_t(r, C) = sum over tasks of p * max(K_{t-1}(r, C), s + K_{t-1}(r - s, C - c))
 
-is what a device with r free milli-GPU and C cores can expect to carry. Quantities are milli-GPU and milli-CPU.
+is the expected load of a device with r free milli-GPU and C cores. Quantities are milli-GPU and milli-CPU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRAIN = 10
 CORE = 1000
 """Milli-CPU of a table column."""
 MOST_CORES = 40
-"""More cores than these for one device bring nothing more."""
+"""More cores for one device add nothing."""
 HORIZON = 28
 """Tasks that a device is offered: few make it greedy, many make it wait. 20 to 40 do as well."""
 HOSTING = 0.3
@@ -32,7 +32,7 @@ HOSTING = 0.3
 TIDINESS = (0.025, 0.0015625)
 """Cost of a free milli-GPU and milli-CPU beside a task without GPU: best fit."""
 ALIKE = 10.0
-"""Costs this near, in milli-GPU, are equal: the fixed order of nodes then fills one after the other."""
+"""Costs this close, in milli-GPU, are equal: the fixed order of nodes then fills one after the other."""
 
 ShareRow = tuple[float, ...]
 ShareTable = tuple[ShareRow, ...]
@@ -40,7 +40,7 @@ ShareTable = tuple[ShareRow, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class TypicalTask:
-    """A typical task: how often it comes (an outlook makes the weights sum to 1), and what it needs.
+    """A typical task: its frequency (an outlook makes the weights sum to 1), and its needs.
 
     `models` empty means any; `count` 0 means that it needs no GPU.
     """
@@ -52,13 +52,12 @@ class TypicalTask:
     models: frozenset[str] = frozenset()
 
     def may_use(self, model: str) -> bool:
-        """Whether it accepts devices of a model."""
         return not self.models or model in self.models
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreeCapacity:
-    """What a node has left: milli-CPU, and milli-GPU on each device."""
+    """The free capacity of a node: milli-CPU, and milli-GPU on each device."""
 
     model: str
     cpu: int
@@ -66,11 +65,10 @@ class FreeCapacity:
 
     @property
     def whole(self) -> int:
-        """Empty devices."""
         return self.free.count(WHOLE)
 
     def after(self, task: TypicalTask) -> Iterator[FreeCapacity]:
-        """The rooms that the task may leave here: by device for a share, in one way for whole devices."""
+        """The capacities that the task may leave: one per device for a share, one for whole devices."""
         cpu = self.cpu - task.cpu
         if cpu < 0 or (task.count and not task.may_use(self.model)):
             return
@@ -93,11 +91,10 @@ class Outlook:
 
     @cached_property
     def several(self) -> tuple[TypicalTask, ...]:
-        """The typical tasks that need several devices of one node."""
         return tuple(task for task in self.tasks if task.count > 1)
 
     def expected(self, model: str, milli: int, cpu: float) -> float:
-        """Milli-GPU that a device with so much free can expect to carry."""
+        """A device's expected load in milli-GPU."""
         row = self.tables[model][milli // GRAIN]
         if cpu >= MOST_CORES * CORE:
             return row[-1]
@@ -106,7 +103,7 @@ class Outlook:
         return low + (row[int(column) + 1] - low) * part
 
     def worth(self, room: FreeCapacity) -> float:
-        """Milli-GPU that a node can expect to carry; its cores are shared out by what each device could use at best."""
+        """A node's expected load in milli-GPU; its cores are divided by what each device could use at best."""
         rows = self.tables[room.model]
         best = [rows[free // GRAIN][-1] for free in room.free]
         total = sum(best)
@@ -122,33 +119,30 @@ class Outlook:
         return WHOLE * whole * sum(task.weight for task in fitting)
 
     def cost(self, before: FreeCapacity, left: FreeCapacity, price: float = 0.0) -> float:
-        """Expected load in milli-GPU that is lost if `left` remains of `before`; `price` is its model's scarcity."""
+        """Lost expected load in milli-GPU if `left` remains of `before`; `price` is its model's scarcity."""
         lost = (1.0 + price) * (self.worth(before) - self.worth(left))
         return lost + HOSTING * (self.hosting(before) - self.hosting(left))
 
     def cheapest(self, room: FreeCapacity, task: TypicalTask, price: float = 0.0) -> tuple[float, FreeCapacity] | None:
-        """What the task costs on a node at its best place there, and what that leaves; None if it does not fit."""
+        """The task's cost at its best place on a node, and what that leaves; None if it does not fit."""
         offers = zip(self.costs(room, task, price), room.after(task), strict=True)
         return min(offers, key=lambda offer: offer[0], default=None)
 
     def costs(self, room: FreeCapacity, task: TypicalTask, price: float = 0.0) -> list[float]:
-        """What each of `room.after(task)` costs."""
         tidy = 0.0 if task.count else 1.0
         return [self.cost(room, left, price) + tidy * leftover_cost(left) for left in room.after(task)]
 
 
 def round_to_step(cost: float) -> int:
-    """Costs to be compared between nodes, in steps of ALIKE."""
     return round(cost / ALIKE)
 
 
 def leftover_cost(left: FreeCapacity) -> float:
-    """What stays free beside a task without GPU, as a cost: best fit."""
     return TIDINESS[0] * sum(left.free) + TIDINESS[1] * left.cpu
 
 
 def outlook(tasks: Iterable[TypicalTask], models: Iterable[str]) -> Outlook:
-    """The outlook of each model under a mix of tasks; models that the same tasks may use share one table."""
+    """The outlook of each model under a mix of tasks; models with the same usable tasks share one table."""
     given = tuple(tasks)
     total = sum(task.weight for task in given)
     mix = tuple(replace(task, weight=task.weight / total) for task in given)
@@ -171,7 +165,7 @@ def table_of(
     grain: int = GRAIN,
     most_cores: int = MOST_CORES,
 ) -> ShareTable:
-    """K_horizon by free parts and cores for a device that these tasks may use, `offers` being the weight of all.
+    """K_horizon by free parts and cores for a device that these tasks may use; `offers` is the weight of all tasks.
 
     `TypicalTask.milli` counts parts of which a device has `whole`; a row of the table is `grain` of them. A task of
     several devices is offered as so many whole ones, each with its part of the cores.

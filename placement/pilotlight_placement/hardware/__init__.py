@@ -1,5 +1,5 @@
-"""Which devices there are and how they can be cut.
+"""Kinds of devices and the ways to cut them.
 
-`catalogue` reads the kinds of GPU from `catalogue.toml`, `geometry` is the arithmetic of MIG placements, `node` the
-values a fleet is made of. Entered from everywhere in placement; imports nothing else of it.
+`catalogue` reads the kinds of GPU from `catalogue.toml`, `geometry` computes MIG placements, `node` has the values that
+a fleet consists of. Every other room of placement imports it; it imports none of them.
 """

@@ -1,7 +1,7 @@
-"""Which GPUs there are, and what each is made of: read from `catalogue.toml`, corrected by what a driver says.
+"""Kinds of GPU and their profiles: read from `catalogue.toml`, corrected by a driver's figures.
 
-Names follow what users ask for and agents report: "T4", "A100-80GB", "H200". One product with several memory sizes is
-found by its size (`Catalogue.device("H100", memory)`), since drivers report some of them under one name.
+Names are those of specs and agents: "T4", "A100-80GB", "H200". Some drivers report several memory sizes of one product
+under one name; `Catalogue.device("H100", memory)` distinguishes them.
 """
 
 from __future__ import annotations
@@ -22,39 +22,37 @@ ONLINE_MIG = frozenset({"hopper", "blackwell"})
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceProfile:
-    """One MIG profile of one device: what an instance of it offers. `memory` is usable MiB."""
+    """One MIG profile of one device. `memory` is usable MiB."""
 
     profile: Profile
     name: str
-    """As the driver calls it: "1g.10gb"."""
     memory: int
     sms: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """One kind of GPU. `memory` is MiB; `family` is None where there is no MIG."""
+    """One kind of GPU. `memory` is MiB; `family` is None without MIG."""
 
     name: str
     architecture: str
     memory: int
     sms: int
     price: float
-    """Dollars per hour, to compare types with where no price book is given."""
+    """Dollars per hour, to compare types without a price book."""
     family: Family | None = None
     cuts: tuple[DeviceProfile, ...] = ()
-    """By `Profile.index` of the family."""
     assumed: str = ""
-    """What of this no device has confirmed."""
+    """The figures that no device has confirmed."""
 
     @property
     def online_mig(self) -> bool:
-        """Whether MIG mode can be switched on an idle GPU without resetting it."""
+        """Whether MIG mode can be switched on an idle GPU without a reset."""
         return self.family is not None and self.architecture in ONLINE_MIG
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """For each cut, the part of the device it costs: of memory slices or of SMs, whichever is more."""
+        """For each cut, its part of the device's cost: of memory slices or of SMs, whichever is more."""
         if self.family is None:
             return ()
         whole = max(cut.sms for cut in self.cuts)
@@ -63,7 +61,7 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileReading:
-    """What a driver says of one profile: `size` and `starts` are None where it was not asked for placements."""
+    """A driver's figures of one profile: `size` and `starts` are None if it was not asked for placements."""
 
     name: str
     memory: int
@@ -92,14 +90,14 @@ class Catalogue:
 
 
 def is_kind(asked: str, name: str) -> bool:
-    """Whether a device called `name` is what `asked` means: "A100" is an A100-40GB or an A100-80GB, "ANY" any GPU."""
+    """Whether `asked` means a device called `name`: "A100" is an A100-40GB or an A100-80GB, "ANY" any GPU."""
     return asked in ("ANY", name) or name.startswith(f"{asked}-")
 
 
 def corrected(device: Device, *, memory: int = 0, readings: Iterable[ProfileReading] = ()) -> Device:
-    """The device with the driver's own figures in place of the catalogue's.
+    """The device with the driver's figures instead of the catalogue's.
 
-    A reading without a profile of that name is left out: what it may take on the device is not known.
+    A reading of an unknown profile is ignored, since its possible placements are unknown.
 
     Raises:
         ValueError: if the driver places a profile otherwise than the family does; such a GPU must not be cut.
@@ -123,7 +121,7 @@ def read(text: str) -> Catalogue:
     """The catalogue in a TOML text.
 
     Raises:
-        ValueError: naming the device, if it has profiles that its family does not, or lacks one.
+        ValueError: naming the device whose profiles are not those of its family.
     """
     data = tomllib.loads(text)
     families = {name: _family(name, table) for name, table in data.get("family", {}).items()}
@@ -132,7 +130,6 @@ def read(text: str) -> Catalogue:
 
 @cache
 def standard() -> Catalogue:
-    """The devices that come with Pilotlight."""
     return read(FILE.read_text())
 
 

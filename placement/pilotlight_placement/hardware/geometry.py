@@ -1,11 +1,10 @@
-"""Where MIG instances may lie on a GPU: one occupancy mask per device, and tables over all masks.
+"""The possible positions of MIG instances on a GPU: one occupancy mask per device, and tables over all masks.
 
 A MIG GPU has memory slices in a row (8, or 4 on an A30). An instance takes `size` neighbouring slices from one of its
-profile's legal starts; no two overlap, and at most one has the media engines (+me). Nothing else makes a layout
-illegal, so an occupancy is one small integer, bit n for memory slice n, and all else is looked up in tables made once
-per family.
+profile's legal starts; no two overlap, and at most one has the media engines (+me). Any such layout is legal, so an
+occupancy is a small integer, bit n for memory slice n, and everything else is a look-up in tables of the family.
 
-Shapes and starts are in `catalogue.toml` (sources there). The tests enumerate all layouts: none exceeds the compute
+Shapes and starts are in `catalogue.toml` (with sources). The tests enumerate all layouts: none exceeds the compute
 slices or SMs of its device.
 """
 
@@ -23,15 +22,15 @@ class Profile:
     """A shape of instance of one family: `size` memory slices and `compute` compute slices from a legal start."""
 
     key: str
-    """"1g", "1g.me" (with media engines), "1g.2x" (double memory), "2g", …: alike on every device of the family."""
+    """"1g", "1g.me" (with media engines), "1g.2x" (double memory), "2g", …: the same on every device of the family."""
     index: int
-    """Its place in `Family.profiles`, and in every table."""
+    """In `Family.profiles`, and in every table."""
     size: int
     compute: int
     starts: tuple[int, ...]
     """Ascending."""
     most: int
-    """The driver's own limit of such instances on a device."""
+    """The driver's limit of such instances on a device."""
     media: bool = False
 
     def __post_init__(self) -> None:
@@ -40,11 +39,10 @@ class Profile:
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """The memory slices that an instance takes, for each of `starts`."""
+        """The mask of an instance for each of `starts`."""
         return tuple(self.mask(start) for start in self.starts)
 
     def mask(self, start: int) -> int:
-        """The memory slices that an instance at `start` takes."""
         return ((1 << self.size) - 1) << start
 
 
@@ -60,7 +58,7 @@ class Family:
     slots: int
     """Memory slices in a row."""
     compute: int
-    """Compute slices in all."""
+    """Number of compute slices."""
     profiles: tuple[Profile, ...]
 
     def __post_init__(self) -> None:
@@ -70,7 +68,6 @@ class Family:
 
     @cached_property
     def full(self) -> int:
-        """The mask of a device with every memory slice taken."""
         return (1 << self.slots) - 1
 
     @cached_property
@@ -95,19 +92,18 @@ class Family:
 
     @cached_property
     def media(self) -> int:
-        """A bit set of the profiles with media engines."""
         return sum(1 << profile.index for profile in self.profiles if profile.media)
 
     @cached_property
     def free_slots(self) -> tuple[int, ...]:
-        """`free_slots[mask]`: how many memory slices are free."""
+        """`free_slots[mask]`: the number of free memory slices."""
         return tuple(self.slots - mask.bit_count() for mask in range(self.full + 1))
 
     def masks_of(self, layout: Iterable[MigPlacement]) -> int:
         """The occupancy of a layout.
 
         Raises:
-            ValueError: if an instance is at no legal start, overlaps another, or is one too many with media engines.
+            ValueError: if an instance has no legal start, overlaps another, or is a second one with media engines.
         """
         mask, media = 0, 0
         for instance in layout:
@@ -125,7 +121,7 @@ class Family:
 
 
 def layouts(family: Family, keys: Iterable[str]) -> Iterator[Layout]:
-    """Every legal layout of instances with the given profiles, the empty one first, each once."""
+    """Every legal layout of instances with the given profiles once, the empty one first."""
     chosen = [family.by_key[key] for key in keys]
 
     def extend(placed: Layout, mask: int, media: int, least: int) -> Iterator[Layout]:
@@ -151,5 +147,4 @@ def maximal_layouts(family: Family, keys: Iterable[str]) -> Iterator[Layout]:
 
 
 def reachable(family: Family, keys: Iterable[str]) -> frozenset[int]:
-    """Every occupancy that some layout of the given profiles has."""
     return frozenset(family.masks_of(layout) for layout in layouts(family, keys))

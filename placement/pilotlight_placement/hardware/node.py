@@ -1,4 +1,4 @@
-"""The values that a fleet is made of: nodes, devices, slices, and the containers on them."""
+"""The values that a fleet consists of: nodes, devices, slices, and placed containers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from pilotlight_placement.hardware.geometry import Layout
 MAX_UNITS = 4096
 """Devices and slots of one node."""
 SHARE_UNITS = 64
-"""A bounded share is a number of 64ths of its device."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Domain:
-    """Where nodes are and how they were bought: filters that need no look at the node."""
+    """The location and purchase of nodes, by which whole groups of devices are filtered."""
 
     region: str = "local"
     zone: str = ""
@@ -28,28 +27,26 @@ class Domain:
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """One device of a node. In MIG mode it is cut into instances; otherwise it is given whole, or in shares."""
+    """One device of a node. In MIG mode it is cut into instances; otherwise it is allocated whole, or in shares."""
 
     id: str
     device: Device
     mig: bool = False
     shareable: bool = False
-    """Whether it may be given in bounded shares (MPS or time slicing are set up)."""
+    """Whether MPS or time slicing is set up, so that it may be allocated in bounded shares."""
     instances: Layout = ()
-    """The MIG instances that exist, used or not."""
     link: str = ""
-    """GPUs of one node with the same link reach each other fastest."""
+    """GPUs of one node with the same link have the fastest connection."""
     withdrawn: str = ""
-    """Why it takes nothing new; "" if it does. What runs on it is left alone."""
+    """Why nothing new may start on it, or "". Present containers stay."""
     kept: str = ""
-    """Why it is reserved for an ask; "" if it is not."""
+    """Why it is reserved for an ask, or ""."""
     software: bool = False
-    """It exists in software only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """A slice given as it is: a CPU slot, or a part of a GPU that its agent has cut. `memory` is MiB."""
+    """A slice that is allocated as it is: a CPU slot, or a part of a GPU that its agent has cut. `memory` is MiB."""
 
     id: str
     kind: SliceKind
@@ -60,7 +57,7 @@ class Slot:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One host. `host_memory` is bytes, 0 where it does not say."""
+    """One host. `host_memory` is bytes, 0 if not reported."""
 
     name: str
     domain: Domain = Domain()
@@ -68,19 +65,18 @@ class Node:
     slots: tuple[Slot, ...] = ()
     host_memory: int = 0
     draining: bool = False
-    """It takes nothing new, and nothing on it is touched."""
+    """It accepts nothing new, and its containers are left alone."""
     weights: frozenset[str] = frozenset()
     """Ids of the weights in its memory or on its disk."""
 
 
 def parts_of(node: Node) -> list[Gpu | Slot]:
-    """What containers can run on: its devices, then its slots."""
     return [*node.gpus, *node.slots]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Where a container runs, or would. `memory` is MiB on each device, `ppm` the part of each that it occupies."""
+    """The slice of a container. `memory` is MiB on each device, `ppm` its part of each device."""
 
     node: str
     kind: SliceKind
@@ -93,16 +89,15 @@ class Slice:
     start: int = 0
     units: int = 0
     slot: bool = False
-    """It exists as it is, and is not cut by placement."""
+    """It is allocated as it is, and not cut by placement."""
 
     @property
     def id(self) -> str:
-        """Its name on its node."""
         return "+".join(self.ids) + (f":{self.profile}@{self.start}" if self.profile else "")
 
     @property
     def what(self) -> str:
-        """What it is, without where: "3g of an H100-80GB", "2 whole T4"."""
+        """Its kind in words: "3g of an H100-80GB", "2 whole T4"."""
         if self.profile:
             return f"{self.profile} at {self.start} of {_with_article(self.type)}"
         if self.kind is SliceKind.CPU:
@@ -119,8 +114,6 @@ class Slice:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedContainer:
-    """A container on its slice."""
-
     container: str
     slice: Slice
     function: str = ""
@@ -131,7 +124,7 @@ class PlacedContainer:
 
 
 def rank_of(name: str) -> int:
-    """A node's place in the fixed order: by hash of its name, the same in every process."""
+    """A node's position in the fixed order: the hash of its name, the same in every process."""
     return int.from_bytes(blake2b(name.encode(), digest_size=6).digest(), "big")
 
 
@@ -140,5 +133,5 @@ def _with_article(name: str) -> str:
 
 
 def units_of(mib: int, device: Device) -> int:
-    """The 64ths of a device that hold `mib` MiB; more than 64 if the device has less memory than that."""
+    """The 64ths of a device that hold `mib` MiB; more than 64 if the device is too small."""
     return max(1, -(-mib * SHARE_UNITS // device.memory)) if device.memory else SHARE_UNITS + 1

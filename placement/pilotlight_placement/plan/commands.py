@@ -1,8 +1,8 @@
-"""The commands of a plan. Each names by number the commands that must be done before it.
+"""The commands of a plan, each with the numbers of the commands that must be done before it.
 
-`Stop`, `Cut` and `SwitchMig` are those of the wire; a start has no version and no id yet, so it is the plan's own. A
+`Stop`, `Cut` and `SwitchMig` are messages; `PlannedStart` is the plan's own, since a start has no version and id yet. A
 start is done when the container is ready, a stop when it is gone: a move starts the copy, then stops the original. If a
-command fails, the later ones of its `group` are not done.
+command fails, the later ones of its `group` are dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CommandT_co = TypeVar("CommandT_co", covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStart:
-    """Start a container on a slice; `replaces` is the container that it is a copy of, if that one is moved."""
+    """Start a container on a slice; `replaces` is the container that is moved, if any."""
 
     held: PlacedContainer
     replaces: str = ""

@@ -1,7 +1,7 @@
-"""A plan in the making: the fleet under trial, the commands so far, and what each of them waits for.
+"""A plan in the making: the fleet under trial, the commands so far, and their dependencies.
 
-A start on devices that this plan frees waits for the commands that free them. Numbers follow the order in which
-commands are added, and each waits only for earlier ones.
+A start on devices that this plan frees waits for the commands that free them. Commands are numbered in the order of
+their addition, and each waits only for earlier ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement
 class DesiredFunction:
     """How many containers a function should have; None: as many as it has, which may be moved.
 
-    `load_s` is what moving one costs: seconds to load it elsewhere.
+    `load_s` is the cost of a move: seconds to load it elsewhere.
     """
 
     ask: Ask
@@ -35,36 +35,31 @@ class DesiredFunction:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLimits:
-    """What one plan may do beyond starting and stopping."""
+    """Limits of one plan, beyond starting and stopping."""
 
     moves: int = 20
-    """Containers that a plan moves."""
     move_s: float = 600.0
     """Seconds of loading that one group of moves may cost."""
     min_residency_s: float = 600.0
-    """A container younger than this is not moved."""
+    """A younger container is not moved."""
     donors: int = 20
     """Devices tried for each blocked ask, and for consolidation."""
     blocked: int = 20
     """Attempts to make room."""
     empties: int = 2
-    """Devices that consolidation empties."""
     switches: int = 4
-    """GPUs whose MIG mode a plan switches."""
     horizon_s: float = 3600.0
-    """An emptied device is worth so many seconds of its time."""
+    """The worth of an emptied device, in seconds of its time."""
 
 
 EVERYTHING = -1
-"""All memory slices of a device, however many."""
+"""All memory slices of a device."""
 PlanOutcome = tuple[str, Placement | NoFit]
 """A container's id ("" without a place) and the decision."""
 
 
 @dataclass(kw_only=True)
 class Draft:
-    """The state of one planning."""
-
     fleet: Fleet
     wants: Mapping[str, DesiredFunction]
     at: float
@@ -75,16 +70,15 @@ class Draft:
     commands: list[PlanCommand] = field(default_factory=list)
     outcomes: list[PlanOutcome] = field(default_factory=list)
     freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
-    """(node, device) -> the commands that free something there: their numbers, and of which memory slices."""
+    """(node, device) -> the commands that free parts of it: their numbers, and masks of memory slices."""
     fixed: frozenset[str] = frozenset()
     """Containers that must stay."""
     waiting: frozenset[str] = frozenset()
     """Tenants for which nothing is moved."""
     moved: set[str] = field(default_factory=set)
-    """Containers that this plan moves, and their copies."""
     stopped: set[str] = field(default_factory=set)
     tries: int = 0
-    """How often room was looked for."""
+    """Attempts to make room."""
     switched: int = 0
     groups: int = 0
     ordinals: dict[str, int] = field(default_factory=dict)
@@ -94,7 +88,7 @@ class Draft:
         return self.groups
 
     def new_id(self, function: str) -> str:
-        """An unused container id, the same for the same revision and fleet."""
+        """An unused container id, deterministic for a revision and fleet."""
         while True:
             ordinal = self.ordinals[function] = self.ordinals.get(function, 0) + 1
             name = f"{function}~{self.revision}.{ordinal}"
@@ -119,7 +113,7 @@ class Draft:
     # --- commands ---
 
     def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> PlacedContainer:
-        """Start a container at its place; cut its instance first if it does not exist."""
+        """Start a container at its place; create its MIG instance first if it does not exist."""
         held = PlacedContainer(
             container=self.new_id(ask.function), slice=found.slice, function=ask.function, tenant=ask.tenant,
             since=self.at, neighbours=ask.neighbours,
@@ -165,7 +159,7 @@ class Draft:
         self._describe(node, replace(gpu, instances=tuple(sorted(there - in_the_way | {instance}))))
 
     def switch(self, node_name: str, gpu_id: str, group: int, *, on: bool) -> None:
-        """Switch the MIG mode of an idle GPU; its instances are gone then."""
+        """Switch the MIG mode of an idle GPU, which destroys its instances."""
         node, gpu, _ = self._gpu(node_name, gpu_id)
         waits = tuple(number for number, _ in self.freed.get((node_name, gpu_id), ()))
         number = self._add(node_name, SwitchMig(epoch=self.epoch, device=gpu_id, on=on), group, waits)
@@ -184,18 +178,17 @@ class Draft:
         self.freed.setdefault((node, device), []).append((number, window))
 
     def _waits(self, wanted: Slice) -> tuple[int, ...]:
-        """The commands before this one that free some of what the slice needs."""
         window = self._window(wanted)
         freed = [pair for name in wanted.ids for pair in self.freed.get((wanted.node, name), ())]
         return tuple(sorted({number for number, slices in freed if slices & window}))
 
     def _window(self, slice_: Slice) -> int:
-        """The memory slices of a MIG instance; everything for what else there is."""
+        """The memory slices of a MIG instance; for any other slice, all."""
         gpu = self.fleet.places[slice_.node].by_id[slice_.ids[0]].gpu
         if not slice_.profile or gpu is None or gpu.device.family is None:
             return EVERYTHING
         profile = gpu.device.family.by_key[slice_.profile]
-        # The video engines go to one instance of a device, wherever it lies.
+        # Only one instance of a device has the video engines, wherever it is.
         return EVERYTHING if profile.media else profile.mask(slice_.start)
 
     def _gpu(self, node_name: str, gpu_id: str) -> tuple[Node, Gpu, set[MigPlacement]]:
@@ -212,7 +205,7 @@ class Draft:
 
 @dataclass(kw_only=True)
 class DraftAttempt:
-    """Steps of a draft that stand only if they are kept."""
+    """Steps of a draft that are undone unless they are kept."""
 
     kept: bool = False
 

@@ -1,6 +1,6 @@
-"""MIG mode of idle GPUs: on where an instance is cheaper or asked for, off where whole GPUs are missing.
+"""Switches of the MIG mode of idle GPUs: on if an instance is cheaper or required, off if whole GPUs are missing.
 
-Only where the switch needs no reset: on Ampere a reset would take every client of the driver with it.
+Only where the switch needs no reset: on Ampere a reset would disconnect every client of the driver.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pilotlight_placement.search.place import place
 
 
 def instead_of_whole(draft: Draft, ask: Ask, found: Placement) -> bool:
-    """Cut an idle GPU instead of giving it whole, if an instance of it costs less."""
+    """Switch an idle GPU to MIG mode instead of using it whole, if an instance of it costs less."""
     if draft.switched >= draft.limits.switches or not _is_too_much(draft, ask, found):
         return False
     node, gpu = found.slice.node, found.slice.ids[0]
@@ -34,7 +34,6 @@ def instead_of_whole(draft: Draft, ask: Ask, found: Placement) -> bool:
 
 
 def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
-    """Whether the whole device that was found costs more than an instance of it would."""
     chosen: Slice = found.slice
     if chosen.kind is not SliceKind.GPU or chosen.slot or len(chosen.ids) != 1:
         return False
@@ -50,7 +49,7 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
 
 
 def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
-    """Whether an ask that has no place gets one if idle GPUs change their mode; the fleet is left as it was."""
+    """Whether a refused ask would get a place if idle GPUs changed their mode. The fleet is unchanged."""
     if not idle_in_other_mode(fleet, ask):
         return False
     draft = Draft(fleet=fleet, wants={}, at=0.0, revision=0, limits=PlanLimits())
@@ -59,7 +58,7 @@ def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
 
 
 def switch_on(draft: Draft, ask: Ask) -> bool:
-    """Put one idle GPU into MIG mode, if an ask that no whole one serves then has an instance of it."""
+    """Put one idle GPU into MIG mode, if the ask then has a place on an instance."""
     for group in _in_order(draft):
         if group.kind.mig or not draft.fleet.offers(ask).switched.get(group):
             continue
@@ -71,7 +70,7 @@ def switch_on(draft: Draft, ask: Ask) -> bool:
 
 
 def switch_off(draft: Draft, ask: Ask) -> bool:
-    """Take idle GPUs of one node out of MIG mode, if an ask then has the whole ones that it needs."""
+    """Take idle GPUs of one node out of MIG mode, if the ask then has the whole ones that it needs."""
     for group in _in_order(draft):
         for units in _idle(draft, ask, group):
             if draft.switched + len(units) <= draft.limits.switches and _switched(draft, ask, units, on=False):

@@ -1,7 +1,7 @@
-"""Moving containers: to make room for a blocked ask, and to empty the least used devices.
+"""Moves of containers: to make room for a blocked ask, and to empty the least used devices.
 
-Make before break: each victim's copy starts elsewhere first, and the victim stops when it is ready. All of a group or
-none, as in KAI's consolidation.
+Make before break: each victim's copy starts elsewhere first, and the victim stops when the copy is ready. All of a
+group move or none, as in KAI's consolidation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class Eviction:
-    """Containers that would have to leave some devices of one node, and what that costs in seconds of loading."""
+    """Containers to move off some devices of one node, and the cost in seconds of loading."""
 
     units: tuple[Unit, ...]
     victims: tuple[PlacedContainer, ...]
@@ -30,7 +30,7 @@ class Eviction:
 
 
 def make_room(draft: Draft, ask: Ask) -> bool:
-    """Move the cheapest set of containers away so that the ask has a place, and start it there; not for a trial."""
+    """Move the cheapest set of containers away so that the ask has a place, and start it there; never for a trial."""
     if ask.slice or ask.tenant in draft.waiting:
         return False
     offers = [offer for choice in draft.fleet.offers(ask).choices for _, made in choice.levels for offer in made]
@@ -51,7 +51,7 @@ def _made_room(draft: Draft, ask: Ask, eviction: Eviction) -> bool:
 
 
 def empty_devices(draft: Draft) -> None:
-    """Empty a few of the least used devices, if their containers fit on devices that are in use."""
+    """Empty a few of the least used devices, if their containers fit on other devices in use."""
     left = draft.limits.empties
     for eviction in _least_used(draft) if left else ():
         with draft.attempt() as attempt:
@@ -76,7 +76,7 @@ def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_us
             copies.append((victim, copy))
             numbers.append(len(draft.commands) - 1)
     for victim, copy in copies:
-        # All copies, not its own alone: if one of them cannot be made ready, nothing was given up for nothing.
+        # All copies: if one of them fails, no victim was stopped in vain.
         draft.stop(victim, reason, group, after=tuple(numbers))
         draft.moved |= {victim.container, copy.container}
     return True
@@ -101,7 +101,6 @@ def movable(draft: Draft, held: PlacedContainer) -> bool:
 
 
 def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[PlacedContainer]) -> Eviction | None:
-    """The eviction, if all may be moved within the limits."""
     room = draft.limits.moves - len(draft.moved) // 2
     if not victims or len(victims) > room or not all(movable(draft, held) for held in victims):
         return None
@@ -113,7 +112,7 @@ def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[PlacedConta
 
 
 def _evictions(draft: Draft, offer: Offer) -> Iterator[Eviction]:
-    """What could go so that the offer has a place: of the devices where least is in the way."""
+    """Evictions that would make a place for the offer, on the devices with the least in the way."""
     if offer.option.profile >= 0:
         candidates = _windows(draft, offer)
     elif offer.groups[0].slot is not None:
@@ -126,7 +125,6 @@ def _evictions(draft: Draft, offer: Offer) -> Iterator[Eviction]:
 
 
 def _clear(draft: Draft, offer: Offer, units: Sequence[Unit]) -> Eviction | None:
-    """The cheapest way to make the units free for the offer."""
     family = units[0].gpu.device.family if units[0].gpu else None
     if offer.option.profile < 0 or family is None:
         victims = {held.container: held for unit in units for held in unit.held.values()}
@@ -143,7 +141,7 @@ def _clear(draft: Draft, offer: Offer, units: Sequence[Unit]) -> Eviction | None
 
 
 def _windows(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
-    """MIG devices by how few of their slices would have to be cleared."""
+    """MIG devices, by how few of their slices would have to be cleared."""
     family = offer.groups[0].device.family if offer.groups[0].device else None
     if family is None:
         return
@@ -159,7 +157,6 @@ def _windows(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
 
 
 def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
-    """The least used devices of a node, as many as are missing, node by node."""
     count = offer.option.count
     for group in offer.groups:
         nodes = [draft.fleet.by_rank[rank] for rank in group.nodes]
@@ -173,13 +170,11 @@ def _nodes(draft: Draft, offer: Offer) -> Iterator[tuple[Unit, ...]]:
 
 
 def _slots(draft: Draft, group: DeviceGroup) -> Iterator[tuple[Unit, ...]]:
-    """The taken slots of a group, in the order of their nodes."""
     for rank in sorted(group.nodes):
         yield from ((unit,) for unit in draft.fleet.by_rank[rank].by_group[group] if unit.held)
 
 
 def _least_used(draft: Draft) -> Iterator[Eviction]:
-    """The least used MIG or shared devices, with their containers."""
     ways: list[tuple[float, int, Unit]] = []
     for group in draft.fleet.groups.values():
         if group.device is None:
@@ -191,6 +186,6 @@ def _least_used(draft: Draft) -> Iterator[Eviction]:
             ways += [(1 - free / SHARE_UNITS, r, draft.fleet.units[r]) for free, ranks in pool.items() for r in ranks]
     for used, _, unit in sorted(ways, key=lambda way: way[:2])[: draft.limits.donors]:
         eviction = _eviction(draft, (unit,), list(unit.held.values()))
-        # While a container moves it holds two places: that must cost less than the emptied device is worth.
+        # A moving container holds two places: that must cost less than the emptied device is worth.
         if eviction is not None and eviction.cost_s * used < draft.limits.horizon_s:
             yield eviction

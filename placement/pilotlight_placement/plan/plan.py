@@ -1,12 +1,12 @@
-"""From desired counts to commands: `plan(fleet, desired, at)`. Pure; the fleet is left as it was.
+"""The planner: `plan(fleet, desired, at)` returns commands. It is pure; the fleet is unchanged.
 
-1. Missing containers start on what is free, the largest first.
-2. Surplus ones stop; what found no place is tried again on what that frees.
-3. For what is still blocked, room is made: idle GPUs change MIG mode where that needs no reset, and containers move,
-   each to a place of its own before it is stopped; all of a group, or none.
+1. Missing containers start on free places, the largest first.
+2. Surplus ones stop; asks without a place are tried again on what that frees.
+3. For the rest room is made: idle GPUs change MIG mode where that needs no reset, and containers move, each to a new
+   place before it is stopped; all of a group, or none.
 4. The least used devices are emptied onto others in use.
 
-Nothing on a draining node is counted, stopped or moved, and no container moves before its minimum residency.
+Containers on draining nodes are not counted, stopped or moved, and no container moves before its minimum residency.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from pilotlight_placement.search.place import place
 class DesiredState:
     """The desired state; functions that are not named stay as they are.
 
-    `revision` makes container ids, `epoch` is the leader's. `starts` come first, in their order. `fixed` containers are
-    not moved, and nothing is moved for `waiting` tenants. `kept` devices go to their ask only, until that is placed.
+    `revision` is part of container ids, `epoch` is the leader's. `starts` come first, in their order. `fixed`
+    containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for their ask only, until
+    it is placed.
     """
 
     wants: tuple[DesiredFunction, ...]
@@ -46,7 +47,7 @@ class DesiredState:
 
 @dataclass(frozen=True, kw_only=True)
 class Shortfall:
-    """A function with missing containers, and why the first of them has no place."""
+    """A function with missing containers, and the refusal of the first of them."""
 
     function: str
     missing: int
@@ -55,7 +56,7 @@ class Shortfall:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Commands in an order in which they can be done, the decisions behind them, and what is still missing."""
+    """Commands in a possible order of execution, the decisions behind them, and the remaining shortfalls."""
 
     commands: tuple[PlanCommand, ...]
     outcomes: tuple[PlanOutcome, ...]
@@ -89,7 +90,7 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
 
 
 def _first(draft: Draft, desired: DesiredState) -> tuple[list[Shortfall], list[tuple[Ask, int]]]:
-    """Start the ask of the reservation; returns what of it is short, and the other starts."""
+    """Start the ask of the reservation; its shortfalls, and the other starts."""
     kept = desired.kept
     if kept is None:
         return [], list(desired.starts)
@@ -101,7 +102,7 @@ def _first(draft: Draft, desired: DesiredState) -> tuple[list[Shortfall], list[t
 
 
 def by_size(wants: Iterable[DesiredFunction]) -> list[DesiredFunction]:
-    """The largest first, while there is choice."""
+    """The largest first, while there is most choice."""
 
     def size(want: DesiredFunction) -> tuple[int, int, str]:
         count = max(choice.count for choice in want.ask.choices)
@@ -111,7 +112,6 @@ def by_size(wants: Iterable[DesiredFunction]) -> list[DesiredFunction]:
 
 
 def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Shortfall]:
-    """Start so many containers of each ask; what finds no place is returned."""
     short = []
     for ask, count in wanted:
         for done in range(count):
@@ -129,7 +129,6 @@ def _start(draft: Draft, ask: Ask, found: Placement) -> None:
 
 
 def living(fleet: Fleet, function: str) -> list[PlacedContainer]:
-    """A function's containers on nodes that do not drain."""
     every = fleet.functions.get(function, {}).values()
     return [held for held in every if not fleet.places[held.slice.node].node.draining]
 
@@ -139,7 +138,7 @@ def _missing(fleet: Fleet, want: DesiredFunction) -> int:
 
 
 def stop_surplus(draft: Draft) -> None:
-    """Stop the surplus: first where a function is most crowded, then on the emptiest device."""
+    """Stop surplus containers: first where the function is most crowded, then on the emptiest device."""
     for function, want in sorted(draft.wants.items()):
         if want.count is None:
             continue
@@ -151,7 +150,7 @@ def stop_surplus(draft: Draft) -> None:
 
 
 def _keeping_value(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -> tuple[int, int, float, str]:
-    """What keeping a container is worth; the least goes first."""
+    """The sort key of surplus containers; the smallest is stopped first."""
     place, crowd = fleet.places[held.slice.node], 0
     if want.ask.spread is not None:
         domain = (place.node.domain.region, place.node.domain.zone)
@@ -162,7 +161,6 @@ def _keeping_value(fleet: Fleet, want: DesiredFunction, held: PlacedContainer) -
 
 
 def _make_room_for(draft: Draft, short: Shortfall) -> Shortfall:
-    """Make room for a shortfall, one container at a time, within the limits."""
     ask, missing = short.refusal.record.ask, short.missing
     while missing and draft.tries < draft.limits.blocked:
         draft.tries += 1

@@ -1,7 +1,7 @@
-"""Reserving devices for the ask that has waited longest.
+"""Reservation of devices for the ask that has waited longest.
 
-An ask for several GPUs of a node, or a large part of one, would never get them where others take each part as soon as
-it is free. So the devices with least on them are reserved for a while.
+Without it an ask for several GPUs of a node, or a large part of one, would never get them while others take each part
+as soon as it is free. The devices with the least use are reserved for a while.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ NodeDevice = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Reservation:
-    """Devices reserved for an ask."""
-
     ask: Ask
     devices: frozenset[NodeDevice]
 
@@ -32,12 +30,12 @@ class Reservation:
 
 
 def choose_reservation(fleet: Fleet, ask: Ask, avoided: Collection[NodeDevice] = ()) -> frozenset[NodeDevice]:
-    """The devices of one node that would hold the ask and have least on them; none if there are none.
+    """The least used devices of one node that would hold the ask; empty if no node could.
 
-    Those in `but` are chosen only where there are no others.
+    Devices in `avoided` are chosen only if there are no others.
     """
     blocked = blocked_nodes(fleet, ask)
-    found = [units for group in fleet.groups.values() for units in _ways(fleet, ask, group, blocked)]
+    found = [units for group in fleet.groups.values() for units in _device_sets(fleet, ask, group, blocked)]
 
     def burden(units: list[Unit]) -> tuple[bool, int, int]:
         again = any((unit.node.name, unit.id) in avoided for unit in units)
@@ -47,12 +45,12 @@ def choose_reservation(fleet: Fleet, ask: Ask, avoided: Collection[NodeDevice] =
 
 
 def used(unit: Unit) -> int:
-    """How much of a device is in use, in millionths."""
+    """The used part of a device, in millionths."""
     return sum(held.slice.ppm // len(held.slice.ids) for held in unit.held.values())
 
 
-def _ways(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
-    """Of each node the devices of a sort with least on them, as many as the ask needs."""
+def _device_sets(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
+    """For each node its least used devices of a group, as many as the ask needs."""
     offers = fleet.offers(ask)
     options = [offer.option for offer in offers.by_group.get(group, ())] or offers.switched.get(group, ())
     if group.device is None or not options:
@@ -65,7 +63,7 @@ def _ways(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) 
 
 
 def reserve(fleet: Fleet, kept: Reservation) -> None:
-    """Let no other container on reserved devices; those on them stay."""
+    """Keep other containers off reserved devices; present ones stay."""
     for name in sorted({node for node, _ in kept.devices}):
         if (place := fleet.places.get(name)) is not None:
             gpus = (replace(g, kept=kept.why) if (name, g.id) in kept.devices else g for g in place.node.gpus)

@@ -1,6 +1,7 @@
-"""Where one container goes: filter, choose, count, and say why not.
+"""Placement of one container: filter, choose, count, and explain a refusal.
 
-`place` is the entry. `policy` lists filters and steps; `selection` chooses through `tiers`, `node_search` and
-`index_search` among `candidate`s; `filter_counts` (with `open_units`) counts what filters rule out; `refusal`,
-`feasibility` and `diagnostics` say why there is no place; `decision_record` is the decision. Stands on `fleet`.
+`place` is the entry. `policy` lists filters and steps; `selection` chooses among `candidate`s through `tiers`,
+`node_search` and `index_search`; `filter_counts` (with `open_units`) counts what filters exclude; `refusal`,
+`feasibility` and `diagnostics` say why there is no place; `decision_record` is the result. Imports `fleet` and the
+rooms below it.
 """

@@ -1,4 +1,4 @@
-"""A place that an offer has on one device: the `Candidate` that the search compares, and the slice that it is."""
+"""A `Candidate`: the place of an offer on one device, which the search compares, and its slice."""
 
 from __future__ import annotations
 
@@ -17,23 +17,21 @@ NO_KEY: ScoreKey = (0.0, 0.0, 0)
 
 
 class Candidate(NamedTuple):
-    """A place for an ask, ordered as `policy.STEPS` order places of one preference and spread; no two are equal."""
+    """A place for an ask, ordered as `policy.STEPS` order places of equal preference and spread; no two are equal."""
 
     level: int
-    """`Offer.level`."""
     key: ScoreKey
     cut: int
-    """1 if its MIG instance must be made first."""
+    """1 if its MIG instance must be created first."""
     rank: int
     """Of its unit; of several whole devices, of the first."""
     serial: int
-    """`Offer.serial`."""
     offer: Offer
     start: int = 0
 
 
 def candidate_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
-    """The best place that an offer has on one device now; None if it has none."""
+    """The best place of an offer on one device now; None if there is none."""
     option, group = offer.option, unit.group
     if option.profile >= 0:
         masks = group.scores.masks
@@ -55,7 +53,7 @@ def candidate_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
 
 
 def has_room(unit: Unit, ask: Ask, offers: Iterable[Offer]) -> bool:
-    """Whether a device has a place for one of the offers, alone or as one of several that its node has empty."""
+    """Whether a device has a place for one of the offers, alone or as one of several empty ones of its node."""
     return any(candidate_on(offer, ask, unit) is not None or _is_one_of_several(offer, unit) for offer in offers)
 
 
@@ -65,7 +63,7 @@ def whole_key(vacant: int, count: int) -> ScoreKey:
 
 
 def slice_of(fleet: Fleet, found: Candidate) -> Slice:
-    """The slice that a candidate is."""
+    """The candidate's slice."""
     unit, option = fleet.units[found.rank], found.offer.option
     group, profile = unit.group, ""
     ids: tuple[str, ...] = (unit.id,)
@@ -88,7 +86,7 @@ def slice_of(fleet: Fleet, found: Candidate) -> Slice:
 
 
 def _linked_devices(fleet: Fleet, node: NodeOccupancy, group: DeviceGroup, count: int) -> list[Unit]:
-    """`count` empty devices of a node: of one link if one has enough, of the smallest such, in their order."""
+    """`count` empty devices of a node, in order: from the smallest link that has enough, if there is one."""
     units = [fleet.units[rank] for rank in node.vacant[group]]
     links: dict[str, list[Unit]] = {}
     for unit in units:

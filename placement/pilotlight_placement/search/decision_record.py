@@ -1,4 +1,4 @@
-"""What a decision was, and what it was made of: enough to explain it later without the fleet as it was."""
+"""The result of a decision, with enough of its input to explain it later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotlight_placement.hardware.node import Slice
 
 
 class Value(NamedTuple):
-    """A place in the terms of the policy's steps, in their order; smaller goes first in each."""
+    """A place's terms in the order of the policy's steps; smaller is better in each."""
 
     preference: int
     spread: int
@@ -22,20 +22,19 @@ class Value(NamedTuple):
     cost: int
     """In steps of 5 %."""
     fragmentation: float
-    """The cost to later asks; only differences mean something."""
+    """The cost to later asks; only differences are meaningful."""
     fit: float
-    """Left free, as part of the device; of 64 devices for whole ones."""
+    """What stays free, as part of the device; for whole devices, as part of 64 devices."""
     start: int
-    """The negative of the start; for a device that shares are opened on, its node's empty devices."""
+    """The negative of the start; for a device that shares are opened on, its node's number of empty devices."""
     cut: int
-    """1 if its MIG instance must be made first."""
+    """1 if its MIG instance must be created first."""
     order: int
-    """Rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """The best place that lost at a step: alike in all steps before it."""
+    """The best place that lost at a step, equal in all earlier steps."""
 
     step: str
     slice: Slice
@@ -44,18 +43,15 @@ class Rival:
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionRecord:
-    """One decision. `revision` is the fleet's that stands; `trail` what a plan had done before, if it is of a plan."""
+    """One decision. `revision` is the fleet's, without trials; `trail` has the earlier changes of its plan, if any."""
 
     ask: Ask
     revision: int
     value: Value | None = None
-    """The winner's; None if there is none."""
     rivals: tuple[Rival, ...] = ()
-    """In the order of the steps."""
     refused: tuple[tuple[str, int], ...] = ()
-    """By filter: how many devices and slots it ruled out that passed all before it."""
+    """By filter: the devices and slots that it excluded and that passed all earlier ones."""
     considered: int = 0
-    """Devices and slots in all."""
     trail: Trail | None = None
     mix: Mapping[AskShape, float] = field(default_factory=dict)
     """The demand by which places were scored."""
@@ -63,8 +59,6 @@ class DecisionRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """A slice that was chosen."""
-
     slice: Slice
     record: DecisionRecord
 
@@ -75,7 +69,7 @@ class Placement:
 
 @dataclass(frozen=True, kw_only=True)
 class NoFit:
-    """Why nothing was chosen. `never`: nothing in this fleet could hold it, even if all were free."""
+    """A refusal. `never`: the fleet could not hold it, even if it were all free."""
 
     reason: str
     never: bool

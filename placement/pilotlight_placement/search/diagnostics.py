@@ -14,13 +14,12 @@ from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
 NAMED = 12
-"""Existing regions or zones that a refusal names."""
 PURCHASES = {Purchase.SPOT: "not on spot nodes", Purchase.ON_DEMAND: "on spot nodes"}
-"""Where the devices are that a purchase rules out."""
+"""The location of the devices that a purchase excludes."""
 
 
 def unknown_types(fleet: Fleet, ask: Ask) -> Iterator[str]:
-    """A sentence for each type of the ask that neither the catalogue nor the fleet knows."""
+    """A sentence for each type of the ask that neither the catalogue nor the fleet has."""
     names = {*standard().devices, *(group.kind.name for group in fleet.groups.values())} - {CPU}
     for choice in ask.choices:
         if choice.type == CPU or any(is_kind(choice.type, name) for name in names):
@@ -38,7 +37,7 @@ def _nearest_type(word: str, names: Iterable[str]) -> str | None:
 
 
 def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
-    """How many devices of the ask's types region, zone or purchase rules out, or that no such region or zone exists."""
+    """How many devices of the ask's types region, zone or purchase exclude, or that no such region or zone exists."""
     groups = [group for group in fleet.groups.values() if group.total]
     for what, asked, of in (
         ("region", ask.regions, [group.domain.region for group in groups]),
@@ -57,7 +56,7 @@ def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
 
 
 def host_memory(fleet: Fleet, ask: Ask, offers: Offers) -> str:
-    """The most host memory of a node with devices that would serve the ask; "" where that is enough."""
+    """The largest host memory of a node with suitable devices; "" if that is enough."""
     hosts = [
         place.node.host_memory
         for place in fleet.places.values()
@@ -76,7 +75,6 @@ def _no_such(what: str, asked: Iterable[str], there: set[str]) -> str:
 
 
 def _wanted(groups: Iterable[DeviceGroup], ask: Ask) -> int:
-    """How many devices and slots of some groups are of a type of the ask."""
     return sum(group.total for group in groups if any(_is_kind(choice.type, group) for choice in ask.choices))
 
 
@@ -87,7 +85,7 @@ def _is_kind(asked: str, group: DeviceGroup) -> bool:
 
 
 def missing_memory(ask: Ask, offers: Offers) -> str:
-    """What the largest slice of the ask's types lacks in device memory; "" where that is enough."""
+    """The device memory that the largest slice of the ask's types lacks; "" if that is enough."""
     if ask.choices[0].type == CPU:
         return ""
     largest = [

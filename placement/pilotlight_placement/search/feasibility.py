@@ -1,4 +1,4 @@
-"""Whether an ask could ever be met by a fleet, if all of it were free and cut as the ask would have it."""
+"""Whether a fleet could hold an ask if it were all free and cut as the ask needs it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pilotlight_placement.hardware.node import Gpu
 
 @dataclass(frozen=True, kw_only=True)
 class Feasibility:
-    """What stands between an ask without a place and a place."""
+    """What keeps an ask from having a place."""
 
     is_feasible: bool
-    """Some node has what a container needs, whoever uses it now."""
+    """Some node has what a container needs, in use or not."""
     devices: int
     """Devices and slots that would serve it as they are, if they were free."""
     to_switch: int = 0
-    """GPUs that would serve it in the other MIG mode; counted only where `devices` is 0."""
+    """GPUs that would serve it in the other MIG mode; counted only if `devices` is 0."""
     idle_to_switch: int = 0
-    """Those of them that are idle."""
+    """The idle ones among them."""
 
 
 def feasibility(fleet: Fleet, ask: Ask, offers: Offers, *, short_of_memory: int = 0) -> Feasibility:
-    """The feasibility of an ask that found no place; `short_of_memory` devices are on hosts with too little memory."""
+    """The feasibility of a refused ask; `short_of_memory` devices are on hosts with too little memory."""
     devices = offers.totals.eligible - short_of_memory
     single = all(choice.count == 1 for choice in ask.choices)
     if not (devices > 0 and single) and not _holds(fleet, ask, offers):
@@ -38,10 +38,10 @@ def feasibility(fleet: Fleet, ask: Ask, offers: Offers, *, short_of_memory: int 
 
 
 def could_hold(fleet: Fleet, ask: Ask) -> bool:
-    """Whether some node has what a container needs, whoever uses it now.
+    """Whether some node has what a container needs, in use or not.
 
-    A GPU whose MIG mode is switched without a reset counts in both modes; nodes that drain and devices that are
-    withdrawn do not count.
+    A GPU whose MIG mode is switched without a reset counts in both modes; draining nodes and withdrawn devices do not
+    count.
     """
     return _holds(fleet, ask, fleet.offers(ask))
 
@@ -68,7 +68,7 @@ def _in_any_mode(offers: Offers) -> Iterator[tuple[DeviceGroup, Option]]:
     for group, options in offers.switched.items():
         options = tuple(offer.option for offer in offers.by_group.get(group, ())) or options
         if options and group.total:
-            # The option that needs fewest devices: what has room for more has room for it.
+            # The option with the fewest devices fits wherever another one does.
             yield group, min(options, key=lambda option: option.count)
 
 
@@ -83,7 +83,7 @@ def _on_some_node(fleet: Fleet, ask: Ask, group: DeviceGroup, option: Option) ->
 
 
 def _alike(fleet: Fleet, group: DeviceGroup, rank: int) -> int:
-    """The node's devices that are as the group's, or would be after a switch of MIG mode."""
+    """The node's devices of the group's kind, as they are or after a switch of MIG mode."""
     device = group.device
     return sum(
         unit.serves

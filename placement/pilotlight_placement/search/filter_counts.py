@@ -1,4 +1,4 @@
-"""How many devices each filter rules out for an ask: from counts per group, without a look at each device."""
+"""How many devices each filter excludes for an ask: from counts per group, without a pass over all devices."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pilotlight_placement.search.open_units import open_units
 from pilotlight_placement.search.policy import FILTER_NAMES
 
 FilterCounts = tuple[tuple[str, int], ...]
-"""(filter, devices and slots that it refuses and that all filters before it pass), in the order of the filters."""
+"""(filter, devices and slots that it refuses and all earlier filters pass), in the order of the filters."""
 
 
 def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts, int]:
-    """How many devices and slots each filter rules out, and how many there are in all."""
+    """How many devices and slots each filter excludes, and the number of all."""
     totals, full = _totals(fleet, offers), _full_zones(fleet, ask)
     room = sum([numbers[index] for numbers, index in offers.counted])
     room += sum([open_units(offer.option, offer.groups, ask) for offer in offers.widest])
     shut = 0
-    """Devices without room that a filter before `room` counts."""
+    """Devices without room that an earlier filter than `room` counts."""
     crowded = 0
     for group, made in offers.by_group.items() if full else ():
         if (group.domain.region, group.domain.zone) in full:
@@ -37,7 +37,7 @@ def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts,
             by_name[name] = by_name.get(name, 0) + out
             domain = fleet.by_rank[rank].node.domain
             if (domain.region, domain.zone) in full:
-                crowded -= out  # its zone counts it already, and its room
+                crowded -= out  # its zone counts them already, with their room
             else:
                 shut += without_room
         seen |= ranks
@@ -47,7 +47,7 @@ def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts,
 
 
 def _refused_nodes(fleet: Fleet, ask: Ask) -> Iterator[tuple[str, set[int]]]:
-    """The nodes (by rank, without draining ones) that each filter about single nodes rules out."""
+    """The nodes (by rank, without draining ones) that each filter about single nodes excludes."""
 
     def taking(ranks: Iterable[int]) -> set[int]:
         return {rank for rank in ranks if not fleet.by_rank[rank].node.draining}
@@ -62,7 +62,6 @@ def _refused_nodes(fleet: Fleet, ask: Ask) -> Iterator[tuple[str, set[int]]]:
 
 
 def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
-    """The zones that have reached the hard limit of the ask's spread."""
     if ask.spread is None or ask.spread.most is None or ask.spread.over is not Over.ZONE:
         return set()
     most = ask.spread.most
@@ -70,7 +69,6 @@ def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
 
 
 def _on_node(fleet: Fleet, ask: Ask, offers: Offers, rank: int) -> tuple[int, int]:
-    """How many devices of a node would serve an ask, and how many of these have no room."""
     by_group = offers.by_group
     units = [unit for unit in fleet.by_rank[rank].units if unit.group in by_group and unit.serves]
     return len(units), sum(not has_room(unit, ask, by_group[unit.group]) for unit in units)

@@ -1,4 +1,4 @@
-"""The best candidates by the fleet's index, in the order of the policy's steps, without a look at each device.
+"""The best candidates by the fleet's index, in the order of the policy's steps, without a pass over all devices.
 
 Within a cost level each offer is a stream of candidates, best first: states by key (a table row), in each state devices
 by rank. The merged streams equal all candidates sorted by `policy.STEPS`, which a test checks.
@@ -38,7 +38,7 @@ def by_index(
 
 
 def _open_groups(offer: Offer, zones: frozenset[Zone] | None) -> list[DeviceGroup]:
-    """The offer's groups in some zones (None: all) that may have a free place; the others certainly have none."""
+    """The offer's groups in some zones (None: all) that may have a free place."""
     index, share = offer.option.index, offer.option.units
     return [
         group
@@ -51,7 +51,6 @@ def _open_groups(offer: Offer, zones: frozenset[Zone] | None) -> list[DeviceGrou
 def _stream(
     level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
-    """One offer's candidates in some groups, best first."""
     option, serial = offer.option, offer.serial
     if option.profile >= 0:
         return _instances(level, offer, groups, nodes, blocked, media=ask.media)
@@ -110,7 +109,7 @@ def _wholes(
 def _shares(
     level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
-    """Devices that the tenant shares already, those whose users agree to other tenants, and empty ones."""
+    """Devices that the tenant shares already, those whose tenants all agree to others, and empty ones."""
     best = groups[0].scores.share_best[offer.option.units]
     found: list[Candidate] = []
     for group in groups:
@@ -133,7 +132,6 @@ def _unit(nodes: NodesByRank, rank: int) -> Unit:
 
 
 def _first(ranks: Iterable[int], blocked: Collection[int]) -> Sequence[int]:
-    """The first `PER_STATE` units that are not on a blocked node."""
     if not blocked:
         return list(islice(ranks, PER_STATE))
     return list(islice((rank for rank in ranks if rank // MAX_UNITS not in blocked), PER_STATE))

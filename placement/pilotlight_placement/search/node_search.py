@@ -1,4 +1,4 @@
-"""The best places on certain nodes: those of a spread step, or those that have the weights."""
+"""The best places on given nodes: those of a spread step, or those that have the weights."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from pilotlight_placement.search.candidate import Candidate, candidate_on
 PER_STATE = 2
 """Candidates compared per state: the winner, and the one that loses by rank alone."""
 NEVER = 10**9
-"""Above any cost level."""
 
 
 class SearchScope(NamedTuple):
-    """Where to look: in some zones (None: all), and not on certain nodes (by rank)."""
+    """The zones to search (None: all), and the excluded nodes (by rank)."""
 
     zones: frozenset[Zone] | None
     blocked: Collection[int]
@@ -28,7 +27,7 @@ class SearchScope(NamedTuple):
 def on_nodes(
     by_group: ByCell, ask: Ask, nodes: Iterable[NodeOccupancy], within: SearchScope
 ) -> Iterator[Iterator[Candidate]]:
-    """The candidates on some nodes, best first, in a run for each of the two lowest cost levels that have any."""
+    """The candidates on some nodes, best first, in one run for each of the two lowest cost levels."""
     found: list[Candidate] = []
     lowest = second = NEVER
     zones = within.zones
@@ -54,7 +53,6 @@ def on_nodes(
 
 
 def _lowest_two(lowest: int, second: int, level: int) -> tuple[int, int]:
-    """The two lowest different levels of three."""
     if level < lowest:
         return level, lowest
     return lowest, level if lowest < level < second else second

@@ -10,7 +10,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup, States
 
 
 def open_units(option: Option, groups: Sequence[DeviceGroup], ask: Ask) -> int:
-    """How many devices of some groups have a place for an option; of a group's first offer, for any of its offers."""
+    """How many devices of some groups have a place for an option; a group's first option counts for all of them."""
     if option.count > 1:
         return sum([_vacant_units(group, option.count) for group in groups])
     whole = sum([group.open[option.index] for group in groups])
@@ -23,7 +23,6 @@ def _open_shares(group: DeviceGroup, units: int, ask: Ask) -> int:
 
 
 def _vacant_units(group: DeviceGroup, at_least: int) -> int:
-    """Empty whole devices on nodes with at least `at_least` of them."""
     return sum(count * len(nodes) for count, nodes in group.vacant.items() if count >= at_least)
 
 

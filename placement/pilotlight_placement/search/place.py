@@ -1,7 +1,7 @@
-"""Deciding where one container goes: `place(fleet, ask) -> Placement | NoFit`, with the record of why.
+"""The decision for one container: `place(fleet, ask) -> Placement | NoFit`.
 
-The ask goes through the rooms once: offers (which devices would serve it), search (the best free place), counts (what
-the filters ruled out), and, where there is no place, the refusal in words.
+`Fleet.offers` finds the devices that would serve the ask, `choose_candidate` the best free place, `filter_counts` what
+the filters exclude, and `no_fit` words the refusal if there is no place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pilotlight_placement.search.selection import choose_candidate
 
 
 def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
-    """The best place for one container by the policy, or why there is none; changes nothing."""
+    """The best place for one container by the policy, or a refusal. The fleet is unchanged."""
     offers = fleet.offers(ask)
     winner, rivals = choose_candidate(fleet, ask, offers)
     refused, considered = filter_counts(fleet, ask, offers)

@@ -1,8 +1,8 @@
-"""The policy: what rules a device out, and what decides between places; two lists in the order in which they are tried.
+"""The policy: filters that exclude devices, and steps that decide between places, both in the order of application.
 
 A filter of `FILTERS` refuses one device (or slot) with a sentence. A step of `STEPS` maps a candidate to a number, and
-the first step in which two candidates differ decides for the smaller one: `value_of` is the sort key that these make.
-`place` finds the smallest by the index; a test holds it equal to sorting every candidate by `value_of`.
+the first step in which two candidates differ decides for the smaller one: `value_of` is the sort key of these numbers.
+`place` finds the smallest by the index; a test checks that this equals sorting all candidates by `value_of`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pilotlight_placement.search.decision_record import Value
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """A hard rule. `refuses` says why a unit is out ("" if it is not); `ruled_out` completes "12 devices …"."""
+    """A hard rule. `refuses` says why a unit is excluded, or ""; `ruled_out` completes "12 devices …"."""
 
     name: str
     sentence: str
@@ -219,7 +219,7 @@ RULED_OUT = {item.name: item.ruled_out for item in FILTERS}
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyStep:
-    """What decides between two candidates that are equal in all steps before it: the smaller `key` goes first."""
+    """A rule between two candidates that are equal in all earlier steps: the smaller `key` wins."""
 
     name: str
     sentence: str
@@ -317,7 +317,6 @@ if Value._fields != STEP_NAMES:
 
 
 def value_of(fleet: Fleet, ask: Ask, candidate: Candidate) -> Value:
-    """A candidate in the terms of `STEPS`, in their order: the key by which candidates are sorted."""
     return Value._make([key(fleet, ask, candidate) for key in KEYS])
 
 
@@ -330,7 +329,7 @@ def first_difference(one: Value, other: Value) -> str:
 
 
 def crowding(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> int:
-    """The function's containers on the node, or in its zone, whichever the ask spreads over; 0 without a spread."""
+    """The function's containers on the node, or in its zone, depending on the ask's spread; 0 without a spread."""
     if ask.spread is None:
         return 0
     if ask.spread.over is Over.NODE:
@@ -340,7 +339,7 @@ def crowding(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> int:
 
 
 def best_on(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> tuple[Value, Candidate] | None:
-    """The best candidate on one node by `STEPS`, with its value; None if it has none. Filters are not asked."""
+    """The best candidate on one node by `STEPS`, with its value; None if there is none. Filters are not applied."""
     found = (
         candidate
         for unit in node.units
@@ -360,21 +359,18 @@ def refusal_at(fleet: Fleet, unit: Unit, ask: Ask) -> tuple[Filter, str] | None:
 
 
 def is_asked(unit: Unit, asked: str) -> bool:
-    """Whether a unit is of the type `asked`."""
     if unit.slot is not None and unit.slot.kind is SliceKind.CPU:
         return asked == CPU
     return asked != CPU and is_kind(asked, unit.group.kind.name)
 
 
 def name_of(unit: Unit) -> str:
-    """What a unit is, in words."""
     if unit.slot is not None and unit.slot.kind is SliceKind.CPU:
         return "a CPU slot"
     return f"a part of a GPU ({unit.group.kind.name})" if unit.slot is not None else f"a GPU ({unit.group.kind.name})"
 
 
 def state_of(unit: Unit) -> str:
-    """What of a unit is taken, in words."""
     if unit.slot is not None:
         return "it is taken" if unit.held else "it is free"
     if unit.gpu is not None and unit.gpu.kept:

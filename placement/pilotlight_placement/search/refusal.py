@@ -1,4 +1,4 @@
-"""The refusal in words: what is in use, or why nothing in the fleet could ever hold the ask."""
+"""The refusal in words: what is in use, or why the fleet could never hold the ask."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from pilotlight_placement.search.feasibility import Feasibility, feasibility
 from pilotlight_placement.search.policy import RULED_OUT
 
 NAMED_ELSEWHERE = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
-"""Filters that the rest of the sentence speaks of."""
 
 
 def no_fit(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) -> NoFit:
-    """The refusal of an ask without a place; `never` if nothing in the fleet could hold it, even if all were free."""
     chance = feasibility(fleet, ask, offers, short_of_memory=dict(record.refused).get("host_memory", 0))
     reason = _in_use(ask, record, chance) if chance.is_feasible else _infeasible(fleet, ask, offers, record)
     return NoFit(reason=reason, never=not chance.is_feasible, record=record)
 
 
 def _infeasible(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) -> str:
-    """What the fleet has, and what is missing."""
     reason = f"it asks for {ask}, and the fleet has {fleet.describe()}"
     unknown = list(unknown_types(fleet, ask))
     if lack := missing_memory(ask, offers):

@@ -1,7 +1,7 @@
 """The choice: the best candidate for an ask by the policy's steps, and the best loser of each step.
 
-A later tier or run loses to an earlier one at the step that sets it apart, so the first candidate wins, and the search
-ends where every step has its best loser.
+A later tier or run loses to an earlier one at the step that separates them, so the first candidate wins, and the search
+ends as soon as each step has its best loser.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from pilotlight_placement.search.policy import STEP_NAMES, first_difference, val
 from pilotlight_placement.search.tiers import runs, tiers
 
 TIER_STEPS = ("preference", "spread")
-"""Decided by the order of tiers."""
 RUN_STEPS = ("resident", "cost")
-"""Decided by the order of runs in a tier."""
 CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "order")
 """Decided by the order of candidates in a run, which is that of `Candidate`."""
 LAST_OF_TIER = frozenset({*TIER_STEPS, "resident"})
-"""A loss at one of these steps ends a tier: later candidates lose there too, or earlier."""
+"""A loss at one of these steps ends a tier: later candidates lose at it too, or at an earlier one."""
 LAST_OF_RUN = LAST_OF_TIER | {"cost", "fragmentation"}
 
 if (*TIER_STEPS, *RUN_STEPS, *CANDIDATE_STEPS) != STEP_NAMES:
@@ -31,21 +29,19 @@ if (*TIER_STEPS, *RUN_STEPS, *CANDIDATE_STEPS) != STEP_NAMES:
 
 
 class RankedCandidate(NamedTuple):
-    """A candidate with its value in the order of the policy's steps."""
-
     value: Value
     candidate: Candidate
 
 
 class Selection(NamedTuple):
-    """The winner (None if there is no candidate), and the best loser of each step that decided something."""
+    """The winner (None if there is no candidate), and the best loser of each deciding step."""
 
     winner: RankedCandidate | None
     rivals: dict[str, RankedCandidate]
 
 
 def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
-    """The smallest candidate by `policy.value_of`, of all that the filters leave."""
+    """The smallest candidate by `policy.value_of` among those that pass the filters."""
     winner: RankedCandidate | None = None
     rivals: dict[str, RankedCandidate] = {}
     for tier in tiers(fleet, ask, offers):
@@ -62,7 +58,7 @@ def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
                 rivals.setdefault(step, ranked)
                 if step in LAST_OF_RUN:
                     break
-            # Nodes that must fetch the weights come last: behind a winner on such a node none loses at "resident".
+            # Nodes that must fetch the weights come last: after a winner on such a node none loses at "resident".
             is_last = step == "cost" and winner is not None and winner.value.resident == int(bool(ask.weights))
             if step in LAST_OF_TIER or is_last:
                 break

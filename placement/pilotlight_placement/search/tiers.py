@@ -1,4 +1,4 @@
-"""Where to look, in which order: tiers are alike in preference and spread, runs of a tier in residency and cost."""
+"""The order of the search: a tier's candidates have equal preference and spread, a run's equal residency and cost."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
 
 CandidateRun = Iterator[Candidate]
-"""Candidates of a tier that are alike in residency and cost, best first."""
 
 
 class PreferenceTier(NamedTuple):
-    """Candidates that are alike in preference and spread. `only` are the only nodes, by rank; None is any."""
+    """Candidates with equal preference and spread. `only` are the only nodes, by rank; None: any."""
 
     choice: PreferenceOffers
     within: SearchScope
@@ -27,14 +26,14 @@ class PreferenceTier(NamedTuple):
 
 
 def blocked_nodes(fleet: Fleet, ask: Ask) -> frozenset[int]:
-    """The nodes without the host memory for an ask, or with a function that it avoids, by rank."""
+    """The nodes that lack the host memory for an ask, or run a function that it avoids, by rank."""
     small = {rank for _, rank in fleet.hosts[: bisect_left(fleet.hosts, (ask.memory, 0))]} if ask.memory else set()
     avoided = {rank for function in ask.avoid for rank in fleet.nodes_of(function)}
     return frozenset(small | avoided)
 
 
 def tiers(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[PreferenceTier]:
-    """Where an ask may go, best first; without what the filters about nodes and zones rule out."""
+    """The tiers of an ask, best first, without what the filters about nodes and zones exclude."""
     blocked = blocked_nodes(fleet, ask)
     for choice in offers.choices:
         anywhere = PreferenceTier(choice, SearchScope(None, blocked))

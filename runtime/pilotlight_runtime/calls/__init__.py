@@ -1,9 +1,9 @@
 """Calls on a node: from an accepted grant to the last frame.
 
-`slot_table` fences and counts, `accepted_call` is the call in a slot, `batching` decides batches and `batch_queue`
-keeps them, `call_runner` turns events of one container into frames. `origin_frames` sends frames to gateways,
-`credits` publishes free slots, `remote_bodies` transfers large inputs and answers, `waiting_calls` survives the agent's
-death; `node_calls` is what all containers share of these.
+`slot_table` decides which container holds which call. `call_runner` turns the events of one container into frames;
+`batching` decides its batches and `batch_queue` keeps them. `origin_frames` sends frames to gateways, `credits`
+publishes free slots, `remote_bodies` transfers large inputs and answers, `waiting_calls` notes unstarted calls for the
+next agent. `node_calls` bundles what all containers share.
 
 Entered by `containers` and `node`.
 """

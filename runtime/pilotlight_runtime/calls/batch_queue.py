@@ -1,7 +1,6 @@
 """The batches of one container: the calls that wait for a batched method, and the batch that the guest has.
 
-`batching.BatchFormer` decides which calls go together and when; here are the calls themselves. The guest has one batch
-of a method at a time, and the next one grows meanwhile.
+The guest has one batch of a method at a time; the next one grows meanwhile.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import msgspec
 
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_core.model.values import decode_opaque
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
 BATCH_BYTES = MAX_FRAME * 3 // 4
-"""Bytes of the inputs of one batch: together they must fit one frame."""
+"""The inputs of one batch together must fit one frame."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -35,33 +34,26 @@ class DynamicBatch:
 
     @property
     def can_split(self) -> bool:
-        """Whether its items may be run again one by one."""
         return len(self.items) > 1 and not self.is_retry
 
 
 @dataclass(kw_only=True, eq=False)
 class BatchedMethod:
-    """One batched method."""
-
     batching: Batching
     former: BatchFormer
     waiting: dict[str, AcceptedCall] = field(default_factory=dict)
     running: DynamicBatch | None = None
 
     def is_due(self, at: float) -> bool:
-        """Whether its next batch must go now."""
         due = self.former.due_at(at) if self.running is None else None
         return due is not None and due <= at
 
     @property
     def oldest_at(self) -> float:
-        """When its first waiting call was ready."""
         return next(iter(self.waiting.values())).ready_at
 
 
 class DynamicBatches:
-    """All batched methods of one container."""
-
     def __init__(self, spec: FunctionSpec) -> None:
         self._methods = {
             method.name: BatchedMethod(
@@ -76,7 +68,6 @@ class DynamicBatches:
         return bool(self._methods)
 
     def is_batched(self, call: AcceptedCall) -> bool:
-        """Whether the call's method is batched."""
         return call.run.method in self._methods
 
     def add(self, call: AcceptedCall, at: float) -> bool:
@@ -90,14 +81,14 @@ class DynamicBatches:
         return True
 
     def remove(self, call: AcceptedCall) -> bool:
-        """Take out a call that waits for its batch; False if it does not."""
+        """Remove a call that waits for its batch; False if it does not."""
         method = self._methods.get(call.run.method)
         if method is None or method.waiting.pop(call.call_id, None) is None:
             return False
         return method.former.remove(call.call_id)
 
     def pop_due(self, at: float, before: float) -> DynamicBatch | None:
-        """The batch that is due and has waited longest, if its first call came before that instant."""
+        """The due batch that has waited longest, if its first call was ready by `before`."""
         due = [method for method in self._methods.values() if method.is_due(at)]
         method = min(due, key=lambda method: method.oldest_at, default=None)
         if method is None or method.oldest_at > before:
@@ -110,14 +101,13 @@ class DynamicBatches:
         return method.running
 
     def begin_single(self, call: AcceptedCall, rest: deque[AcceptedCall]) -> DynamicBatch:
-        """Run one item of a batch that raised as a whole as a batch of its own; `rest` follow."""
+        """Run one item of a batch that raised as a whole; `rest` follow."""
         batch = self._batch([call])
         batch.rest, batch.is_retry = rest, True
         self._methods[batch.method].running = batch
         return batch
 
     def discard(self, batch: DynamicBatch) -> None:
-        """Drop a batch that was not given to the guest."""
         self._methods[batch.method].running = None
 
     def finish(self, frame: BatchResult, at: float) -> DynamicBatch | None:
@@ -133,7 +123,6 @@ class DynamicBatches:
         return None
 
     def stop_waiting(self) -> None:
-        """No more calls come: every batch is due at once."""
         for method in self._methods.values():
             method.former.stop_waiting()
 
@@ -143,7 +132,6 @@ class DynamicBatches:
         return min((instant for instant in due if instant is not None), default=None)
 
     def room(self) -> int:
-        """Items that a batch now forming could still take."""
         return sum(method.former.room for method in self._methods.values())
 
     def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
@@ -151,7 +139,6 @@ class DynamicBatches:
 
 
 def _that_fit(items: list[AcceptedCall]) -> int:
-    """How many of the first fit one frame; at least one."""
     sizes = itertools.accumulate(len(call.input) for call in items)
     return max(1, sum(size <= BATCH_BYTES for size in sizes))
 

@@ -1,12 +1,11 @@
 """Dynamic batching of one method in one container: which calls run together, and when. Pure; `at` is an argument.
 
-A batch is due as soon as one of these holds, and takes calls in the order in which they were granted:
+A batch takes calls in the order of their grants, and is due as soon as one of these holds:
     size      it has `max_batch_size` items
-    cost      the next item would bring it beyond `max_batch_cost` (an item that alone is beyond goes alone)
+    cost      the next item would exceed `max_batch_cost` (an item that alone exceeds it goes alone)
     wait      its first item has waited min(wait_ms, SLO p95 - measured compute - margin)
     deadline  one of its items would be too late otherwise
-It waits for more calls even while the device is idle: whether some come cannot be known, and `wait_ms` and the SLO
-bound the wait. While the guest works on another batch, a batch that is due goes on growing.
+It waits even while the device is idle, since more calls may come. A due batch grows while the guest runs another one.
 """
 
 from __future__ import annotations
@@ -26,28 +25,27 @@ from pilotlight_core.model.spec import Batching
 SAMPLES = 64
 """Recent batches of one size class from which its compute time is estimated."""
 MARGIN_SHARE = 0.1
-"""Part of the SLO that is left for everything but waiting and computing: transport, answer, a busy machine."""
+"""Part of the SLO kept for transport, the answer and a busy machine."""
 MARGIN_LEAST_MS = 1.0
 
 
 class ComputeModel:
-    """How long batches of a size take to compute: the 95th percentile of recent ones, by powers of two."""
+    """How long batches of a size compute: the 95th percentile of recent ones, by powers of two."""
 
     def __init__(self) -> None:
         self._recent: dict[int, deque[float]] = {}
         self._p95: dict[int, float] = {}
 
     def observe(self, size: int, ms: float) -> None:
-        """A batch of `size` items took `ms`."""
         bucket = _bucket(size)
         recent = self._recent.setdefault(bucket, deque(maxlen=SAMPLES))
         recent.append(ms)
         self._p95[bucket] = sorted(recent)[math.ceil(0.95 * len(recent)) - 1]
 
     def p95_ms(self, size: int) -> float:
-        """What to expect for `size` items; 0 when nothing is known.
+        """The expected milliseconds for `size` items; 0 when nothing is known.
 
-        A size never seen costs what the next larger one did, or else the largest one in proportion.
+        An unseen size costs as much as the next larger one, or else the largest one in proportion.
         """
         bucket = _bucket(size)
         larger = [b for b in self._p95 if b >= bucket]
@@ -65,8 +63,6 @@ def _bucket(size: int) -> int:
 
 
 class WaitingItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that waits."""
-
     cost: float
     added_at: float
     deadline_at: float
@@ -74,12 +70,9 @@ class WaitingItem(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class FormingBatch:
-    """A batch as it forms, updated by each call that joins it."""
-
     count: int = 0
     cost: float = 0.0
     is_full: bool = False
-    """Whether it can take no more."""
 
     def try_add(self, cost: float, batching: Batching) -> bool:
         """Add an item of `cost`; False if it does not fit, which makes the batch full."""
@@ -95,14 +88,12 @@ class FormingBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchFormerStatistics:
-    """The state of a `BatchFormer`."""
-
     waiting: int
     room: int
     wait_ms: float
     """How long a first item would wait now."""
     compute_p95_ms: float
-    """Of the batch that forms."""
+    """Of the forming batch."""
 
 
 class BatchFormer:
@@ -123,24 +114,23 @@ class BatchFormer:
         return len(self._items)
 
     def add(self, call_id: str, *, cost: float = 1.0, at: float, deadline_at: float = math.inf) -> None:
-        """Append a call, which must have been computed by `deadline_at`."""
+        """Append a call whose computing must end by `deadline_at`."""
         self._items[call_id] = WaitingItem(cost=cost, added_at=at, deadline_at=deadline_at)
         self._earliest_deadline_at = min(self._earliest_deadline_at, deadline_at)
         self._join(cost)
 
     def remove(self, call_id: str) -> bool:
-        """Take out a call; False if it does not wait here."""
         if self._items.pop(call_id, None) is None:
             return False
         self._rebuild()
         return True
 
     def stop_waiting(self) -> None:
-        """The container drains: no more calls come, so every batch is due at once."""
+        """Make every batch due at once."""
         self._is_draining = True
 
     def due_at(self, at: float) -> float | None:
-        """The instant at which the first batch must go; `at` if now, None if no call waits."""
+        """When the first batch must go; `at` if now, None if no call waits."""
         if not self._items:
             return None
         if self._first.is_full or self._is_draining:
@@ -163,19 +153,18 @@ class BatchFormer:
 
     @property
     def room(self) -> int:
-        """Items that the batch now forming could still take, by `max_batch_size`; 0 when none forms."""
+        """Items that the forming batch can still take, by `max_batch_size`; 0 when none forms."""
         forms = self._last.count and not self._last.is_full
         return self._batching.max_batch_size - self._last.count if forms else 0
 
     def wait_ms(self, size: int) -> float:
-        """How many ms a first item waits for more when the batch would have `size` items."""
+        """How long a first item waits for more when the batch would have `size` items."""
         if self._slo_ms is None:
             return self._batching.wait_ms
         spare = self._slo_ms - self.compute.p95_ms(size) - self._margin_ms()
         return max(0.0, min(self._batching.wait_ms, spare))
 
     def statistics(self) -> BatchFormerStatistics:
-        """How many calls wait, and for how long."""
         size = max(1, self._first.count)
         return BatchFormerStatistics(
             waiting=len(self._items),
@@ -194,7 +183,6 @@ class BatchFormer:
         self._last.try_add(cost, self._batching)
 
     def _rebuild(self) -> None:
-        """Form the batches anew after items have left."""
         self._earliest_deadline_at = min((item.deadline_at for item in self._items.values()), default=math.inf)
         self._first = self._last = FormingBatch()
         for item in self._items.values():
@@ -202,9 +190,9 @@ class BatchFormer:
 
 
 def item_cost(batching: Batching, named: dict[str, Any]) -> float:
-    """What one call counts for `max_batch_cost`: 1, the length of a parameter, or its value. `named` is undecoded.
+    """What one call counts for `max_batch_cost`: 1, or the length or value of a parameter. `named` is undecoded.
 
-    What cannot be measured (a parameter that is not given, or of another type) counts 1.
+    A parameter that is missing or of another type counts 1.
     """
     if batching.cost_of is None:
         return 1.0

@@ -1,4 +1,4 @@
-"""The calls of one ready container: events in, frames out through `RunnerIO`. Plain functions that never wait.
+"""The calls of one ready container: events in, frames out through `RunnerIO`. No function waits.
 
     accepted --> (FETCHING) --> WAITING --> RUNNING --> (UPLOADING) --> Ended
                      |             |           |
@@ -6,7 +6,7 @@
                      +- cancelled -+
 
 A call that is not RUNNING never started: it ends with `started=False` or is refused, and may run elsewhere. The guest
-works on at most `max_inputs` inputs at a time; a batch is one of them.
+works on at most `max_inputs` inputs at a time; a batch is one input.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, Mode
-from pilotlight_runtime.calls.accepted_call import AcceptedCall, CallOutcome, CallPhase
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
+from pilotlight_runtime.calls.slot_table import AcceptedCall, CallOutcome, CallPhase
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
-"""Bytes; a larger answer is uploaded to the origin's internal listener, since frames share one connection."""
+"""A larger answer is uploaded to the origin's internal listener, since frames share one connection."""
 STALLED_S = 60.0
 """A stream whose window has been full for so long has no reader."""
 ORPHANED_S = 10.0
@@ -43,44 +43,40 @@ GUEST_OUTCOMES = frozenset((Outcome.OK, Outcome.RAISED, Outcome.BAD_INPUT, Outco
 TYPE_CHARS = 200
 MESSAGE_CHARS = 4_000
 TRACEBACK_CHARS = 32_000
-"""Characters kept of an exception's texts, which the tenant writes."""
+"""Characters kept of the texts of a tenant's exception."""
 
 
 class RunnerIO(Protocol):
-    """What a `CallRunner` asks of its container. No method waits; instants are monotonic seconds."""
+    """What a `CallRunner` needs of its container. No method waits; instants are monotonic seconds."""
 
-    def send(self, gateway: str, frame: CallFrame) -> None:
-        """Send a frame to an origin."""
+    def send(self, gateway: str, frame: CallFrame) -> None: ...
 
-    def send_to_guest(self, frame: guest.GuestFrame) -> None:
-        """Send a frame to the guest."""
+    def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
-        """Fetch the call's large input, then call `done(call, data, at)`; `data` is None if it cannot be had."""
+        """Fetch a large input, then call `done(call, data, at)`; `data` is None if the fetch failed."""
 
     def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
-        """Take the output in `call.decided` to the origin, then call `done(call, taken, at)`."""
+        """Upload the output in `call.decided` to the origin, then call `done(call, taken, at)`."""
 
     def note_waiting(self, call: AcceptedCall) -> None:
-        """Note that the call was accepted and not started; `start` or `release` follows."""
+        """Note a call as not started; `start` or `release` follows."""
 
     def start(self, call: AcceptedCall, at: float) -> Refusal | None:
-        """Asked right before the guest gets the call. None: it counts as started; GONE: it has been ended already."""
+        """Count the call as started, right before the guest gets it; None if done, GONE if it has ended already."""
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
-        """The guest has ended a started call; returns what it cost."""
+        """End the metering of a call that the guest has ended; returns what it cost."""
 
-    def record_batch(self, size: int, ms: float) -> None:
-        """Record that `size` calls ran at once, ended well and took `ms` milliseconds."""
+    def record_batch(self, size: int, ms: float) -> None: ...
 
     def release(self, call: AcceptedCall) -> None:
-        """Free the call's slot; `call.decided` says how it ended, if it was not refused."""
+        """Free the call's slot; `call.decided` is None if it was refused."""
 
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
-        """Call `pump(at)` at that instant, and at no other one set before; None: never."""
+        """Call `pump(at)` at that instant instead of any set before; None: never."""
 
-    def kill(self, reason: str) -> None:
-        """Kill the container: it cannot be trusted, or cannot be stopped otherwise."""
+    def kill(self, reason: str) -> None: ...
 
 
 InputFetched = Callable[[AcceptedCall, bytes | None, float], None]
@@ -88,7 +84,7 @@ OutputUploaded = Callable[[AcceptedCall, bool, float], None]
 
 
 class CallRunner:
-    """One container's calls, from acceptance to their last frame. `at` is the present instant everywhere."""
+    """Runs one container's calls from acceptance to their last frame. `at` is the present instant."""
 
     def __init__(self, spec: FunctionSpec, container: str, io: RunnerIO) -> None:
         self._spec = spec
@@ -107,40 +103,34 @@ class CallRunner:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it holds no call at all."""
         return not self._held
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The ids of the calls that it holds."""
         return tuple(self._held)
 
     @property
     def running(self) -> int:
-        """How many calls the guest has."""
         return len(self._running)
 
     @property
     def batch_room(self) -> int:
-        """Items that the batch now forming could still take."""
         return self._batches.room() if self._is_batching else 0
 
     def only_call(self) -> str:
-        """The id of the one call that the guest works on; "" when it works on none or several."""
+        """The id of the one call that the guest has; "" if it has none or several."""
         return next(iter(self._running)) if len(self._running) == 1 else ""
 
     def holds(self, call_id: str) -> bool:
-        """Whether a run of this call is here."""
         return call_id in self._held
 
     def calls_of(self, gateway: str) -> list[str]:
-        """The ids of the calls held for an origin."""
         return [call_id for call_id, call in self._held.items() if call.run.gateway == gateway]
 
     # -- from the origin ----------------------------------------------------------------------------------------
 
     def add(self, call: AcceptedCall, at: float) -> None:
-        """Hold a call that the slot table has accepted; it starts at once if the guest has room for it."""
+        """Hold an accepted call; it starts at once if the guest has room."""
         self._held[call.call_id] = call
         if call.run.body is None:
             self._enqueue(call, at)
@@ -151,7 +141,7 @@ class CallRunner:
             self._io.note_waiting(call)
 
     def on_input(self, call: AcceptedCall, data: bytes | None, at: float) -> None:
-        """The call's large input was fetched, or (None) cannot be had."""
+        """Take a call's large input; None if the fetch failed."""
         if self._held.get(call.call_id) is not call:
             return
         if data is None:
@@ -161,7 +151,7 @@ class CallRunner:
         self._enqueue(call, at)
 
     def cancel(self, call_id: str, reason: str, at: float) -> None:
-        """Cancel a call: removed if it has not started, else its answer is dropped when the guest has ended it."""
+        """Cancel a call: remove it if it has not started, else drop its answer."""
         call = self._held.get(call_id)
         if call is None or call.phase is CallPhase.UPLOADING:
             return
@@ -180,7 +170,6 @@ class CallRunner:
             self._io.send_to_guest(guest.WindowUpdate(call_id=call_id, upto=upto))
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
-        """The call's large answer is with the origin, or could not be taken there."""
         size = len(call.decided.output) if call.decided else 0
         if taken:
             self._end(call, CallOutcome(outcome=Outcome.OK), call.spent, at, answer_size=size)
@@ -189,16 +178,15 @@ class CallRunner:
             self._end(call, CallOutcome(outcome=Outcome.BAD_OUTPUT, error=error), call.spent, at)
 
     def drain(self, at: float) -> None:
-        """No more calls come: batches do not wait for company any more."""
+        """Make every batch due, since no more calls come."""
         self._batches.stop_waiting()
         self.pump(at)
 
     # -- from the guest -----------------------------------------------------------------------------------------
 
     def on_result(self, frame: guest.Result, at: float) -> None:
-        """The guest has ended a call."""
         call = self._running.get(frame.call_id)
-        if call is None or self._batches.is_batched(call):
+        if call is None or (self._is_batching and self._batches.is_batched(call)):
             self._kill_untrusted("the guest answered a call that it does not have")
             return
         beside = len(self._running)
@@ -211,14 +199,13 @@ class CallRunner:
         self.pump(at)
 
     def on_batch_result(self, frame: guest.BatchResult, at: float) -> None:
-        """The guest has ended a batch, or one item of a batch that raised as a whole."""
         batch = self._batches.finish(frame, at)
         if batch is None:
             self._kill_untrusted("the guest answered a batch that it does not have")
             return
         self._busy_inputs -= 1
         if frame.whole and self._spec.idempotent and batch.can_split:
-            for call in batch.items:  # those that wait for their turn do not run meanwhile
+            for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
             self._run_next_alone(deque(batch.items), at)
         else:
@@ -234,7 +221,7 @@ class CallRunner:
         self.pump(at)
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
-        """Relay one chunk of a stream, unless its call is decided; the window binds the guest all the same."""
+        """Relay one chunk of a stream, unless its call is decided; its window holds all the same."""
         call = self._running.get(frame.call_id)
         if call is None or call.run.method not in self._streams:
             self._kill_untrusted("the guest streamed for a call that does not stream")
@@ -257,11 +244,11 @@ class CallRunner:
         )
 
     def halt(self) -> None:
-        """Give the guest nothing more: its container is being killed, and what waits can run elsewhere."""
+        """Give the guest nothing more: its container is killed."""
         self._halted = True
 
     def on_death(self, reason: str, at: float) -> None:
-        """The container is gone: each call that it held ends now, but for answers being uploaded."""
+        """End each held call of a dead container, unless its answer is being uploaded."""
         self._queue.clear()
         self._running.clear()
         self._batches = DynamicBatches(self._spec)
@@ -274,7 +261,6 @@ class CallRunner:
     # -- from the clock -----------------------------------------------------------------------------------------
 
     def pump(self, at: float) -> None:
-        """Start what the guest has room for, the oldest first."""
         while self._busy_inputs < self._spec.max_inputs and not self._halted:
             batch = self._due_batch(at) if self._is_batching else None
             if batch is not None:
@@ -303,7 +289,7 @@ class CallRunner:
             self._io.kill(f"call {oldest.run.call_id} ran past its timeout of {timeout:g} s")
 
     def cancel_abandoned(self, at: float) -> None:
-        """Cancel streams that nobody reads and calls long past their deadline. Once a second."""
+        """Cancel streams without a reader and calls long past their deadline. Once a second."""
         for call_id, call in list(self._held.items()):
             stream = call.stream
             full = call.run.method in self._streams and stream.sent_seq >= stream.read_seq + call.run.window
@@ -315,7 +301,6 @@ class CallRunner:
     # -- steps --------------------------------------------------------------------------------------------------
 
     def _kill_untrusted(self, reason: str) -> None:
-        """Kill a guest that breaks the protocol, once: more of its frames may come before it is dead."""
         if not self._halted:
             self._io.kill(reason)
 
@@ -347,7 +332,7 @@ class CallRunner:
         return self._batches.pop_due(at, before=self._queue[0].ready_at if self._queue else at)
 
     def _try_start(self, call: AcceptedCall, at: float) -> bool:
-        """Whether the call starts now; an origin that asked for it is told before the guest gets the call."""
+        """Start the call, if it may; its origin gets `Started`, if asked for, before the guest gets the call."""
         run = call.run
         refusal = Refusal.EXPIRED if call.start_deadline_at < at else self._io.start(call, at)
         if refusal is Refusal.GONE:
@@ -362,7 +347,6 @@ class CallRunner:
         return refusal is None
 
     def _run_next_alone(self, rest: deque[AcceptedCall], at: float) -> None:
-        """Run the next item of a batch that raised as a whole, by itself; items decided meanwhile are completed."""
         while rest:
             call = rest.popleft()
             if call.decided is None:
@@ -377,7 +361,6 @@ class CallRunner:
         self._busy_inputs += 1
 
     def _dequeue(self, call: AcceptedCall) -> None:
-        """Take a waiting call out of the queue or its batch."""
         if call.phase is CallPhase.WAITING and not self._batches.remove(call):
             self._queue.remove(call)
 
@@ -398,7 +381,7 @@ class CallRunner:
     def _complete(
         self, call: AcceptedCall, verdict: CallOutcome, execute_ns: int, at: float, *, started: bool = True
     ) -> None:
-        """End a call that the guest has ended. Our own clock bounds the time that the guest claims."""
+        """End a call that the guest has ended. The agent's clock bounds the time that the guest claims."""
         verdict = call.decided or verdict
         call.execute_ms = round(max(0.0, min(execute_ns / 1e6, (at - call.started_at) * 1000)), 3)
         spent = self._io.finish(call, verdict.outcome)
@@ -447,7 +430,7 @@ def outcome_of_frame(answer: guest.Result | guest.GuestItemResult) -> CallOutcom
 
 
 def truncated_error(error: RemoteError) -> RemoteError:
-    """`error` with texts that fit a frame: the head of the type and the message, the end of the traceback."""
+    """`error` with bounded texts: the heads of type and message, the end of the traceback."""
     return RemoteError(error.type[:TYPE_CHARS], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])
 
 

@@ -1,7 +1,7 @@
-"""Credits: what an agent publishes of its containers' free slots, coalesced so that a busy container sends few.
+"""Credits: an agent's reports of its containers' free slots, coalesced so that a busy container sends few.
 
-A container's change of state is published to all, and every container's state each second. A freed slot is published
-to the home that granted it alone, where the home does not learn of it from the origin.
+A container's change of state goes to all, and every container's state each second. A freed slot is published to the
+home that granted it, if the origin is another gateway.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ from pilotlight_runtime.calls.origin_frames import Publisher
 log = structlog.get_logger(__name__)
 
 REPEAT_GONE_S = 10.0
-"""How long the credit of a container that is gone is repeated, for homes and controllers that missed it."""
+"""How long the credit of a gone container is repeated, for receivers that missed it."""
 
 
 class CreditSource(Protocol):
-    """One container, as its credits describe it."""
-
     id: str
     version: str
     tenant: str
@@ -46,7 +44,7 @@ class CreditSource(Protocol):
 
 
 class Credits:
-    """Publishes credits. `call_soon` runs a callback at the loop's next turn: changes until then are one message."""
+    """Publishes credits. `call_soon` runs a callback at the loop's next turn; changes until then are one message."""
 
     def __init__(
         self,
@@ -71,12 +69,10 @@ class Credits:
         self._seq = 0
 
     def publish_soon(self, container: CreditSource) -> None:
-        """Publish a container's credit at the loop's next turn."""
         self._flush_soon()
         self._dirty[container.id] = container
 
     def slot_freed(self, container: CreditSource, home: str) -> None:
-        """Publish to `home`, at the loop's next turn, that a slot of the container is free."""
         self._flush_soon()
         self._freed[home][container.id] = container
 
@@ -93,7 +89,7 @@ class Credits:
         self.flush()
 
     def flush(self) -> None:
-        """Publish what is due; what the bus refuses is published with the next second."""
+        """Publish what is due; what the bus refuses follows with the next second."""
         due = [(subjects.credit(self._region, one.version), one) for one in self._dirty.values()]
         for home, freed in self._freed.items():
             subject = subjects.reply(self._region, home)

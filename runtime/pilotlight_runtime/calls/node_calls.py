@@ -13,8 +13,6 @@ from pilotlight_runtime.calls.waiting_calls import WaitingCalls
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCalls:
-    """Who has a slot, which calls wait, and the ways to origins and homes."""
-
     slots: SlotTable
     waiting: WaitingCalls
     origins: OriginSender

@@ -1,7 +1,6 @@
-"""Frames to the gateways that hold the callers, and what happens when a gateway does not listen.
+"""Frames to the gateways that hold the callers.
 
-An undelivered last frame is kept for KEEP_S and sent again: the gateway, or the bus, may be back in a moment, and the
-caller still waits there. `OriginSender.sweep` returns the gateways that stayed away, whose calls are to be cancelled.
+An undelivered last frame is kept for KEEP_S and sent again, since gateway or bus may be back in a moment.
 """
 
 from __future__ import annotations
@@ -17,23 +16,21 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Message, Refused, Started
 
 DELIVERED_S = 2.0
-"""A frame has arrived when the bus has not reported it as unheard for so long."""
+"""A frame not reported as unheard for so long has arrived."""
 KEEP_S = 10.0
 """How long an undelivered last frame is sent again."""
 KEEP_BYTES = 64 * 2**20
-"""Bytes of all last frames kept; beyond it the oldest are dropped."""
+"""Of all kept last frames; the oldest are dropped beyond."""
 RETRY_S = 0.5
 VANISHED_S = 3.0
 """A gateway that has not listened for so long is gone."""
 FRAME_BYTES = 256
-"""Bytes of a frame besides its output."""
+"""Of a frame besides its output."""
 
 
 class Publisher(Protocol):
-    """The part of `Bus` that publishing needs."""
-
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
-        """Send a message; raises BusError when it was not sent."""
+        """Raises BusError when the message was not sent."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -49,12 +46,12 @@ class _Last:
 class _Silence:
     since_at: float
     noticed_at: float
-    """When the bus last reported that the gateway does not listen."""
+    """When the bus last reported it."""
     probed_at: float = 0.0
 
 
 class OriginSender:
-    """Sends frames to origins. `notices` is the subject below which the bus reports frames that nobody heard."""
+    """Sends frames to origins. The bus reports unheard frames below the subject `notices`."""
 
     def __init__(
         self,
@@ -76,11 +73,10 @@ class OriginSender:
 
     @property
     def subject(self) -> str:
-        """The subject to subscribe with `on_notice`."""
         return f"{self._notices}.>"
 
     def send(self, gateway: str, frame: CallFrame) -> None:
-        """Send a frame; one that cannot be sent now is lost, unless it is the last of its call."""
+        """Send a frame; one that cannot be sent is lost, unless it is the last of its call."""
         if isinstance(frame, Ended | Refused):
             self._send_last(gateway, frame)
             return
@@ -90,7 +86,7 @@ class OriginSender:
             self._bus.publish_nowait(subject, frame, reply=notice + "-")
 
     def resend(self, call_id: str, grant_number: int) -> bool:
-        """Send a call's last frame once more; False if it is not kept any more."""
+        """Send a call's last frame again; False if it is not kept any more."""
         last = self._last.get(call_id) or self._lost.get(call_id)
         if last is None or last.frame.grant_number != grant_number:
             return False
@@ -100,7 +96,7 @@ class OriginSender:
         return True
 
     def on_notice(self, subject: str, message: Any, _reply: str) -> None:
-        """The bus reports a frame that nobody heard; `subject` names the gateway and the call."""
+        """The bus reports an unheard frame; `subject` names the gateway and the call."""
         if message is not NO_RESPONDERS:
             return
         gateway, _, call_id = subject.removeprefix(f"{self._notices}.").partition(".")
@@ -111,9 +107,9 @@ class OriginSender:
             self._lost[call_id] = last
 
     def sweep(self, at: float) -> list[str]:
-        """Forget last frames that have arrived, send the others again, probe silent gateways; called every RETRY_S.
+        """Forget delivered last frames, send the others again, probe silent gateways; called every RETRY_S.
 
-        Returns the gateways found gone: nobody waits for their calls any more.
+        Returns the gateways that are gone.
         """
         while self._last and at - next(iter(self._last.values())).sent_at > DELIVERED_S:
             self._forget(next(iter(self._last)))
@@ -158,7 +154,7 @@ class OriginSender:
             self._bus.publish_nowait(subject, Started(call_id="", grant_number=0), reply=notice + "-")
             silence.probed_at = at
         except BusError:
-            silence.since_at = at  # this node is cut off itself: that says nothing of the gateway
+            silence.since_at = at  # this node is cut off itself, which does not count against the gateway
 
     def _forget(self, call_id: str) -> None:
         if (last := self._last.pop(call_id, None) or self._lost.pop(call_id, None)) is not None:

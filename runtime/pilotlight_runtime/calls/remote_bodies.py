@@ -1,4 +1,4 @@
-"""Large inputs and answers, fetched from and uploaded to the origin's internal listener under one-time tokens."""
+"""Large inputs and answers, exchanged with the origin's internal listener under one-time tokens."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import httpx
 from pilotlight_core.model.messages.agent_messages import BodyRef
 
 AT_ONCE = 8
-"""Transfers at a time; the others wait, so that they do not slow each other past their deadlines."""
+"""Transfers at a time, so that they do not slow each other past their deadlines."""
 MAX_BODY = 16 * 2**20
-"""Bytes of one body, whatever size the origin declares."""
+"""Whatever size the origin declares."""
 BUDGET = 512 * 2**20
-"""Bytes of all transfers at a time, waiting ones counted."""
+"""Bytes of all transfers, including waiting ones."""
 TIMEOUT = httpx.Timeout(10.0, connect=1.0)
 TRIES = 2
-"""A listener that was just restarted refuses the first connection at most."""
+"""A restarted listener refuses the first connection at most."""
 
 
 class BodyTransfers:
-    """Transfers bodies in tasks of `group`; `budget` bounds the bytes of all of them."""
+    """Transfers bodies in tasks of `group`; `budget` bounds their bytes together."""
 
     def __init__(self, group: asyncio.TaskGroup, budget: int = BUDGET) -> None:
         self._group = group
@@ -49,7 +49,6 @@ class BodyTransfers:
         self._group.create_task(self._upload(ref, data, done))
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     async def _fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:

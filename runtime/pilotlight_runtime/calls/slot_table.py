@@ -1,43 +1,141 @@
-"""The slot table of a node: which calls its containers hold. It alone decides who has a slot, and is the last fence.
+"""The slot table of a node: the calls that its containers hold.
 
-What a home or an origin believes may be old: a process that was paused wakes up and acts on what it knew. So every
-granted call passes `SlotTable.accept` before it may touch a container:
+What a home or an origin believes may be old: a paused process acts on what it knew. So every granted call passes
+`SlotTable.accept`, which checks:
 
-    epoch      a version's grants come from one home at a time; once a newer one has spoken, older ones are refused
-    container  it must be here, and not draining
-    grant      each (call, grant) is answered once. Grants of a call rise, so one that is not above the highest seen is
-               a copy, or was overtaken; a copy of a refused grant is refused too, since its origin has moved on
-    room       never more calls in a container than it has slots
-    time       a call that has not started within its time never starts: `start` is asked right before the guest is
+    epoch      a version's grants come from one home at a time: after a newer epoch, older ones are refused
+    container  it exists here and does not drain
+    grant      each (call, grant) is answered once. A call's grants rise: one not above the highest seen is a copy or
+               was overtaken; a copy of a refused grant is refused too
+    room       a container never holds more calls than it has slots
+    time       a call that has not started within its time never starts: `start` checks right before the guest gets it
 
-The last `memory` calls that ended are remembered (call id -> highest grant, and whether it started), so that a copy is
-recognised and `reconcile` can tell an origin what became of a call whose last frame was lost. The answer "it never
-came" binds: the grant is entered as seen, so that it cannot start later.
+The table remembers the last `memory` ended calls, to recognise copies and to answer `reconcile` about calls whose last
+frame was lost. The answer "it never came" enters the grant as seen, so it cannot start later.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from cachetools import FIFOCache
 
-from pilotlight_core.model.messages.agent_messages import Reconcile, Refusal, Run
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
+from pilotlight_core.model.messages.agent_messages import Outcome, Reconcile, Refusal, RemoteError, Run, Spent, Stages
+from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 
 MEMORY = 100_000
-"""Ended calls that are remembered."""
+"""Ended calls remembered."""
 EPOCHS = 10_000
-"""Versions whose fence is remembered."""
+"""Versions whose epoch is remembered."""
 ORPHANED_AFTER_S = 2.0
-"""Seconds that a call must be held before its absence from its origin's list means anything: the list may be older."""
+"""A call held for less may be missing from its origin's list because the list is older."""
 EVERY_GRANT = sys.maxsize
+
+
+class CallPhase(Enum):
+    FETCHING = auto()  # its large input is on the way
+    WAITING = auto()  # for the guest, or for its batch
+    RUNNING = auto()  # the guest has it
+    UPLOADING = auto()  # its large answer is on the way
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallOutcome:
+    outcome: Outcome
+    reason: str = ""
+    error: RemoteError | None = None
+    output: bytes = b""
+
+
+@dataclass(kw_only=True, slots=True)
+class StreamProgress:
+    """The sequence numbers of a stream's chunks."""
+
+    heard_seq: int = 0
+    """The last chunk from the guest, including dropped ones."""
+    sent_seq: int = 0
+    """The last chunk sent to the origin."""
+    read_seq: int = 0
+    """The last chunk that the origin has passed on to the caller."""
+    full_since_at: float = 0.0
+    """When the window was filled, or last moved."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class AcceptedCall:
+    """One call in one slot of one container. Instants are monotonic seconds."""
+
+    run: Run
+    accepted_at: float
+    start_deadline_at: float
+    """After it, a call not yet given to the guest is refused."""
+    deadline_at: float
+    """The caller's deadline."""
+    input: bytes
+    phase: CallPhase = CallPhase.WAITING
+    ready_at: float = 0.0
+    """When its input was complete."""
+    started_at: float = 0.0
+    """When the guest got it; for an item run again alone, the last time."""
+    execute_ms: float = 0.0
+    batch_size: int = 1
+    stream: StreamProgress = field(default_factory=StreamProgress)
+    note: int = NO_NOTE
+    """Its slot in `WaitingCalls`."""
+    spent: Spent | None = None
+    """What it cost, while its answer is uploaded."""
+    decided: CallOutcome | None = None
+    """An outcome decided before the guest answered; it replaces the guest's answer."""
+    is_cancelled: bool = False
+
+    @classmethod
+    def of(cls, run: Run, at: float, received_at: float) -> AcceptedCall:
+        """The call of a `Run` accepted at `at`; its time limits count from `received_at`."""
+        return cls(
+            run=run,
+            accepted_at=at,
+            start_deadline_at=received_at + run.start_within_ms / 1000,
+            deadline_at=received_at + run.timeout_ms / 1000,
+            input=run.input,
+            ready_at=at,
+        )
+
+    @property
+    def call_id(self) -> str:
+        return self.run.call_id
+
+    @property
+    def grant_number(self) -> int:
+        return self.run.grant_number
+
+    @property
+    def was_started(self) -> bool:
+        return self.phase in (CallPhase.RUNNING, CallPhase.UPLOADING)
+
+    def start(self, at: float) -> None:
+        self.phase, self.started_at = CallPhase.RUNNING, at
+
+    def stages(self, at: float) -> Stages:
+        """The milliseconds spent in each stage up to `at`."""
+        started_at = self.started_at or at
+        return Stages(
+            fetch_ms=_ms(self.accepted_at, self.ready_at) if self.run.body is not None else 0.0,
+            batch_wait_ms=_ms(self.ready_at, started_at) if self.ready_at else 0.0,
+            execute_ms=self.execute_ms,
+            total_ms=_ms(self.accepted_at, at),
+        )
+
+
+def _ms(began_at: float, end_at: float) -> float:
+    return round(max(0.0, end_at - began_at) * 1000, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedCall:
-    """A call that holds no slot any more: the highest grant seen of it, and whether that one started."""
+    """A call that holds no slot any more: its highest grant seen, and whether that one started."""
 
     call_id: str
     grant_number: int
@@ -46,18 +144,14 @@ class ReleasedCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Reconciled:
-    """What an origin's list of live calls leads to."""
-
     orphans: tuple[AcceptedCall, ...]
-    """Held for the origin, which does not list them: the agent cancels them."""
+    """Held for the origin, which does not list them; the agent cancels them."""
     released: tuple[ReleasedCall, ...]
-    """Listed by the origin and not held: their last frame was lost, or they never came. The agent sends it again."""
+    """Listed by the origin and not held; the agent sends their last frame again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotStatistics:
-    """How a table is."""
-
     containers: int
     slots: int
     held: int
@@ -75,33 +169,30 @@ class _Container:
 
 
 class SlotTable:
-    """The containers of a node that take calls, and the calls that they hold."""
-
     def __init__(self, *, instance: str = "", memory: int = MEMORY) -> None:
         self._instance = instance
-        """The agent's incarnation: what an earlier one held is unknown here."""
+        """The agent's incarnation; calls of earlier ones are unknown here."""
         self._memory = memory
         self._containers: dict[str, _Container] = {}
         self._held: dict[str, dict[int, AcceptedCall]] = {}
-        """Call id -> grant number -> call; more than one only while an abandoned run has not ended yet."""
+        """Call id -> grant number -> call; several grants only until an abandoned run ends."""
         self._past: OrderedDict[str, ReleasedCall] = OrderedDict()
         self._forgot = False
-        """Whether a call was forgotten: then an unknown one may have been here."""
+        """Whether an ended call was forgotten; then an unknown call may have been here."""
         self._epochs: FIFOCache[str, int] = FIFOCache(EPOCHS)
 
     # -- containers ----------------------------------------------------------------------------------------------
 
     def open(self, container: str, version: str, slots: int) -> None:
-        """A container is ready: it takes up to `slots` calls."""
+        """Let a ready container take up to `slots` calls."""
         self._containers[container] = _Container(version, slots)
 
     def drain(self, container: str) -> None:
-        """Refuse further calls of a container; it finishes those that it holds."""
         if container in self._containers:
             self._containers[container].draining = True
 
     def close(self, container: str) -> tuple[AcceptedCall, ...]:
-        """Forget a container that is gone. Returns what it held: each must be answered."""
+        """Forget a container. Returns its calls, each of which must be answered."""
         gone = self._containers.pop(container, None)
         held = tuple(gone.held.values()) if gone is not None else ()
         for call in held:
@@ -109,25 +200,25 @@ class SlotTable:
         return held
 
     def held(self, container: str) -> tuple[str, ...]:
-        """The calls that occupy its slots: what its credit says."""
+        """The ids of the calls in a container's slots."""
         known = self._containers.get(container)
         return tuple(call_id for call_id, _ in known.held) if known is not None else ()
 
     def room(self, container: str) -> int:
-        """Its free slots; 0 if it takes nothing."""
+        """A container's free slots; 0 if it takes no calls."""
         known = self._containers.get(container)
         return known.slots - len(known.held) if known is not None and not known.draining else 0
 
     def epoch(self, version: str) -> int:
-        """The highest home epoch that has been seen for the version."""
         return self._epochs.get(version, 0)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def accept(self, run: Run, at: float, received_at: float | None = None) -> AcceptedCall | Refusal:
-        """Take a granted call into a slot, or say why not. Either way this grant has been answered for good.
+        """Take a granted call into a slot, or return why not. Either answer to this grant is final.
 
-        `received_at` is when the run can have come at the earliest (default: `at`); its time to start counts from then.
+        `received_at` is the earliest instant at which the run can have come (default: `at`); its time to start counts
+        from it.
         """
         if run.grant_number <= self._highest(run.call_id):
             return Refusal.DUPLICATE
@@ -141,10 +232,10 @@ class SlotTable:
         return call
 
     def start(self, call_id: str, grant_number: int, at: float) -> Refusal | None:
-        """Asked right before the guest gets the call. None: it counts as started from now on.
+        """Count a call as started, right before the guest gets it; None if that is done.
 
-        GONE: it is not held, or was cancelled; whoever ended it has answered. EXPIRED: it is too late; the slot is
-        free, and the caller of `start` answers the origin.
+        GONE: it is not held or was cancelled, and has been answered. EXPIRED: it is too late, its slot is free, and the
+        caller answers the origin.
         """
         call = self._held.get(call_id, {}).get(grant_number)
         if call is None or call.is_cancelled:
@@ -156,7 +247,7 @@ class SlotTable:
         return None
 
     def release(self, call_id: str, grant_number: int) -> bool:
-        """Free the slot of a call that has ended. False if it held none."""
+        """Free the slot of an ended call; False if it held none."""
         call = self._held.get(call_id, {}).get(grant_number)
         if call is None:
             return False
@@ -165,10 +256,10 @@ class SlotTable:
         return True
 
     def cancel(self, call_id: str) -> tuple[AcceptedCall, ...]:
-        """Cancel every grant of a call. Returns what was held of it.
+        """Cancel every grant of a call; returns the grants that were held.
 
-        A call that had not started is released and never starts; one that had keeps its slot until `release`. The
-        cancel also keeps a run that it overtook from being accepted.
+        A grant that had not started is released and never starts; a started one keeps its slot until `release`. A run
+        that arrives after its cancel is refused.
         """
         calls = tuple(self._held.get(call_id, {}).values())
         for call in calls:
@@ -192,7 +283,7 @@ class SlotTable:
         return late
 
     def reconcile(self, message: Reconcile, at: float) -> Reconciled:
-        """Compare with an origin's live calls: all that it believes to be here, and those whose fate it asks for."""
+        """Compare with an origin's live calls: all that it believes to be here, and those it asks about."""
         listed, grants = set(message.calls), message.grants
         orphans = tuple(
             call
@@ -210,7 +301,6 @@ class SlotTable:
     # -- how it is -----------------------------------------------------------------------------------------------
 
     def statistics(self) -> SlotStatistics:
-        """How it is, at once."""
         return SlotStatistics(
             containers=len(self._containers),
             slots=sum(container.slots for container in self._containers.values()),
@@ -254,8 +344,8 @@ class SlotTable:
     def _past_of(self, call_id: str, grant_number: int, sure: bool) -> ReleasedCall:
         past = self._past.get(call_id)
         if past is None or past.grant_number < grant_number:
-            # Never seen: from now on it is, and cannot start any more. Unless it is sure that nothing was forgotten and
-            # that it was sent to this incarnation, it may have started before.
+            # Never seen: it is entered now, so that it cannot start any more. It may have started before, unless
+            # nothing was forgotten and it was sent to this incarnation.
             self._remember(ReleasedCall(call_id, grant_number, was_started=not sure))
             return ReleasedCall(call_id, grant_number, was_started=not sure)
         return ReleasedCall(call_id, grant_number, was_started=past.was_started)

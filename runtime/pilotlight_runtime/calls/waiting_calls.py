@@ -1,12 +1,11 @@
-"""The calls that a node's agent has accepted and not started, readable after its death.
+"""The calls that an agent has accepted and not started, readable after its death.
 
-The silence of a killed agent proves nothing: the calls that it held may have run. So `WaitingCalls` notes each call
-that waits (for its batch, its large input or its turn) in a file that is mapped into memory, which the kernel keeps
-when the process is killed, at any instruction. The node's next agent reads the notes and tells the origins, which may
-then run those calls elsewhere.
+The calls of a killed agent may have run. So `WaitingCalls` notes each call that waits (for its batch, its large input
+or its turn) in a memory-mapped file, which the kernel keeps when the process is killed. The node's next agent tells the
+origins, which may run those calls elsewhere.
 
-A note is removed before the guest is given its call, so a note means "never started", and the lack of one means
-nothing. The notes of another boot are ignored: what the kernel had not written back then is lost.
+A note is removed before the guest gets its call: a note means "never started", its lack means nothing. Notes of another
+boot are ignored, since the kernel may not have written them back.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ from pilotlight_core.model.messages.agent_messages import Run
 SLOT = 192
 """Bytes of a note: its length, then msgpack."""
 SLOTS = 8192
-"""Notes at most (1.5 MiB); a call beyond them has none."""
+"""The most notes (1.5 MiB); further calls have none."""
 FREE = b"\0"
 NO_NOTE = -1
 
 
 class WaitingCall(msgspec.Struct, frozen=True, array_like=True):
-    """One note: a call that never started, and the origin to be told."""
-
     call_id: str
     grant_number: int
     container: str
@@ -37,9 +34,9 @@ class WaitingCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WaitingCalls:
-    """The notes of one agent in the file `path`, of which it must be the only user; `boot` names the machine's boot.
+    """The notes of one agent in the file `path`, which no other process uses; `boot` names the machine's boot.
 
-    `left_behind` are the calls that the agent before it had not started when it was killed; empty after another boot.
+    `left_behind` are the calls that the previous agent had not started when it was killed; empty after another boot.
 
     Raises:
         OSError: if the file cannot be made, for instance because the disk is full.
@@ -56,7 +53,7 @@ class WaitingCalls:
         self._write(0, boot.encode())
 
     def add(self, run: Run) -> int:
-        """Note a call that waits. Returns the note's slot, for `remove`; NO_NOTE if there is no room for it."""
+        """Note a call. Returns the note's slot, for `remove`; NO_NOTE if there is no room."""
         note = _encoder.encode(WaitingCall(run.call_id, run.grant_number, run.container, run.gateway))
         if len(note) >= SLOT or not self._free:
             return NO_NOTE
@@ -65,7 +62,6 @@ class WaitingCalls:
         return slot
 
     def remove(self, slot: int) -> None:
-        """Remove a note: its call is about to start, or has ended."""
         start = slot * SLOT
         self._map[start : start + 1] = FREE
         self._free.append(slot)
@@ -74,11 +70,10 @@ class WaitingCalls:
         return SLOTS - len(self._free)
 
     def close(self) -> None:
-        """Unmap the file."""
         self._map.close()
 
     def _write(self, slot: int, note: bytes) -> None:
-        # The length comes last: a note that was torn by a kill is none.
+        # The length comes last, so that a note torn by a kill does not count.
         start = slot * SLOT
         self._map[start + 1 : start + 1 + len(note)] = note
         self._map[start : start + 1] = bytes((len(note),))
@@ -89,7 +84,7 @@ _decoder = msgspec.msgpack.Decoder(WaitingCall)
 
 
 def notes_in(path: Path, boot: str) -> tuple[WaitingCall, ...]:
-    """The notes in the file; none if it is of another boot, or not there."""
+    """The notes in the file; none if it is missing or of another boot."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -1,10 +1,9 @@
 """Containers on a node: from a bind to the end.
 
-`container` is the life of one, `containers` binds and ends all of a node, `call_dispatcher` brings them their calls.
-`blank` is a sandbox started ahead: `blank_starter` starts one, `blank_pool` keeps some ready. `staging` fetches and
-links a version's files (`bundle`, `file_cache`), `provisioner` brings all that a start needs. `container_io` connects a
-container's runner to guest, gateways, meter and slots; `base_environment` is what a sandbox sees of the host,
-`resource_limits` what it may use.
+`containers` binds and ends the containers of a node and dispatches calls to them; `container` is the life of one, and
+`container_io` connects its runner. `blank` is a sandbox started ahead by `blank_starter`; `blank_pool` keeps some
+ready. `provisioner` brings what a start needs: `staging` fetches a version's files (`bundle`, `file_cache`),
+`base_environment` is the sandbox's view of the host, `resource_limits` its limits.
 
 Entered by `node`.
 """

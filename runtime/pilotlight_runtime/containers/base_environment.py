@@ -12,17 +12,15 @@ from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 PREIMPORT = "PL_PREIMPORT"
-"""The variable that tells a guest what to import before it belongs to anybody."""
+"""The variable with the modules that a blank imports."""
 DEFAULT = "default"
 GUEST_ARGV = ("-I", "-m", "pilotlight_runtime.guest")
 OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_runtime")
-"""What of the platform a guest imports."""
+"""The platform's packages that a guest imports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaseEnvironment:
-    """One of them; `name` is what manifests call it."""
-
     name: str
     python: Path
     read_only: tuple[Mount, ...]
@@ -33,7 +31,7 @@ def own_environment(preimport: str) -> BaseEnvironment:
     """The environment "default": the virtual environment in which the agent itself runs.
 
     Args:
-        preimport: modules, comma-separated, that a blank imports before it belongs to anybody: seconds of a first call.
+        preimport: modules, comma-separated, that a blank imports; it saves seconds of a first call.
 
     Raises:
         SandboxUnavailable: if its interpreter cannot be shown without showing too much.
@@ -46,7 +44,7 @@ def own_environment(preimport: str) -> BaseEnvironment:
 
 
 def _editable(mounts: tuple[Mount, ...]) -> list[Mount]:
-    """Our own packages where they lie outside the environment, as in a development checkout."""
+    """The platform's packages in a development checkout."""
     found = []
     for name in OWN_PACKAGES:
         spec = importlib.util.find_spec(name)

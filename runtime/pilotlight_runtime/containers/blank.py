@@ -1,7 +1,6 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-A blank has an empty code folder of its own, which it sees read-only; the agent links a version's files into it. A
-blank is used for one container and never again.
+Its code folder is empty and read-only; the agent links a version's files into it. It is used once.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from pilotlight_runtime.guest.frames import GuestFrame, Hello
+from pilotlight_runtime.guest.frames import Hello
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
@@ -22,7 +21,7 @@ from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
 log = structlog.get_logger(__name__)
 
 HELLO_S = 120.0
-"""Imports of a large base environment on a busy node take a while; longer means that something hangs."""
+"""Imports of a large base environment on a busy node take a while."""
 END_S = 1.0
 """How long a guest that has closed its socket may take to end."""
 
@@ -32,24 +31,21 @@ class BlankDied(Exception):
 
 
 class Blank:
-    """A sandbox with a guest in it, from its start to its end."""
-
     def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
         self.name = sandbox.name
         self.sandbox = sandbox
         self.tap = tap
         self.code = folder / "app"
-        """Where the version's files go."""
+        """The folder of the version's files."""
         self.root = root
         """The path of `code` inside the sandbox."""
-        self.on_frame: Callable[[Any], None] = self._on_hello
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
-        self.guest: GuestConnection | None = None
         self.hello_ms = 0.0
         self.broken = ""
         """Why its guest's connection ended; "" while it is open."""
         self._folder = folder
+        self._connection: GuestConnection | None = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready.add_done_callback(
             lambda ready: ready.cancelled() or ready.exception()
@@ -63,8 +59,8 @@ class Blank:
     async def watch(self) -> None:
         """Read the guest's frames until the sandbox has ended, then call `on_exit`."""
         try:
-            self.guest = await GuestConnection.open(
-                self.sandbox.socket, on_frame=self._on_frame, on_closed=self._on_closed
+            self._connection = await GuestConnection.open(
+                self.sandbox.socket, on_frame=self._on_hello, on_closed=self._on_closed
             )
         except OSError as error:
             log.warning("a guest's socket could not be used", sandbox=self.name, error=str(error))
@@ -76,10 +72,10 @@ class Blank:
         self.on_exit(self.exit)
 
     async def wait_ready(self) -> None:
-        """Wait until the guest has said Hello.
+        """Wait for the guest's Hello.
 
         Raises:
-            BlankDied: if it ended, or said nothing within HELLO_S.
+            BlankDied: if the sandbox ended, or no Hello came within HELLO_S.
         """
         try:
             async with asyncio.timeout(HELLO_S):
@@ -88,33 +84,26 @@ class Blank:
             self.sandbox.kill()
             raise BlankDied(f"the sandbox was not ready after {HELLO_S:g} s") from None
 
-    def send(self, frame: GuestFrame) -> None:
-        """Send the guest a frame; raises GuestGone, GuestSlow and FrameTooLarge."""
-        assert self.guest is not None  # noqa: S101 - it has said Hello
-        self.guest.send(frame)
-
-    def set_frame_limit(self, limit: int) -> None:
-        """Take frames of up to `limit` bytes from its guest from now on."""
-        assert self.guest is not None  # noqa: S101 - it has said Hello
-        self.guest.set_frame_limit(limit)
+    def hand_over(self, on_frame: Callable[[Any], None]) -> GuestConnection:
+        """Give a ready guest's connection to its container, whose `on_frame` gets every frame from now on."""
+        assert self._connection is not None  # noqa: S101 - it has said Hello
+        self._connection.on_frame = on_frame
+        return self._connection
 
     async def destroy(self) -> None:
         """End it and remove its files; takes seconds at most."""
         self.sandbox.kill()
-        if self.guest is not None:
-            self.guest.close()
+        if self._connection is not None:
+            self._connection.close()
         self.tap.close()
         await self.sandbox.cleanup()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
-
-    def _on_frame(self, frame: Any) -> None:
-        self.on_frame(frame)
 
     def _on_closed(self, error: Exception | None) -> None:
         self.broken = f"the guest's connection broke: {error}" if error else "the guest closed its connection"
         if error is not None:
             log.warning("a guest's connection broke", sandbox=self.name, error=str(error))
-        # A guest without a socket is useless, but its process is ending, and its own exit tells why: give it END_S.
+        # A guest without a socket is useless, but its process is ending, and its own exit has the reason.
         asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
 
     def _on_hello(self, frame: Any) -> None:
@@ -124,4 +113,4 @@ class Blank:
 
 
 def ignore_exit(_exit: SandboxExit) -> None:
-    """The `on_exit` of a blank whose end interests no container."""
+    """The `on_exit` of a blank without a container."""

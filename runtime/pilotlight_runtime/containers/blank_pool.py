@@ -18,27 +18,21 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 log = structlog.get_logger(__name__)
 
 QUIET_S = 2.0
-"""How long making a blank waits for containers that are starting: they need the processors more."""
+"""How long making a blank waits for starting containers, which need the processors more."""
 PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Between attempts, when blanks fail to start."""
 
 
 class BlankDemand(Protocol):
-    """What decides how many blanks are made, and when."""
+    @property
+    def cpu_slots(self) -> int: ...
 
     @property
-    def cpu_slots(self) -> int:
-        """How many containers without a GPU the node can hold."""
-        ...
-
-    @property
-    def any_starting(self) -> bool:
-        """Whether a container needs the processors to become ready."""
-        ...
+    def any_starting(self) -> bool: ...
 
 
 class BlankPool:
-    """Blanks on CPU slots, `size` of them; `changed` is called when another number of them is ready."""
+    """Keeps `size` blanks on CPU slots; `changed` is called when the number of ready ones changes."""
 
     def __init__(
         self,
@@ -58,14 +52,13 @@ class BlankPool:
 
     @property
     def ready(self) -> int:
-        """How many wait for a container."""
         return sum(blank.is_ready for blank in self._blanks)
 
     async def take(self, limits: ResourceLimits) -> Blank:
-        """A blank that is ready, else a new sandbox; with a container's limits.
+        """A ready blank, else a new sandbox, with a container's limits.
 
-        A blank that is still importing is not taken: a new sandbox imports only what the function itself needs, and is
-        ready in a tenth of the time, unless that is the same.
+        A blank that is still importing is not taken: a new sandbox imports only what the function needs, and is usually
+        ready in a tenth of the time.
 
         Raises:
             SandboxError: if none could be started.
@@ -78,7 +71,6 @@ class BlankPool:
         return await self.starter.start(limits)
 
     def wake(self) -> None:
-        """A blank was taken, or a container is ready or gone: see whether a blank is to be made."""
         self._woken.set()
 
     async def run(self, demand: BlankDemand) -> None:
@@ -90,7 +82,6 @@ class BlankPool:
             await self._wait_woken()
 
     async def close(self) -> None:
-        """End all blanks that no container has taken."""
         blanks, self._blanks = self._blanks, []
         async with asyncio.TaskGroup() as group:
             for blank in blanks:

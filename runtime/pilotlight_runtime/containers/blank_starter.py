@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class BlankStarter:
-    """Starts blanks of one base environment, each with a code folder below `folder`; `group` watches them."""
+    """Starts blanks of one base environment, each with a code folder below `folder`, and watches them in `group`."""
 
     launcher: Launcher
     base: BaseEnvironment
@@ -31,7 +31,7 @@ class BlankStarter:
 
     @property
     def can_limit_later(self) -> bool:
-        """Whether a started sandbox can get other limits; rlimits for memory are set at its start alone."""
+        """False for rlimits, which are set at the start alone."""
         return self.launcher.guarantees().memory != "rlimit"
 
     async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:

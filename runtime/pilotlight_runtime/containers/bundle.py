@@ -1,4 +1,4 @@
-"""A version's bundle on its way to a container: the signed manifest, checked, and the files it names. Pure checks."""
+"""Checks of a version's bundle: the signed manifest, and the files it names. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileE
 
 
 class CannotVerify(PilotlightError):
-    """What the blob store holds is not what was signed: it must not run."""
+    """What the blob store holds is not what was signed."""
 
     code = "load_failed"
 
@@ -23,11 +23,7 @@ _decoder = msgspec.msgpack.Decoder(SignedManifest)
 
 
 def read_signed(data: bytes) -> SignedManifest:
-    """The signed manifest in a blob.
-
-    Raises:
-        CannotVerify: if there is none.
-    """
+    """The signed manifest in a blob; raises CannotVerify if there is none."""
     try:
         return _decoder.decode(data)
     except msgspec.DecodeError as error:
@@ -35,11 +31,7 @@ def read_signed(data: bytes) -> SignedManifest:
 
 
 def check_manifest(manifest: Manifest, bind: Bind) -> None:
-    """Refuse a manifest, whoever signed it, that is not the one which the command names.
-
-    Raises:
-        CannotVerify: saying what differs.
-    """
+    """Raise CannotVerify unless the manifest is the one that the command names, whoever signed it."""
     if manifest.version_id != bind.version:
         raise CannotVerify(f"The manifest is of {manifest.version_id}, not of {bind.version}.")
     if manifest.tenant != bind.tenant:
@@ -50,11 +42,7 @@ def check_manifest(manifest: Manifest, bind: Bind) -> None:
 
 
 def check_files(files: tuple[FileEntry, ...]) -> None:
-    """Refuse paths that leave the bundle, a path that is a file and a folder, and what is no digest and size.
-
-    Raises:
-        CannotVerify: naming the path.
-    """
+    """Check that paths stay inside and are files or folders, not both, and digests and sizes; raises CannotVerify."""
     seen: set[str] = set()
     folders: set[str] = set()
     sizes: dict[str, int] = {}

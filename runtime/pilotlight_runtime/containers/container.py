@@ -1,12 +1,12 @@
 """One container, from its bind to its end.
 
-    BINDING   a blank is taken, or a sandbox started; the files are verified and linked into it
+    BINDING   a blank is taken, or a sandbox started; the verified files are linked into it
     LOADING   the guest imports, enters, checks
     READY     calls run
-    DRAINING  what is held ends, exit hooks run
+    DRAINING  held calls end, exit hooks run
     GONE      everything is removed, and the slice is free again
 
-One task (`Container.run`) leads through these; the guest's frames and the sandbox's exit call methods in between.
+The task `Container.run` goes through these; the guest's frames and the sandbox's exit call methods in between.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit
 from pilotlight_runtime.guest import frames as guest
-from pilotlight_runtime.guest.guest_connection import GuestGone
+from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.logs.log_shipper import LogKey, LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter
 from pilotlight_runtime.metering.meter import SliceOwner
@@ -48,13 +48,13 @@ from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 log = structlog.get_logger(__name__)
 
 FETCH_S = 300.0
-"""What a start may take until the manifest, and with it the function's own bound, is known."""
+"""Bounds a start until the manifest, and with it the function's own bound, is known."""
 LEAVE_S = 10.0
-"""What exit hooks may take."""
+"""Bounds the exit hooks."""
 
 
 class StartFailed(Exception):
-    """The container will not become ready. `error` is what the tenant can mend; None: it is the platform's fault."""
+    """The container will not become ready. `error` is what the tenant can mend; None: the platform's fault."""
 
     def __init__(self, reason: str, error: RemoteError | None = None) -> None:
         super().__init__(reason)
@@ -63,8 +63,6 @@ class StartFailed(Exception):
 
 
 class Container:
-    """A container on one slice."""
-
     def __init__(
         self,
         bind: Bind,
@@ -96,6 +94,7 @@ class Container:
         self._accepted = 0
         self._manifest: Manifest | None = None
         self._blank: Blank | None = None
+        self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
         self._born_at = self._idle_since_at = self._clock()
         self._start_timeout: asyncio.Timeout | None = None
@@ -103,7 +102,7 @@ class Container:
         self._loaded.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
-        self._ending = asyncio.Event()  # it shall end, or has
+        self._ending = asyncio.Event()  # its end was asked for, or has come
         self._idle = asyncio.Event()  # it holds no call any more
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
@@ -113,26 +112,22 @@ class Container:
 
     @property
     def slots(self) -> int:
-        """How many calls it holds at most; 0 until its manifest is known."""
+        """The most calls it holds; 0 until its manifest is known."""
         return self._manifest.spec.slots if self._manifest else 0
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The ids of the calls that occupy its slots."""
         return self.runner.held if self.runner else ()
 
     @property
     def batch_room(self) -> int:
-        """Items that the batch now forming could still take."""
         return self.runner.batch_room if self.runner else 0
 
     @property
     def is_starting(self) -> bool:
-        """Whether it needs the processors to become ready."""
         return self.state in (ContainerState.BINDING, ContainerState.LOADING)
 
     def report(self, at: float) -> ContainerReport:
-        """Its part of the node's report."""
         manifest = self._manifest
         return ContainerReport(
             id=self.id,
@@ -163,32 +158,27 @@ class Container:
             self._calls.credits.publish_soon(self)
 
     def holds(self, call_id: str) -> bool:
-        """Whether a run of this call is here."""
         return self.runner is not None and self.runner.holds(call_id)
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
-        """The origin has passed on a stream's chunks up to `upto`."""
         if self.runner is not None:
             self.runner.on_window(call_id, upto, at)
 
     def cancel(self, call_id: str, reason: str, at: float) -> None:
-        """Cancel a call, if it is here."""
         if self.runner is not None:
             self.runner.cancel(call_id, reason, at)
 
     def cancel_calls_of(self, gateway: str, at: float) -> None:
-        """Cancel the calls of an origin that is gone."""
         if self.runner is not None:
             for call_id in self.runner.calls_of(gateway):
                 self.runner.cancel(call_id, f"the gateway {gateway} is gone", at)
 
     def check_limits(self, at: float) -> None:
-        """Refuse calls that did not start in time, and end a container whose call runs too long. Every few 10 ms."""
         if self.runner is not None and self.state is not ContainerState.GONE:
             self.runner.check_limits(at)
 
     def drain(self, within_s: float, reason: str) -> None:
-        """Take no new call, end what is held within `within_s`, then be gone."""
+        """Take no new call, end the held ones within `within_s`, then end."""
         if self.state is ContainerState.READY:
             self._drain_until_at = self._clock() + within_s
             self._enter(ContainerState.DRAINING, reason)
@@ -203,7 +193,7 @@ class Container:
             self.stop(reason)
 
     def stop(self, reason: str) -> None:
-        """Be gone now."""
+        """End now."""
         if (
             self.is_starting
             and self._start_timeout is not None
@@ -215,20 +205,18 @@ class Container:
         self._kill(reason or "stopped")
 
     def tick(self, at: float) -> None:
-        """Cancel abandoned calls, and log how many lines were dropped. Once a second."""
+        """Cancel abandoned calls, and log the number of dropped lines. Once a second."""
         if self.runner is not None:
             self.runner.cancel_abandoned(at)
         if self._blank is not None:
             self._blank.tap.tick(at)
 
     async def wait_gone(self) -> None:
-        """Wait until everything of it is removed."""
         await self._gone.wait()
 
     # -- its life -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Lead the container from BINDING to GONE."""
         try:
             if await self._start_up():
                 await self._ending.wait()
@@ -237,7 +225,6 @@ class Container:
             await self._destroy()
 
     async def _start_up(self) -> bool:
-        """Whether it has become ready."""
         try:
             if self._ending.is_set():
                 raise StartFailed(self._kill_reason)
@@ -280,7 +267,7 @@ class Container:
         await self._load(blank, manifest)
 
     def _set_manifest(self, manifest: Manifest) -> None:
-        """The manifest is verified: from here on the tenant pays."""
+        """Take the verified manifest; from now on the tenant pays."""
         if manifest.base != self._provisioner.base:
             text = f"this node has no base environment {manifest.base!r}"
             raise StartFailed(text, RemoteError("UnknownBase", text))
@@ -301,23 +288,22 @@ class Container:
         topic = LogKey(manifest.tenant, manifest.app, manifest.function)
         blank.tap.container = self.id
         blank.tap.sink = lambda line: self._logs.offer(topic, line)
-        blank.on_frame = self._on_frame
+        connection = self._connection = blank.hand_over(self._on_frame)
         self._enter(ContainerState.LOADING)
         try:
             env = dict(self._provisioner.env(self._part))
-            blank.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))
+            connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))
         except GuestGone:
             pass  # the sandbox's exit follows
         await self._loaded
-        self._open(blank, manifest)
+        self._open(blank, connection, manifest)
 
-    def _open(self, blank: Blank, manifest: Manifest) -> None:
-        """Take calls from now on."""
+    def _open(self, blank: Blank, connection: GuestConnection, manifest: Manifest) -> None:
         if blank.exit is not None:
             raise StartFailed(self.reason, RemoteError("ContainerDied", self.reason))
         self._io = ContainerIO(
             calls=self._calls,
-            blank=blank,
+            connection=connection,
             meter=self._meter,
             release=self._release,
             kill=self._kill,
@@ -325,7 +311,7 @@ class Container:
         )
         self.runner = CallRunner(manifest.spec, self.id, self._io)
         blank.tap.running = self.runner.only_call
-        blank.set_frame_limit(frame_limit(manifest.spec))
+        connection.set_frame_limit(frame_limit(manifest.spec))
         self._calls.slots.open(self.id, self.version, manifest.spec.slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
@@ -333,7 +319,6 @@ class Container:
         self._provisioner.container_changed()
 
     async def _shut_down(self) -> None:
-        """Let held calls end, then run the exit hooks, each within its bound."""
         if self._kill_reason:
             return
         try:
@@ -342,10 +327,10 @@ class Container:
         except TimeoutError:
             self._kill(f"drained: its calls had not ended in time ({self.reason})")
             return
-        if self._blank is None or self._blank.exit is not None:
+        if self._blank is None or self._connection is None or self._blank.exit is not None:
             return
         try:
-            self._blank.send(guest.Leave())
+            self._connection.send(guest.Leave())
             async with asyncio.timeout(LEAVE_S):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
@@ -393,7 +378,7 @@ class Container:
             self._kill_untrusted(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
     def _note_step(self, step: guest.LoadStep) -> None:
-        """Enter a step of the guest's in the timeline, which others see: each once, and no longer than possible."""
+        """Enter one of the guest's steps in the public timeline, once and no longer than possible."""
         if step.name not in guest.STEPS or step.name in self.timeline:
             self._kill_untrusted("the guest told of a step that there is not")
             return
@@ -406,7 +391,7 @@ class Container:
         if not in_order:
             killed = end.reason == "killed" and (self._kill_reason or (self._blank.broken if self._blank else ""))
             reason = killed or describe(end, self._manifest.spec if self._manifest else None)
-            if self.state is not ContainerState.GONE:  # a start that failed has said why
+            if self.state is not ContainerState.GONE:  # else a failed start has set its reason
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
         if not self._loaded.done():
@@ -423,7 +408,7 @@ class Container:
         self._calls.slots.release(call.call_id, call.grant_number)
         error = call.decided.error if call.decided is not None else None
         if error is not None and self._blank is not None:
-            # A caller that is not the owner gets a code only; the owner finds the error in the log, whoever called.
+            # Callers other than the owner get only a code; the owner finds the error in the log.
             self._blank.tap.log_failure(call.call_id, error)
         if self._forming_changed():
             self._calls.credits.publish_soon(self)
@@ -437,12 +422,10 @@ class Container:
     # -- small steps --------------------------------------------------------------------------------------------
 
     def _forming_changed(self) -> bool:
-        """Whether a batch has begun or ceased to form since this was last asked."""
         before, self._is_forming = self._is_forming, self.batch_room > 0
         return before is not self._is_forming
 
     def _kill_untrusted(self, reason: str) -> None:
-        """Kill a guest that breaks the protocol, once: more of its frames may come before it is dead."""
         if not self._kill_reason:
             self._kill(reason)
 
@@ -461,7 +444,6 @@ class Container:
         self._set_gone()
 
     def _set_gone(self) -> None:
-        """Its sandbox has ended, though removing its files may take a moment."""
         if self.state is not ContainerState.GONE:
             self.state = ContainerState.GONE
             self._meter.release()
@@ -474,7 +456,7 @@ class Container:
         self._calls.credits.publish_soon(self)
 
     def _step(self, name: str, began_at: float) -> float:
-        """Enter a step of the start in the timeline; returns when the next one begins: now."""
+        """Enter a step of the start in the timeline; returns the present instant."""
         now = self._clock()
         self.timeline[name] = round(self.timeline.get(name, 0.0) + (now - began_at) * 1000, 3)
         self._calls.credits.publish_soon(self)

@@ -1,4 +1,4 @@
-"""What one container's `CallRunner` is connected to: the guest, the callers' gateways, the meter, the slots."""
+"""Connects one container's `CallRunner` to guest, gateways, meter and slots."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 from pilotlight_core.model.messages.agent_messages import CallFrame, Outcome, Refusal, Spent
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.call_runner import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
-from pilotlight_runtime.containers.blank import Blank
 from pilotlight_runtime.guest import frames as guest
-from pilotlight_runtime.guest.guest_connection import GuestGone, GuestSlow
+from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone, GuestSlow
 from pilotlight_runtime.metering.container_meter import ContainerMeter
 
 
@@ -24,7 +23,7 @@ class ContainerIO:
         self,
         *,
         calls: NodeCalls,
-        blank: Blank,
+        connection: GuestConnection,
         meter: ContainerMeter,
         release: Callable[[AcceptedCall], None],
         kill: Callable[[str], None],
@@ -35,14 +34,14 @@ class ContainerIO:
         self.record_batch = meter.record_batch
         self._release = release
         self._calls = calls
-        self._blank = blank
+        self._connection = connection
         self._meter = meter
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         try:
-            self._blank.send(frame)
+            self._connection.send(frame)
         except GuestGone:
             pass  # the sandbox's exit follows, and ends every call
         except (GuestSlow, guest.FrameTooLarge) as error:
@@ -80,7 +79,6 @@ class ContainerIO:
             self._timer = loop.call_later(max(0.0, at - self._clock()), partial(self._pump, pump))
 
     def close(self) -> None:
-        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

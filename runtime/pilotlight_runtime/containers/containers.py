@@ -1,4 +1,4 @@
-"""The containers of a node: which one is on which slice, and what the controller may command."""
+"""The containers of a node: the slices they are on, the controller's commands, and the dispatch of calls."""
 
 from __future__ import annotations
 
@@ -13,21 +13,32 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.messages.agent_messages import (
     Bind,
+    Cancel,
     CommandReply,
     ContainerCommand,
     ContainerState,
     Drain,
+    Ended,
+    Outcome,
+    Reconcile,
+    Refusal,
+    Refused,
+    Run,
     SliceReport,
+    Window,
 )
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
 
 REMEMBERED = 10_000
-"""Ids of former containers that are remembered: a late or repeated bind must not bring one back."""
+"""Ids of former containers, so that a late or repeated bind does not bring one back."""
+LAST_FRAME_LOST = "its last frame was lost"
 
 MakeContainer = Callable[[Bind, SliceReport], Container]
 
@@ -35,7 +46,7 @@ MakeContainer = Callable[[Bind, SliceReport], Container]
 class Containers:
     """Binds containers to slices and runs them in `group`.
 
-    `many_tenants` says whether the node's sandboxes keep tenants apart; `changed` is called when a report is due.
+    `many_tenants`: the node's sandboxes keep tenants apart. `changed` is called when a report is due.
     """
 
     def __init__(
@@ -68,31 +79,27 @@ class Containers:
     # -- state --------------------------------------------------------------------------------------------------
 
     def get(self, container: str) -> Container | None:
-        """The container of this id, if it is here."""
         return self._containers.get(container)
 
     @property
     def cpu_slots(self) -> int:
-        """CPU slots, taken ones too: an idle container may be ended for another one, which then needs a blank."""
+        """All CPU slots, free or taken."""
         return self._slices.cpu_slots
 
     @property
     def any_starting(self) -> bool:
-        """Whether a container needs the processors to become ready."""
         return any(container.is_starting for container in self._containers.values())
 
     def slices(self) -> tuple[SliceReport, ...]:
-        """The slices on offer, with the containers on them."""
         return self._slices.reports()
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        """The node's GPUs."""
         return self._slices.devices()
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
     def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
-        """Obey a command, or say why not; one of an older epoch than the highest seen is refused."""
+        """Obey a command, or reply why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
@@ -161,12 +168,10 @@ class Containers:
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
     def check_limits(self, at: float) -> None:
-        """Enforce the time limits of calls in every container. Every few 10 ms."""
         for container in self._containers.values():
             self._guarded(container, container.check_limits, at)
 
     def tick(self, at: float) -> None:
-        """Do what every container does once a second."""
         for container in self._containers.values():
             self._guarded(container, container.tick, at)
 
@@ -180,7 +185,7 @@ class Containers:
             container.stop("a mistake of the platform")
 
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
-        """Let every container end what it holds within `drain_s`, then stop those that are left."""
+        """Let every container end its calls within `drain_s`, then stop the rest."""
         self.draining = True
         self._changed()
         for container in self:
@@ -208,3 +213,69 @@ class Containers:
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
             raise AssertionError(f"{gone} are gone and hold calls")
+
+
+log = structlog.get_logger(__name__)
+
+
+class CallDispatcher:
+    """Gives what origins send about calls to the node's containers. `at` is the present monotonic instant."""
+
+    def __init__(self, containers: Containers, calls: NodeCalls) -> None:
+        self._containers = containers
+        self._calls = calls
+
+    def on_run(self, run: Run, at: float, received_at: float) -> None:
+        """Take a granted call, or refuse it; it cannot have come before `received_at`."""
+        container = self._containers.get(run.container)
+        if container is not None and container.holds(run.call_id):
+            outcome: AcceptedCall | Refusal = Refusal.NO_SLOT  # an abandoned run of the same call has not ended yet
+        else:
+            outcome = self._calls.slots.accept(run, at, received_at)
+        if isinstance(outcome, AcceptedCall) and container is not None:
+            container.add(outcome, at)
+            return
+        refusal = Refusal.GONE if isinstance(outcome, AcceptedCall) else outcome
+        if isinstance(outcome, AcceptedCall) or refusal is Refusal.NO_SLOT:
+            self._calls.slots.release(run.call_id, run.grant_number)
+        frame = Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=refusal)
+        self._calls.origins.send(run.gateway, frame)
+        if container is not None:
+            self._calls.credits.publish_soon(container)  # its home's view of it was old
+
+    def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
+        if isinstance(message, Window):
+            for container in self._containers:
+                container.on_window(message.call_id, message.upto, at)
+        elif isinstance(message, Cancel):
+            for call in self._calls.slots.cancel(message.call_id):
+                self._cancel(call, message.reason, at)
+        else:
+            self._reconcile(message, at)
+
+    def resend_frames(self, at: float) -> None:
+        """Send undelivered last frames again, and cancel the calls of gateways that are gone."""
+        for gateway in self._calls.origins.sweep(at):
+            log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
+            for container in self._containers:
+                container.cancel_calls_of(gateway, at)
+
+    def _reconcile(self, message: Reconcile, at: float) -> None:
+        outcome = self._calls.slots.reconcile(message, at)
+        for orphan in outcome.orphans:
+            self._cancel(orphan, "its gateway does not know it", at)
+        for past in outcome.released:
+            if not self._calls.origins.resend(past.call_id, past.grant_number):
+                ended = Ended(
+                    call_id=past.call_id,
+                    grant_number=past.grant_number,
+                    container="",
+                    outcome=Outcome.DIED,
+                    started=past.was_started,
+                    reason=LAST_FRAME_LOST,
+                )
+                self._calls.origins.send(message.gateway, ended)
+
+    def _cancel(self, call: AcceptedCall, reason: str, at: float) -> None:
+        if (container := self._containers.get(call.run.container)) is not None:
+            container.cancel(call.call_id, reason, at)

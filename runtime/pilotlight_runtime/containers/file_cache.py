@@ -1,7 +1,7 @@
-"""A node's verified files, `<folder>/<tenant>/<sha256>`: each is fetched once and hard-linked into many containers.
+"""A node's verified files, `<folder>/<tenant>/<sha256>`: fetched once and hard-linked into many containers.
 
-Tenants do not share files, so that nobody can learn from the speed of a start what others have deployed. The least
-recently used go when all together are too many bytes; containers keep what is linked into them.
+Tenants do not share files, so that the speed of a start does not tell what others have deployed. The least recently
+used are deleted when the cache exceeds its limit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ CHUNK = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class CacheStatistics:
-    """How full it is."""
-
     files: int
     bytes: int
     limit: int
@@ -33,7 +31,7 @@ class CacheStatistics:
 
 
 class FileCache:
-    """The index is of the loop's thread; the functions below it touch the disk and may run in any."""
+    """The index belongs to the loop's thread; the functions below it use the disk and may run in any."""
 
     def __init__(self, folder: Path, limit: int = DEFAULT_BYTES) -> None:
         self.folder = folder
@@ -44,7 +42,6 @@ class FileCache:
             self._add((tenant, digest), size)
 
     def path(self, tenant: str, digest: str) -> Path:
-        """Where the file is, if it is here."""
         return self.folder / tenant / digest
 
     def missing(self, tenant: str, files: Iterable[FileEntry]) -> list[FileEntry]:
@@ -61,11 +58,10 @@ class FileCache:
         return missing
 
     def add(self, tenant: str, file: FileEntry) -> None:
-        """`file` has been verified and lies at its path."""
         self._add((tenant, file.sha256), file.size)
 
     def shrink(self) -> list[Path]:
-        """What must be deleted to be within the limit again; it is forgotten here already."""
+        """The files to delete to be within the limit; the index forgets them."""
         gone = []
         while self._bytes > self._limit and self._sizes:
             (tenant, digest), size = self._sizes.popitem(last=False)
@@ -79,7 +75,6 @@ class FileCache:
         )
 
     def check_integrity(self) -> None:
-        """Raises AssertionError if the sum is not the sum."""
         if self._bytes != sum(self._sizes.values()):
             raise AssertionError(f"the cache counts {self._bytes} bytes, its files have {sum(self._sizes.values())}")
 
@@ -89,7 +84,7 @@ class FileCache:
 
 
 def _scan(folder: Path) -> list[tuple[str, str, int]]:
-    """(tenant, digest, size) of every file, those changed longest ago first; leftovers of a fetch are removed."""
+    """(tenant, digest, size) of every file, the longest unchanged first; removes leftovers of a fetch."""
     found = []
     for path in folder.glob("*/*"):
         if path.suffix:
@@ -101,10 +96,10 @@ def _scan(folder: Path) -> list[tuple[str, str, int]]:
 
 
 def verify_file(path: Path, file: FileEntry) -> None:
-    """Refuse a file whose content is not `file`'s.
+    """Check that a file has the size and digest of `file`.
 
     Raises:
-        CannotVerify: if it has another size or digest.
+        CannotVerify: if it has not.
     """
     if (size := path.stat().st_size) != file.size:
         raise CannotVerify(f"{file.path} in the blob store has {size} bytes, not {file.size} as signed.")
@@ -115,7 +110,7 @@ def verify_file(path: Path, file: FileEntry) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """A hard link where the file system allows one more, else a read-only copy."""
+    """Make a hard link where the file system allows one more, else a read-only copy."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:
@@ -126,7 +121,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def lay_out(files: Iterable[tuple[FileEntry, Path]], into: Path) -> None:
-    """Put each file, by link, at its path below `into`, an empty folder that only the agent can write."""
+    """Link each file to its path below `into`, an empty folder that only the agent can write."""
     made: set[Path] = {into}
     for file, source in files:
         target = into / file.path

@@ -1,4 +1,4 @@
-"""What a container is made of, brought to this node: the manifest, a sandbox, the version's files, devices."""
+"""What a container is made of: the manifest, a sandbox, the version's files, devices."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from pilotlight_runtime.devices.device_port import Devices
 
 
 class Provisioner:
-    """Provides containers with what they need to start. One per node."""
-
     def __init__(self, stager: Stager, pool: BlankPool, devices: Devices) -> None:
         self._stager = stager
         self._pool = pool
@@ -23,15 +21,11 @@ class Provisioner:
 
     @property
     def base(self) -> str:
-        """The name of the one base environment that this node has."""
+        """The name of this node's base environment."""
         return self._pool.starter.base.name
 
     async def manifest(self, bind: Bind) -> Manifest:
-        """The verified manifest that the command names.
-
-        Raises:
-            CannotVerify, BadSignature, NoKey, BlobMissing, BlobsDown
-        """
+        """Raises: CannotVerify, BadSignature, NoKey, BlobMissing, BlobsDown"""
         return await self._stager.manifest(bind)
 
     async def blank(self, manifest: Manifest, part: SliceReport) -> Blank:
@@ -46,17 +40,12 @@ class Provisioner:
         return await self._pool.starter.start(limits, self._devices.access(part.id))
 
     async def stage(self, manifest: Manifest, blank: Blank) -> None:
-        """Link the version's files into the blank's code folder, fetching what this node does not have.
-
-        Raises:
-            CannotVerify, BlobMissing, BlobsDown
-        """
+        """Link the version's files into the blank's code folder; raises CannotVerify, BlobMissing, BlobsDown."""
         await self._stager.stage(manifest, blank.code)
 
     def env(self, part: SliceReport) -> Mapping[str, str]:
-        """The environment variables that show the slice's devices to the guest."""
         return self._devices.access(part.id).env
 
     def container_changed(self) -> None:
-        """A container is ready or gone: its node may have room to make a blank."""
+        """Let the pool make a blank: a container is ready or gone."""
         self._pool.wake()

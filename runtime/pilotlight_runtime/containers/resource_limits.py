@@ -1,4 +1,4 @@
-"""What a function's container may use, and how to say that it has ended at one of its limits."""
+"""What a function's container may use, and the text for one that has ended at a limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ BASE = ResourceLimits(
 
 
 def limits_of(spec: FunctionSpec) -> ResourceLimits:
-    """Those of a function's container."""
     return replace(BASE, memory_bytes=spec.memory, cpu_millis=max(100, round(spec.cpu * 1000)))
 
 

@@ -24,14 +24,12 @@ FILE_MODE = 0o444
 
 
 class ManifestVerifier(Protocol):
-    """Checks a manifest's signature."""
-
     def verify(self, signed: SignedManifest) -> Manifest:
-        """The manifest; raises BadSignature, and NoKey where there is nothing to check with."""
+        """Raises BadSignature, and NoKey without a key to check with."""
 
 
 class TrustedKey:
-    """The platform's public key in `folder`, read when it is first needed: the gateway may make it after our start."""
+    """The platform's public key in `folder`, read when first needed: the gateway may make it after this start."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -54,7 +52,7 @@ class Stager:
         self._busy = 0
 
     async def manifest(self, bind: Bind) -> Manifest:
-        """The manifest that the command names, checked."""
+        """The checked manifest that the command names."""
         data = await self._blobs.read(bind.tenant, bind.manifest_sha256)
         if hashlib.sha256(data).hexdigest() != bind.manifest_sha256:
             raise CannotVerify(f"The manifest of {bind.version} in the blob store is damaged.")
@@ -63,7 +61,7 @@ class Stager:
         return manifest
 
     async def stage(self, manifest: Manifest, into: Path) -> None:
-        """Put the version's files into `into`, which is empty."""
+        """Put the version's files into the empty folder `into`."""
         tenant = manifest.tenant
         async with self._using():
             missing = self._cache.missing(tenant, manifest.files)
@@ -74,7 +72,7 @@ class Stager:
 
     @asynccontextmanager
     async def _using(self) -> AsyncIterator[None]:
-        """Nothing is evicted while somebody stages: what was found must still be there when it is linked."""
+        """Evict nothing while a version is staged: what was found must still be there when it is linked."""
         self._busy += 1
         try:
             yield

@@ -1,4 +1,4 @@
-"""CPU slots: the node's processors, shared out evenly among so many containers."""
+"""CPU slots: the node's processors, shared out evenly."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ PRICE = "cpu"
 
 
 def usable_cores() -> int:
-    """The processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def memory_bytes() -> int:
-    """The host's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class CpuDevices:
-    """`slots` containers without a GPU; together they are the one device "cpu"."""
+    """`slots` containers without a GPU, all on the device "cpu"."""
 
     def __init__(self, slots: int, memory: int | None = None) -> None:
         share = (memory or memory_bytes()) // max(1, slots)

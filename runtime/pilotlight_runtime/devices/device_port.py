@@ -1,4 +1,4 @@
-"""The port of devices: what slices there are, and what a container on one of them must see of the host."""
+"""The port of devices: their slices, and what a container on one of them must see of the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceAccess:
-    """What a sandbox needs for a slice: device nodes and files of the host, and variables for its code."""
+    """What a sandbox needs for a slice: device nodes and files of the host, and variables."""
 
     nodes: tuple[Path, ...] = ()
     read_only: tuple[Mount, ...] = ()
@@ -27,43 +27,43 @@ class Devices(Protocol):
     """The devices of one kind on this node."""
 
     def inventory(self) -> list[SliceReport]:
-        """Every slice that can be bound as it is; of each device they are all of it, or less.
+        """Every slice that can be bound as it is, also a failed one, which is `withdrawn`.
 
-        It changes when a GPU is cut. What fails stays in it, and is `withdrawn`.
+        The slices of a device are all of it, or less. They change when a GPU is cut.
         """
         ...
 
     def part(self, name: SliceName) -> SliceReport | None:
-        """The slice of this name, a share of a device too; None if there is none at present."""
+        """The slice or share of this name; None if there is none at present."""
         ...
 
     def withdrawn(self) -> Mapping[str, str]:
-        """The devices and slices that take no new container at present, and why."""
+        """The devices and slices that take no new container at present -> the reason."""
         ...
 
     def access(self, slice_id: str) -> DeviceAccess:
-        """What a container on this slice must see; raises LookupError for a slice that is not there."""
+        """What a container on this slice must see; raises LookupError for an unknown slice."""
         ...
 
     def reports(self, on: Mapping[str, str], /) -> list[DeviceReport]:
-        """Its GPUs, with who is `on` which slice."""
+        """Its GPUs; `on` maps slices to their containers."""
         ...
 
     def command(self, command: DeviceCommand, busy: Collection[str], /) -> str:
-        """Begin to cut a device, or say why not ("" is yes); `busy` are the ids of its slices that are in use."""
+        """Begin to cut a device, or return why not ("" is yes); `busy` are the ids of its slices in use."""
         ...
 
     def layouts(self) -> Mapping[str, GpuLayout]:
-        """How GPUs are cut now, by UUID, of those that can be and are not being cut at this moment."""
+        """How GPUs are cut now, by UUID, without those being cut."""
         ...
 
     async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:
-        """Cut GPUs that are not cut as they were before the host was started anew; for before anything is bound."""
+        """Cut GPUs as they were before the host's restart; call it before anything is bound."""
         ...
 
     async def watch(self, changed: Callable[[], None]) -> None:
-        """Look after them and do what was commanded until cancelled, or return if there is nothing to look after.
+        """Watch them and carry out commands until cancelled; returns if there is nothing to watch.
 
-        `changed` is called whenever another method would give another answer than before.
+        `changed` is called whenever the answer of another method changes.
         """
         ...

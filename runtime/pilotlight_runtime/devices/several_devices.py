@@ -15,7 +15,7 @@ class SeveralDevices:
     """The slices of all `kinds`, in that order."""
 
     def __init__(self, *kinds: Devices) -> None:
-        """Raises ValueError if two kinds have a slice of the same id."""
+        """Raises ValueError for two slices of the same id."""
         self._kinds = kinds
         if len({part.id for part in self.inventory()}) < len(self.inventory()):
             raise ValueError("two slices of this node have the same id")

@@ -8,15 +8,14 @@ import socket
 import threading
 from typing import Any
 
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
-from pilotlight_runtime.guest.frames import FromAgent, GuestFrame, encode_payload, header
+from pilotlight_runtime.guest.frames import FrameDecoder, FromAgent, GuestFrame, encode_payload, header
 
 ONE_PIECE = 64 * 1024
-"""Up to here, joining header and payload costs less than telling the kernel about two pieces."""
+"""Up to here, joining header and payload costs less than sending two pieces."""
 
 
 class AgentGone(ConnectionError):
-    """The agent has closed its end: nobody is left to work for."""
+    """The agent has closed its end."""
 
 
 class Channel:
@@ -31,19 +30,14 @@ class Channel:
         self._lock = threading.Lock()
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
-        # A tenant's fork inherits the socket: its child must never answer in our name.
+        # A tenant's fork inherits the socket: its child must never answer.
         os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def send(self, frame: GuestFrame) -> None:
-        """Send a frame whole.
-
-        Raises:
-            FrameTooLarge: nothing was sent.
-            AgentGone: or this is the child of a fork.
-        """
+        """Raises: FrameTooLarge, AgentGone (also in the child of a fork); nothing was sent."""
         payload = encode_payload(frame)
         head = header(len(payload))
         try:
@@ -57,38 +51,25 @@ class Channel:
             raise AgentGone(str(error)) from error
 
     def receive(self) -> list[Any]:
-        """The next frames, at least one, waiting for it.
-
-        Raises:
-            AgentGone, MalformedFrame
-        """
+        """Wait for the next frames, at least one; raises AgentGone and MalformedFrame, as all reads do."""
         frames = self._take_backlog()
         while not frames:
             frames = self._read()
         return frames
 
     def receive_one(self) -> Any:
-        """The next frame, waiting for it.
-
-        Raises:
-            AgentGone, MalformedFrame
-        """
         first, *self._backlog = self.receive()
         return first
 
     def receive_nowait(self) -> list[Any]:
-        """The frames that are here, perhaps none.
-
-        Raises:
-            AgentGone, MalformedFrame
-        """
+        """The frames that have arrived, perhaps none."""
         frames = self._take_backlog()
-        if self._poll.poll(0):  # a tenth of what it costs to be refused by recv
+        if self._poll.poll(0):  # a tenth of the cost of a recv that would block
             frames += self._read()
         return frames
 
     def wait_readable(self, seconds: float) -> bool:
-        """Wait until there is something to receive; False if there is not in time."""
+        """Wait for frames; False if none come in time."""
         return bool(self._backlog) or bool(self._poll.poll(max(0.0, seconds) * 1000))
 
     def _take_backlog(self) -> list[Any]:

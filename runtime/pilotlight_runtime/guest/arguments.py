@@ -1,4 +1,4 @@
-"""From the wire's named arguments to what a function's parameters ask for, by its type hints."""
+"""From the wire's named arguments to a function's parameters, by its type hints."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ EMPTY = inspect.Parameter.empty
 
 
 class _Unknown(Exception):
-    """A hint we know nothing about: the value is passed as it came."""
+    """A hint that cannot be converted to: the value is passed as it came."""
 
 
 class Parameters:
-    """How one function is called. `columns` says that it takes lists, one element per item of a batch."""
+    """The parameters of one function. With `columns` it takes lists, one element per item of a batch."""
 
     def __init__(self, function: Callable[..., Any], *, columns: bool = False) -> None:
         known = _signature(function)
@@ -86,16 +86,16 @@ class Parameters:
         return first, rest
 
     def columns(self, items: list[dict[str, Any]]) -> dict[str, list[Any]]:
-        """One list per parameter that any item names, None where an item does not name it."""
+        """One list per parameter that any item names, None for items that do not name it."""
         names = dict.fromkeys(name for item in items for name in item)
         return {name: [item.get(name) for item in items] for name in names}
 
 
 def converter(hint: Any) -> Convert | None:
-    """What turns a value off the wire into `hint`; None where values are passed as they come.
+    """A function that converts a value off the wire to `hint`; None where values are passed as they come.
 
-    JSON callers send bytes as base64 and arrays as nested lists; dataclasses, structs, enums, dates and pydantic
-    models come as JSON types. A value that already fits is left alone.
+    JSON callers send bytes as base64 and arrays as nested lists; dataclasses, structs, enums, dates and pydantic models
+    come as JSON types. A value that already fits is left alone.
     """
     if hint in (Any, object, EMPTY):
         return None
@@ -103,7 +103,7 @@ def converter(hint: Any) -> Convert | None:
         msgspec.convert(None, hint, dec_hook=_custom)
     except (msgspec.ValidationError, _Unknown):
         pass
-    except Exception:  # noqa: BLE001 - a hint that msgspec cannot read is the tenant's business, not an error
+    except Exception:  # noqa: BLE001 - a hint that msgspec cannot read is no error
         return None
 
     def convert(value: Any) -> Any:
@@ -129,7 +129,7 @@ def _custom(hint: Any, value: Any) -> Any:
     cls = typing.get_origin(hint) or hint
     if isinstance(cls, type) and isinstance(value, cls):
         return value
-    # Never imported here: whoever has such a hint has imported them.
+    # Never imported here: code with such a hint has imported them.
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and cls is numpy.ndarray:
         return numpy.asarray(value, dtype=_dtype(hint, numpy.generic))
@@ -143,7 +143,7 @@ def _custom(hint: Any, value: Any) -> Any:
 
 
 def _dtype(hint: Any, scalar: type) -> Any:
-    """float32 of `NDArray[np.float32]`, which is `ndarray[Any, dtype[float32]]`; None where it is not said."""
+    """float32 of `NDArray[np.float32]`, which is `ndarray[Any, dtype[float32]]`; None without one."""
     for argument in typing.get_args(hint)[1:]:
         for kind in typing.get_args(argument):
             return kind if isinstance(kind, type) and issubclass(kind, scalar) else None
@@ -157,10 +157,9 @@ def _element(hint: Any) -> Any:
 
 
 def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Its parameters with their hints evaluated; Any for what cannot be here (imports under TYPE_CHECKING)."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (ValueError, TypeError):  # written in C: it takes what it takes
+    except (ValueError, TypeError):  # written in C: its parameters are unknown
         return [inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD)]
     space = getattr(inspect.unwrap(function), "__globals__", {})
     return [p.replace(annotation=_evaluated(p.annotation, space)) for p in parameters]
@@ -176,7 +175,7 @@ def _evaluated(hint: Any, space: dict[str, Any]) -> Any:
 
 
 def _array_type(hint: str) -> Any:
-    """The type of a hint that could not be evaluated, if it names an array; the SDK's schemas go by the name too."""
+    """The array type that an unevaluated hint names, else Any; the SDK's schemas use the name too."""
     module, name = ARRAYS.get(hint.rpartition(".")[2].partition("[")[0], ("", ""))
     try:
         return getattr(importlib.import_module(module), name) if module else Any

@@ -1,6 +1,6 @@
-"""Serving asynchronous functions: one event loop on the main thread reads, runs them, and answers.
+"""Serving asynchronous functions: one event loop on the main thread reads, runs calls and answers.
 
-Synchronous methods beside asynchronous ones run in threads, so that they hold nobody up.
+Synchronous methods beside asynchronous ones run in threads, so that they do not block the loop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.async_work_runner import run_async_work
 from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
@@ -33,7 +33,7 @@ from pilotlight_runtime.guest.work_runner import run_work
 
 
 def serve(load: Load, channel: Channel) -> None:
-    """Load a function and serve it within one event loop, its hooks too; returns after the exit hooks.
+    """Load a function and serve it within one event loop, including its hooks.
 
     Raises:
         NotLoaded
@@ -51,7 +51,7 @@ async def _serve(load: Load, channel: Channel) -> None:
 
 
 class AsyncServer:
-    """Serves a target until the agent says Leave. A batch counts as one input."""
+    """Serves a target until Leave. A batch counts as one input."""
 
     def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
@@ -64,11 +64,10 @@ class AsyncServer:
         self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
 
     async def serve(self) -> None:
-        """Returns after Leave, when nothing runs any more."""
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as self._group:
             loop.add_reader(self._channel.fileno(), self._read)
-            self._read()  # what came behind the Load
+            self._read()  # frames that came behind the Load
             await self._left.wait()
             loop.remove_reader(self._channel.fileno())
 
@@ -107,7 +106,7 @@ class AsyncServer:
             frame = await self._answer(work)
             if frame is not None:
                 self._channel.send(frame)
-                device_health.exit_if_fatal(frame)
+                exits.exit_if_fatal(frame)
         self._running -= 1
         self._start()
 

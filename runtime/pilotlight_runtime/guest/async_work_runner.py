@@ -8,12 +8,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_runtime.guest.bound_calls import BoundCall, ColumnBatch, prepared
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestBatch, GuestCall, GuestWork
 from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, GuestFrame, Result
 from pilotlight_runtime.guest.guest_target import GuestTarget
-from pilotlight_runtime.guest.result_frames import answered, cancelled, encoded, failed, streamed
-from pilotlight_runtime.guest.work_runner import now
+from pilotlight_runtime.guest.work_runner import (
+    BoundCall,
+    ColumnBatch,
+    answered,
+    cancelled,
+    encoded,
+    failed,
+    now,
+    prepared,
+    streamed,
+)
 
 SendFrame = Callable[[GuestFrame], None]
 
@@ -21,7 +29,7 @@ SendFrame = Callable[[GuestFrame], None]
 async def run_async_work(
     target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
 ) -> Result | BatchResult | None:
-    """Run a call or a batch to its end, unless it was cancelled before; None if its Result has been sent already."""
+    """As `run_work`."""
     if not table.begin(work):
         table.end(work)
         return work.unstarted() if isinstance(work, GuestBatch) else None
@@ -34,7 +42,7 @@ async def run_async_work(
 
 
 async def run_async_call(target: GuestTarget, call: GuestCall, send: SendFrame) -> Result:
-    """Run one call to its end within the present task, which a cancelled call interrupts. Raises what `send` raises."""
+    """Run one call in the present task, which a cancel interrupts. Raises what `send` raises."""
     began = now()
     try:
         ready = prepared(target, call)
@@ -72,7 +80,7 @@ async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Res
 
 
 class _Stalled(Exception):
-    """Nobody reads the stream."""
+    """A stream without a reader."""
 
 
 async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
@@ -86,7 +94,6 @@ async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
 
 
 def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
-    """Runs in the loop when a call was cancelled or its window moved."""
     if call.cancelled and task is not None:
         task.cancel()
     elif moved is not None:
@@ -94,7 +101,6 @@ def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.E
 
 
 async def _close(chunks: Any) -> None:
-    """Run the generator's `finally` blocks. What they raise goes into the tenant's log: the call has its answer."""
     task = asyncio.current_task()
     while task is not None and task.uncancel():
         pass  # the cancellation has arrived; what is awaited from here on is the clean-up
@@ -106,7 +112,7 @@ async def _close(chunks: Any) -> None:
 
 
 async def run_async_batch(target: GuestTarget, batch: GuestBatch) -> BatchResult:
-    """Run one batch to its end within the present task. Never raises."""
+    """Run one batch in the present task. Never raises."""
     columns = ColumnBatch(target, batch)
     began = now()
     try:

@@ -1,4 +1,4 @@
-"""The calls that a guest holds: which have begun, which nobody wants any more, and how far a stream may run ahead."""
+"""The calls that a guest holds: which have begun or were cancelled, and how far a stream may run ahead."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from pilotlight_runtime.guest.frames import (
 )
 
 WINDOW_WAIT_S = 60.0
-"""A stream that may not go on for this long is closed: its reader is gone, or as good as gone."""
+"""A stream whose window does not move for this long has no reader."""
 
 
 class GuestCall:
-    """One Invoke, from its arrival to its Result."""
-
     __slots__ = ("_moved", "begun", "cancelled", "frame", "upto", "wake")
 
     def __init__(self, frame: Invoke) -> None:
@@ -33,11 +31,10 @@ class GuestCall:
         self.upto = 0
         """The last chunk that the reader is known to have."""
         self.wake: Callable[[], object] | None = None
-        """For a call in an event loop: look again, it is cancelled or may go on."""
+        """Called for a call in an event loop that was cancelled or may go on."""
         self._moved: threading.Condition | None = None
 
     def may_send(self, seq: int) -> bool:
-        """Whether chunk `seq` is within the window."""
         return seq <= self.upto + self.frame.window
 
     def wait_window(self, seq: int) -> bool:
@@ -49,7 +46,6 @@ class GuestCall:
         return not self.cancelled and self.may_send(seq)
 
     def notify(self) -> None:
-        """Let whoever waits look again."""
         if self._moved is not None:
             with self._moved:
                 self._moved.notify_all()
@@ -58,15 +54,13 @@ class GuestCall:
 
 
 class GuestBatch:
-    """One InvokeBatch, from its arrival to its BatchResult."""
-
     __slots__ = ("begun", "dropped", "frame")
 
     def __init__(self, frame: InvokeBatch) -> None:
         self.frame = frame
         self.begun = False
         self.dropped: set[str] = set()
-        """Calls whose answers nobody wants."""
+        """Its cancelled calls."""
 
     def wanted(self) -> list[tuple[str, bytes]]:
         return [item for item in self.frame.items if item[0] not in self.dropped]
@@ -81,9 +75,9 @@ GuestWork = GuestCall | GuestBatch
 
 
 class CallTable:
-    """Where frames about calls are taken in, and work is claimed. Any thread may call anything.
+    """Takes frames about calls, and gives work to workers. Any thread may call any method.
 
-    A cancel and the worker that begins a call exclude each other by one lock, so a call either never began or ran.
+    One lock serves a cancel and the worker that begins a call, so a call either never began or ran.
     """
 
     def __init__(self) -> None:
@@ -91,7 +85,6 @@ class CallTable:
         self._calls: dict[str, GuestWork] = {}
 
     def take(self, frame: Invoke | InvokeBatch) -> GuestWork:
-        """Enter a call or the calls of a batch."""
         if isinstance(frame, Invoke):
             call = self._calls[frame.call_id] = GuestCall(frame)
             return call
@@ -100,7 +93,7 @@ class CallTable:
         return batch
 
     def begin(self, work: GuestWork) -> bool:
-        """Claim it for a worker; False if it was cancelled whole before."""
+        """Claim work for a worker; False if all of it was cancelled before."""
         with self._lock:
             if isinstance(work, GuestCall):
                 work.begun = not work.cancelled
@@ -109,7 +102,6 @@ class CallTable:
             return work.begun
 
     def end(self, work: GuestWork) -> None:
-        """Forget it."""
         if isinstance(work, GuestCall):
             self._calls.pop(work.frame.call_id, None)
             return
@@ -117,7 +109,7 @@ class CallTable:
             self._calls.pop(name, None)
 
     def apply(self, frame: CancelCall | WindowUpdate) -> GuestFrame | None:
-        """Change a call, if it is known; returns what must be sent: the Result of a call that never began."""
+        """Change a known call; returns the Result to send if that cancels a call that never began."""
         work = self._calls.get(frame.call_id)
         if work is None:
             return None
@@ -144,5 +136,4 @@ class CallTable:
 
     @property
     def held(self) -> int:
-        """Calls that wait or run."""
         return len(self._calls)

@@ -1,4 +1,4 @@
-"""How a guest ends: always at once, with its output flushed, and with a line that says why."""
+"""How a guest ends: at once, with its output flushed and a line with the reason."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
+from pilotlight_core.model.messages.agent_messages import RemoteError
 from pilotlight_runtime.guest.agent_channel import AgentGone
-from pilotlight_runtime.guest.frames import MalformedFrame
+from pilotlight_runtime.guest.frames import BatchResult, MalformedFrame, Result
 
 IN_ORDER = 0
 NOT_LOADED = 1
@@ -17,6 +18,8 @@ DEVICE_DEAD = 69
 """EX_UNAVAILABLE"""
 MALFORMED = 70
 """EX_SOFTWARE"""
+FATAL_CUDA_ERRORS = ("device-side assert", "illegal memory access", "unspecified launch failure", "illegal instruction")
+"""After these a process's context is gone: every later call fails too."""
 
 
 def exit_now(code: int, why: str = "") -> NoReturn:
@@ -30,9 +33,9 @@ def exit_now(code: int, why: str = "") -> NoReturn:
 
 
 class with_agent:  # noqa: N801 - reads as the statement that it is
-    """End the process with the agent, or when either of us makes a mistake: a guest that hangs helps nobody.
+    """Ends the process with the agent, or after a protocol error or bug: a guest must not hang.
 
-    A class, since each call passes through it and a generator would cost a microsecond more.
+    A class, since each call passes it and a generator would cost a microsecond more.
     """
 
     def __enter__(self) -> None:
@@ -47,3 +50,31 @@ class with_agent:  # noqa: N801 - reads as the statement that it is
             exit_now(MALFORMED, f"the agent sent what cannot be understood, so this container ends: {error}")
         text = "".join(traceback.format_exception(error))
         exit_now(MALFORMED, f"a mistake of the platform ends this container:\n{text}")
+
+
+def exit_if_fatal(frame: Result | BatchResult) -> None:
+    """After an answer was sent: end the process if its device is dead, empty the device's cache if it was full.
+
+    Only then are the exception and the frames that held tensors gone.
+    """
+    error = frame.error if isinstance(frame, Result) else _of_batch(frame)
+    if error is None:
+        return
+    if is_fatal(error):
+        exit_now(DEVICE_DEAD, f"the device's context is dead, so this container ends: {error.message}")
+    if error.type == "torch.OutOfMemoryError":
+        _empty_cache()
+
+
+def is_fatal(error: RemoteError) -> bool:
+    return "CUDA" in error.message and any(sign in error.message for sign in FATAL_CUDA_ERRORS)
+
+
+def _of_batch(frame: BatchResult) -> RemoteError | None:
+    return frame.results[0].error if frame.whole and frame.results else None
+
+
+def _empty_cache() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

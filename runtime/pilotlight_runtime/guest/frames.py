@@ -5,16 +5,16 @@
       | ---- Load -----------------> |     once in its life
       | <---- Step* ---------------- |     import, enter, check
       | <---- Loaded | LoadError --- |
-      | ---- Invoke ---------------> |     at most `max_inputs` are worked on; more wait their turn in order
+      | ---- Invoke ---------------> |     at most `max_inputs` run; more wait in order
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
       | <---- Result --------------- |     exactly one per Invoke
       | ---- InvokeBatch ----------> |
-      | <---- BatchResult ---------- |     exactly one, an GuestItemResult per item in order
+      | <---- BatchResult ---------- |     exactly one, a GuestItemResult per item in order
       | ---- CancelCall -----------> |     the call still gets its one Result
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
-Both ends come from one installation, so frames are positional. What a guest sends is a tenant's word: it is decoded
-by type and bounded in size, and nothing in it is trusted.
+Both ends come from one installation, so frames are positional. What a guest sends is untrusted: it is decoded by type
+and bounded in size.
 """
 
 from __future__ import annotations
@@ -28,16 +28,22 @@ from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
 MAX_FRAME = 64 * 2**20
-"""Bytes of one frame. A 10 MB input in a batch of several still fits; an answer beyond it is `bad_output`."""
+"""Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
-"""Bytes of one encoded answer, and of a batch's answers together: a frame has room for its errors too."""
+"""Bytes of one encoded answer, and of a batch's answers together."""
 MAX_CHUNK = 768 * 1024
 """Bytes of one encoded chunk of a stream: it must fit one message of the bus."""
 SMALL_FRAME = 256 * 1024
-"""Bytes of a frame without an answer in it. An error's texts are bounded to a fraction of it."""
+"""Bytes of a frame without an answer. An error's texts are bounded to a fraction of it."""
 HEADER = struct.Struct("<I")
 STEPS = ("import", "enter", "check")
 """Of becoming ready."""
+KEPT_MEMORY = 64 * 1024
+"""Bytes that a decoder keeps between frames; larger frames borrow memory."""
+LEAST_TAIL = 8 * 1024
+"""With less space than this behind the last byte, the rest is moved to the front."""
+GROWTH = 16
+"""A frame gets at most this many times the filled memory, so that a false header costs nothing."""
 
 
 class GuestFrame(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag=True, gc=False):
@@ -71,44 +77,41 @@ class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
     """Run one batch of a batched method."""
 
     batch: int
-    """The agent's number for it."""
     method: str
     items: tuple[tuple[str, bytes], ...]
     """(call, input) in grant order."""
 
 
 class CancelCall(GuestFrame, frozen=True, kw_only=True):
-    """Nobody wants this call's answer any more. Unknown calls are ignored."""
+    """Cancel a call; unknown calls are ignored."""
 
     call_id: str
 
 
 class WindowUpdate(GuestFrame, frozen=True, kw_only=True):
-    """All chunks of the call up to and including `upto` have been passed on."""
+    """All chunks of the call up to `upto` have been passed on."""
 
     call_id: str
     upto: int
 
 
 class Leave(GuestFrame, frozen=True, kw_only=True):
-    """Run the exit hooks and end; the agent sees to it that nothing runs any more, and bounds the time."""
+    """Run the exit hooks and end, within a time that the agent bounds."""
 
 
 # --- guest -> agent ----------------------------------------------------------------------------------------------
 
 
 class Hello(GuestFrame, frozen=True, kw_only=True):
-    """A blank is ready for its Load. `pid` is its pid inside the sandbox, `ms` the time from its first line to here."""
+    """A blank is ready for its Load: its pid in the sandbox, and the milliseconds of its start."""
 
     pid: int
     ms: float
     modules: tuple[str, ...] = ()
-    """What PL_PREIMPORT asked for and was found."""
+    """The modules of PL_PREIMPORT that were found."""
 
 
 class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
-    """One of STEPS is done."""
-
     name: str
     ms: float
 
@@ -121,12 +124,11 @@ class LoadError(GuestFrame, frozen=True, kw_only=True):
     """The function could not be loaded; the guest ends by itself."""
 
     step: str
-    """One of STEPS."""
     error: RemoteError
 
 
 class ChunkOut(GuestFrame, frozen=True, kw_only=True):
-    """One piece of a stream: `data` is the msgpack of the value, `seq` rises by one from 1."""
+    """One piece of a stream: the msgpack of the value; `seq` rises by one from 1."""
 
     call_id: str
     seq: int
@@ -134,7 +136,7 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
 
 
 class Result(GuestFrame, frozen=True, kw_only=True):
-    """The one answer to an Invoke; from here on it occupies nothing in the guest."""
+    """The one answer to an Invoke, which occupies nothing in the guest any more."""
 
     call_id: str
     outcome: Outcome = Outcome.OK
@@ -145,14 +147,12 @@ class Result(GuestFrame, frozen=True, kw_only=True):
     execute_ns: int = 0
     """From the first line of the tenant's code to its last."""
     started: bool = True
-    """False: it was cancelled before the tenant's code saw it."""
+    """False: it was cancelled before the tenant's code got it."""
     last_seq: int = 0
     """The number of chunks of a stream."""
 
 
 class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
-    """One item of a batch."""
-
     call_id: str
     outcome: Outcome = Outcome.OK
     output: bytes = b""
@@ -160,15 +160,15 @@ class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True
 
 
 class BatchResult(GuestFrame, frozen=True, kw_only=True):
-    """The one answer to an InvokeBatch, results in the order of its items."""
+    """The one answer to an InvokeBatch, in the order of its items."""
 
     batch: int
     results: tuple[GuestItemResult, ...]
     execute_ns: int = 0
     whole: bool = False
-    """The call raised (or answered wrongly) as a whole: every item carries the same error, and each might do alone."""
+    """The call failed as a whole: every item has the same error, and each might succeed alone."""
     started: bool = True
-    """False: all its items were cancelled before the tenant's code saw them."""
+    """False: all its items were cancelled before the tenant's code got them."""
 
 
 FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave
@@ -176,38 +176,84 @@ FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchRes
 
 _encoder = msgspec.msgpack.Encoder()
 encode_payload = _encoder.encode
-"""The payload of a frame, without its header."""
+"""Without the header."""
 
 
 def encode(frame: GuestFrame) -> bytes:
-    """A whole frame, header and payload.
-
-    Raises:
-        FrameTooLarge: beyond MAX_FRAME.
-    """
+    """A whole frame; raises FrameTooLarge."""
     payload = encode_payload(frame)
     return header(len(payload)) + payload
 
 
 def header(length: int) -> bytes:
-    """The four bytes before a payload of `length` bytes.
-
-    Raises:
-        FrameTooLarge: beyond MAX_FRAME.
-    """
+    """The four bytes before a payload of `length` bytes; raises FrameTooLarge."""
     if length > MAX_FRAME:
         raise FrameTooLarge(f"a frame of {length} bytes is larger than {MAX_FRAME}")
     return HEADER.pack(length)
 
 
 def decoder_of(family: Any) -> msgspec.msgpack.Decoder[Any]:
-    """A decoder of the payloads of `FromAgent` or `FromGuest`; it raises msgspec.DecodeError."""
+    """A decoder of `FromAgent` or `FromGuest`; it raises msgspec.DecodeError."""
     return msgspec.msgpack.Decoder(family)
 
 
 class MalformedFrame(ValueError):
-    """The other side sent what is no frame: nothing that follows can be understood."""
+    """The other end sent no valid frame; what follows cannot be decoded."""
 
 
 class FrameTooLarge(ValueError):
-    """A frame that may not be sent."""
+    """A frame beyond MAX_FRAME."""
+
+
+class FrameDecoder:
+    """Decodes a byte stream: put bytes into `space()`, and `filled(count)` returns the completed frames."""
+
+    def __init__(self, family: Any, *, limit: int = MAX_FRAME) -> None:
+        self._decode = decoder_of(family).decode
+        self.limit = limit
+        """Bytes of the largest frame."""
+        self._memory = bytearray(KEPT_MEMORY)
+        self._view = memoryview(self._memory)
+        self._start = 0
+        self._end = 0
+
+    def space(self) -> memoryview:
+        """The memory for the next bytes; never empty."""
+        return self._view[self._end :]
+
+    def filled(self, count: int) -> list[Any]:
+        """The frames that `count` more bytes complete, in order; raises MalformedFrame."""
+        self._end += count
+        frames: list[Any] = []
+        wanted = 0
+        while self._end - self._start >= HEADER.size:
+            (length,) = HEADER.unpack_from(self._memory, self._start)
+            if length > self.limit:
+                raise MalformedFrame(f"a frame of {length} bytes is announced, {self.limit} is the most")
+            begin = self._start + HEADER.size
+            if self._end < begin + length:
+                wanted = HEADER.size + length
+                break
+            frames.append(self._frame(self._view[begin : begin + length]))
+            self._start = begin + length
+        self._make_space(wanted)
+        return frames
+
+    def _frame(self, payload: memoryview) -> Any:
+        try:
+            return self._decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedFrame(f"a frame of {len(payload)} bytes cannot be read: {error}") from error
+
+    def _make_space(self, wanted: int) -> None:
+        held = self._end - self._start
+        size = max(KEPT_MEMORY, min(wanted, GROWTH * (held + KEPT_MEMORY)))
+        if size > len(self._memory) or (not held and len(self._memory) > KEPT_MEMORY):
+            fresh = bytearray(size)
+            fresh[:held] = self._view[self._start : self._end]
+            self._memory, self._view = fresh, memoryview(fresh)
+        elif self._start and (not held or len(self._memory) - self._end < LEAST_TAIL):
+            self._view[:held] = self._view[self._start : self._end]
+        elif self._end < len(self._memory):
+            return
+        self._start, self._end = 0, held

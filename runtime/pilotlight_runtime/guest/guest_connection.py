@@ -8,25 +8,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
-from pilotlight_runtime.guest.frames import SMALL_FRAME, FromGuest, GuestFrame, encode
+from pilotlight_runtime.guest.frames import SMALL_FRAME, FrameDecoder, FromGuest, GuestFrame, encode
 
 MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
 
 
 class GuestGone(ConnectionError):
-    """The guest's end is closed: it has died, or is dying."""
+    """The guest has closed its end."""
 
 
 class GuestSlow(ConnectionError):
-    """The guest does not read, and what waits for it has reached its bound."""
+    """The bytes that wait for the guest have reached their bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionStatistics:
-    """How a connection is."""
-
     sent: int
     received: int
     unsent_bytes: int
@@ -34,17 +31,17 @@ class ConnectionStatistics:
 
 
 class GuestConnection(asyncio.BufferedProtocol):
-    """Made by `await GuestConnection.open(sock, on_frame=…, on_closed=…)`; owns the socket from then on.
+    """Owns the socket; made by `await GuestConnection.open(sock, on_frame=…, on_closed=…)`.
 
     `on_frame(frame)` runs in the event loop for each frame in order, until the connection is closed; what it raises
-    closes it. `on_closed(error)` runs once: None when the guest or we closed it in order, MalformedFrame when the guest
-    sent what is no frame (its sandbox should be killed), and otherwise what broke it.
+    closes it. It may be replaced. `on_closed(error)` runs once: None after a close in order, MalformedFrame for an
+    invalid frame (its sandbox should be killed), otherwise the error that broke it.
     """
 
     def __init__(
         self, on_frame: Callable[[Any], None], on_closed: Callable[[Exception | None], None], max_unsent: int
     ) -> None:
-        self._on_frame = on_frame
+        self.on_frame = on_frame
         self._on_closed = on_closed
         self._max_unsent = max_unsent
         self._inbox = FrameDecoder(FromGuest, limit=SMALL_FRAME)
@@ -64,7 +61,6 @@ class GuestConnection(asyncio.BufferedProtocol):
         on_closed: Callable[[Exception | None], None],
         max_unsent: int = MAX_UNSENT,
     ) -> GuestConnection:
-        """Take over our end of the socket pair."""
         sock.setblocking(False)  # noqa: FBT003 - its only argument
         loop = asyncio.get_running_loop()
         _, protocol = await loop.create_unix_connection(lambda: cls(on_frame, on_closed, max_unsent), sock=sock)
@@ -86,11 +82,10 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._sent += 1
 
     async def wait_writable(self) -> None:
-        """Wait until most of what was sent has been read."""
         await self._writable.wait()
 
     def set_frame_limit(self, limit: int) -> None:
-        """Accept frames of up to `limit` bytes from now on; until then SMALL_FRAME is the limit."""
+        """Accept frames of up to `limit` bytes from now on, instead of SMALL_FRAME."""
         self._inbox.limit = limit
 
     def close(self) -> None:
@@ -99,7 +94,6 @@ class GuestConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def statistics(self) -> ConnectionStatistics:
-        """Frames sent and received, and bytes that wait."""
         transport = self._transport
         return ConnectionStatistics(
             sent=self._sent,
@@ -122,8 +116,8 @@ class GuestConnection(asyncio.BufferedProtocol):
                 if self._transport is None or self._transport.is_closing():
                     return
                 self._received += 1
-                self._on_frame(frame)
-        except Exception as error:  # noqa: BLE001 - it is told to on_closed
+                self.on_frame(frame)
+        except Exception as error:  # noqa: BLE001 - on_closed gets it
             self._broken = error
             self.close()
 

@@ -1,4 +1,4 @@
-"""A blank: an interpreter with the expensive imports done, waiting to be told what it is. It is used once."""
+"""The process of a blank: an interpreter with the expensive imports done that waits for its one Load."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from pilotlight_runtime.guest.threaded_server import ThreadedServer
 SOCKET = "PL_FD"
 """Number of the inherited socket."""
 PREIMPORT = "PL_PREIMPORT"
-"""Names of modules to import before the Load, by commas; those that are not installed are passed over."""
+"""Names of modules to import before the Load, by commas; missing ones are skipped."""
 LOOP = "pilotlight_runtime.guest.async_server"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
 SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
-"""What every tenant's module imports, sooner or later; the SDK itself imports it late."""
+"""What every tenant's module imports, sooner or later."""
 
 
 def main() -> None:
-    """Be a blank, then the function; ends the process."""
     began = time.perf_counter()
     with exits.with_agent():
         channel = Channel(socket.socket(fileno=int(os.environ.pop(SOCKET))))
         configure_process()
         wanted = os.environ.pop(PREIMPORT, "")
-        # Whose Load is here already is expected, and must not wait for what it may not need.
+        # With its Load here already, a caller waits, and the function may not need these modules.
         modules = () if channel.wait_readable(0) else preimport(wanted)
         channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
         load = channel.receive_one()
@@ -53,7 +52,7 @@ def main() -> None:
 
 
 def configure_process() -> None:
-    """Lines of output travel as they are printed, and Ctrl-C at the terminal is the agent's business."""
+    """Send output by lines, and ignore Ctrl-C, which the agent handles."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -61,7 +60,7 @@ def configure_process() -> None:
 
 
 def preimport(names: str) -> tuple[str, ...]:
-    """Import what is installed of `names`; what stands then is never looked at by the garbage collector again."""
+    """Import the installed modules of `names`, and freeze them for the garbage collector."""
     for name in (LOOP, *SDK):
         _importable(name)
     found = tuple(name for name in names.split(",") if name and _importable(name))
@@ -73,17 +72,13 @@ def preimport(names: str) -> tuple[str, ...]:
 def _importable(name: str) -> bool:
     try:
         importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - whoever needs it will be told why it cannot be imported
+    except Exception:  # noqa: BLE001 - the tenant's own import raises it again
         return False
     return True
 
 
 def load_and_serve(load: Load, channel: Channel) -> None:
-    """Load the function and serve it; returns when the agent said Leave and the exit hooks have run.
-
-    Raises:
-        NotLoaded
-    """
+    """Load the function and serve it until Leave; raises NotLoaded."""
     if any(method.is_async for method in load.spec.methods):
         importlib.import_module(LOOP).serve(load, channel)
     else:
@@ -91,11 +86,7 @@ def load_and_serve(load: Load, channel: Channel) -> None:
 
 
 def serve(load: Load, channel: Channel) -> None:
-    """`load_and_serve` for a function without asynchronous methods.
-
-    Raises:
-        NotLoaded
-    """
+    """`load_and_serve` for a function without asynchronous methods."""
     wait = HookRunner()
     target = load_blocking(load, channel, wait)
     send_loaded(channel)
@@ -109,7 +100,7 @@ def serve(load: Load, channel: Channel) -> None:
 
 
 class HookRunner:
-    """Runs asynchronous hooks, all in one event loop, which is made when there is one."""
+    """Runs asynchronous hooks in one event loop."""
 
     def __init__(self) -> None:
         self._runner: Any = None

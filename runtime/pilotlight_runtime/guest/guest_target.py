@@ -1,4 +1,4 @@
-"""What a guest has become: a function or an instance, and how each of its methods is called."""
+"""What a guest serves: a function or an instance, and how each of its methods is called."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from pilotlight_runtime.guest.arguments import Parameters
 
 
 class TargetMethod(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that can be called."""
-
     function: Callable[..., Any]
     parameters: Parameters
     streams: bool
@@ -24,19 +22,19 @@ class TargetMethod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """What `Invoke.method` chooses from, and the hooks."""
+    """The methods by `Invoke.method`, and the hooks."""
 
     methods: dict[str, TargetMethod]
     enter: tuple[Callable[[], Any], ...] = ()
     check: Callable[[], Any] | None = None
-    """The class's `__check__`, which raises or answers False when an instance is not fit to serve."""
+    """The class's `__check__`, which raises or returns False when an instance is unfit."""
     exit: tuple[Callable[[], Any], ...] = ()
 
 
 def unwrap(thing: Any) -> Any:
-    """The tenant's own function or class within what the SDK's decorators left under its name.
+    """The tenant's own function or class within the SDK's decorator.
 
-    An SDK object carries it as `__wrapped__`; one level only, since a tenant's own functools.wraps says the same.
+    An SDK object carries it as `__wrapped__`; one level only, since a tenant's own functools.wraps uses the same name.
     """
     if isinstance(thing, types.FunctionType | type) or not hasattr(thing, "__wrapped__"):
         return thing
@@ -44,7 +42,7 @@ def unwrap(thing: Any) -> Any:
 
 
 def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
-    """The target for `thing`, the tenant's function or class. Instantiates the class.
+    """The target for `thing`, the tenant's function or class, which is instantiated.
 
     Raises:
         AttributeError: if the class lacks something that the spec names. And whatever its constructor raises.
@@ -65,11 +63,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
 
 
 def bound(owner: Any, name: str) -> Any:
-    """`owner.name`, or what the SDK has wrapped there, bound to `owner`.
-
-    Raises:
-        AttributeError
-    """
+    """`owner.name` without the SDK's decorator, bound to `owner`; raises AttributeError."""
     raw = inspect.getattr_static(owner, name)
     plain = unwrap(raw)
     if plain is raw or isinstance(raw, staticmethod | classmethod):

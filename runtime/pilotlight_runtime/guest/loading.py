@@ -27,21 +27,21 @@ RunHook = Callable[[Awaitable[Any]], Any]
 
 
 class NotLoaded(Exception):
-    """The function cannot be loaded, and the agent has been told why."""
+    """The function cannot be loaded; a LoadError has been sent."""
 
 
 def prepare(load: Load) -> None:
-    """Make the process what the spec says: environment, threads, module path."""
+    """Set the process's environment, threads and module path by the spec."""
     os.environ.update(load.spec.env)
     os.environ.update(load.env)
     if THREADS not in load.spec.env and THREADS not in load.env:
         set_threads(max(1, math.ceil(load.spec.cpu)))
     sys.path.insert(0, load.root)
-    importlib.invalidate_caches()  # the files came after this interpreter had looked
+    importlib.invalidate_caches()  # the files came after this interpreter had read the folder
 
 
 def set_threads(cores: int) -> None:
-    """Let numeric libraries use what the function has: those imported already, and those to come."""
+    """Limit the threads of numeric libraries, imported already or later."""
     os.environ[THREADS] = str(cores)
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -50,11 +50,7 @@ def set_threads(cores: int) -> None:
 
 @contextmanager
 def step(channel: Channel, name: str) -> Iterator[None]:
-    """Time one step and tell the agent; whatever the tenant's code raises becomes a LoadError.
-
-    Raises:
-        NotLoaded
-    """
+    """Time one step and send it; an exception of the tenant's code becomes a LoadError and NotLoaded."""
     began = time.perf_counter()
     try:
         yield
@@ -79,11 +75,7 @@ def import_function(spec: FunctionSpec) -> Any:
 
 
 def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
-    """Load with plain hooks; `wait` runs the asynchronous ones to their end.
-
-    Raises:
-        NotLoaded
-    """
+    """Load with plain hooks; `wait` runs the asynchronous ones to their end. Raises NotLoaded."""
     with step(channel, "import"):
         prepare(load)
         thing = import_function(load.spec)
@@ -98,11 +90,7 @@ def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
 
 
 async def load_async(load: Load, channel: Channel) -> GuestTarget:
-    """Load within the event loop in which the calls will run, so that what hooks open belongs to it.
-
-    Raises:
-        NotLoaded
-    """
+    """Load within the event loop of the calls, so that what hooks open belongs to it. Raises NotLoaded."""
     with step(channel, "import"):
         prepare(load)
         thing = import_function(load.spec)
@@ -117,32 +105,29 @@ async def load_async(load: Load, channel: Channel) -> GuestTarget:
 
 
 def call_hook(hook: Hook, wait: RunHook) -> Any:
-    """Run a hook to its end; `wait` is for an asynchronous one."""
     answer = hook()
     return wait(answer) if inspect.isawaitable(answer) else answer
 
 
 async def await_hook(hook: Hook) -> Any:
-    """Run a hook to its end within the event loop."""
     answer = hook()
     return await answer if inspect.isawaitable(answer) else answer
 
 
 def verify(healthy: Any) -> None:
-    """A check fails by raising or by answering False."""
     if healthy is False:
         raise RuntimeError("__check__ answered False")
 
 
 def send_loaded(channel: Channel) -> None:
-    """Say that calls are taken. What has been loaded stays: the garbage collector need not look at it again."""
+    """Send Loaded, and freeze what has been loaded for the garbage collector."""
     gc.freeze()
     channel.send(Loaded())
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """What an exit hook raises goes into the tenant's log, and the next one runs."""
+    """Log what an exit hook raises, so that the next one runs."""
     try:
         yield
     except BaseException:  # noqa: BLE001 - it is the tenant's code

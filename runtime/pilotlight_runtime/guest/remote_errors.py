@@ -13,7 +13,7 @@ MAX_TRACEBACK = 32 * 1024
 MAX_FRAMES = 64
 """Of one traceback; the innermost are kept."""
 OURS = (str(Path(__file__).parent), "<frozen importlib")
-"""Frames that tell a tenant nothing, where they stand between us and their code."""
+"""The platform's frames, left out before the tenant's code."""
 
 
 class BadArguments(ValueError):
@@ -24,16 +24,13 @@ class BadArguments(ValueError):
 
 
 class BadAnswer(TypeError):
-    """The answer cannot travel; the message names its type or its size."""
+    """The answer cannot be sent; the message names its type or its size."""
 
     shown_as = "BadOutput"
 
 
 def remote_error(error: BaseException, most: int = MAX_TRACEBACK) -> RemoteError:
-    """The error as text: its type, its message, and `most` characters of its traceback in the tenant's code.
-
-    Never raises.
-    """
+    """The error's type, message, and `most` characters of its traceback in the tenant's code. Never raises."""
     if isinstance(error, BadArguments | BadAnswer):
         return RemoteError(type=error.shown_as, message=_message(error))
     return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most))
@@ -68,7 +65,7 @@ def _tenant_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _shorten(text: str, most: int) -> str:
-    """Within `most` characters: the head says where it began and the tail what it was."""
+    """Within `most` characters: the head has the beginning and the tail the error."""
     if len(text) <= most:
         return text
     head = most // 4

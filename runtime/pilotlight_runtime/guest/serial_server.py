@@ -1,8 +1,7 @@
-"""Serving synchronous functions, one call at a time: the main thread does everything.
+"""Serving synchronous functions, one call at a time, on the main thread.
 
 So signals, thread-local state and the device's context are as in a script, and a call costs no change of threads. The
-socket is read between calls, between the chunks of a stream, and before an answer; what would arrive in between is no
-news to code that cannot be interrupted. (That the agent has gone ends the sandbox from outside.)
+socket is read between calls, between the chunks of a stream, and before an answer.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import contextvars
 import time
 from collections import deque
 
-from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
@@ -20,7 +19,7 @@ from pilotlight_runtime.guest.work_runner import run_work
 
 
 class SerialServer:
-    """Serves a target until the agent says Leave."""
+    """Serves a target until Leave."""
 
     def __init__(self, channel: Channel, target: GuestTarget) -> None:
         self._channel = channel
@@ -30,7 +29,6 @@ class SerialServer:
         self._left = False
 
     def serve(self) -> None:
-        """Returns after Leave, when nothing waits any more."""
         with exits.with_agent():
             while self._queue or not self._left:
                 frames = self._channel.receive_nowait() if self._queue else self._channel.receive()
@@ -66,8 +64,8 @@ class SerialServer:
             self._left = True
 
     def _run(self, work: GuestWork) -> None:
-        # What a call leaves in context variables is not for the next one.
+        # The next call must not see a call's context variables.
         frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:
             self._channel.send(frame)
-            device_health.exit_if_fatal(frame)
+            exits.exit_if_fatal(frame)

@@ -1,4 +1,4 @@
-"""Serving synchronous functions, several calls at a time: the main thread reads, and others work."""
+"""Serving synchronous functions, several calls at a time: the main thread reads, other threads work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextvars
 import threading
 from queue import SimpleQueue
 
-from pilotlight_runtime.guest import device_health, exits
+from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
 from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
@@ -18,7 +18,7 @@ MAX_THREADS = 128
 
 
 class ThreadedServer:
-    """Serves a target until the agent says Leave."""
+    """Serves a target until Leave."""
 
     def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
@@ -30,7 +30,6 @@ class ThreadedServer:
         self._left = False
 
     def serve(self) -> None:
-        """Returns after Leave."""
         with exits.with_agent():
             while not self._left:
                 for frame in self._channel.receive():
@@ -57,13 +56,12 @@ class ThreadedServer:
             self._left = True
 
     def _add_thread(self) -> None:
-        """A thread more while there is work beyond those that there are."""
         if self._threads >= min(self._most, self._table.held):
             return
         try:
             threading.Thread(target=self._work, name="pilotlight", daemon=True).start()
             self._threads += 1
-        except RuntimeError:  # the sandbox allows no more threads: those that there are do the work
+        except RuntimeError:  # the sandbox allows no more threads: the present ones do the work
             if not self._threads:
                 raise
 
@@ -71,8 +69,8 @@ class ThreadedServer:
         with exits.with_agent():
             while True:
                 work = self._queue.get()
-                # What a call leaves in context variables is not for the next one.
+                # The next call must not see a call's context variables.
                 frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
                 if frame is not None:
                     self._channel.send(frame)
-                    device_health.exit_if_fatal(frame)
+                    exits.exit_if_fatal(frame)

@@ -1,5 +1,7 @@
-"""What containers print: `log_tap` reads the pipes, `log_lines` cuts and caps, `log_shipper` sends it to the LOGS
-stream.
+"""What containers print.
 
-Entered by `containers`, `metering` and `node`. Bounded everywhere; never in a call's way.
+`log_tap` reads the pipes, `log_lines` cuts and caps lines, `log_shipper` sends them to the LOGS stream. Everything is
+bounded, and no call waits for it.
+
+Entered by `containers`, `metering` and `node`.
 """

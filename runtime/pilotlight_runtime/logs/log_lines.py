@@ -1,7 +1,7 @@
 """A container's output as log lines: cut into lines, capped per second, the dropped counted. Pure.
 
-Reading never stops, so a tenant that prints without end is not blocked and blocks nobody: beyond the cap its bytes are
-counted and thrown away without being looked at.
+Reading never stops, so that a tenant's endless output blocks neither it nor others: bytes beyond the cap are counted
+and dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CUT = " … (line cut at 8 KiB)"
 
 
 class LineSplitter:
-    """Bytes in, whole lines out; at most MAX_LINE bytes wait for their line's end."""
+    """Cuts bytes into lines; at most MAX_LINE bytes wait for their line's end."""
 
     def __init__(self) -> None:
         self._partial = b""
@@ -36,12 +36,11 @@ class LineSplitter:
         return lines
 
     def skip(self, data: bytes) -> int:
-        """Throw `data` away, and the line it leaves unfinished; how many lines ended in it."""
+        """Drop `data` and the line that it leaves unfinished; returns how many lines ended in it."""
         self._partial, self._skipping = b"", not data.endswith(b"\n")
         return data.count(b"\n")
 
     def rest(self) -> list[str]:
-        """What is left when nothing more comes."""
         partial, self._partial = self._partial, b""
         return [_text(partial)] if partial else []
 
@@ -53,8 +52,6 @@ def _text(line: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LogRateLimit:
-    """What one container may log in one second."""
-
     lines: int = 1_000
     bytes: int = 1_000_000
 
@@ -63,7 +60,7 @@ DEFAULT_CAP = LogRateLimit()
 
 
 class LogRateLimiter:
-    """Counts one container's lines and bytes per second; both streams share it."""
+    """Counts one container's lines and bytes per second, of both streams."""
 
     def __init__(self, cap: LogRateLimit) -> None:
         self._cap = cap
@@ -72,7 +69,6 @@ class LogRateLimiter:
         self._dropped_lines = self._dropped_bytes = 0
 
     def full(self, at: float) -> bool:
-        """Whether this second's room is used up."""
         self._turn(at)
         return self._lines >= self._cap.lines or self._bytes >= self._cap.bytes
 
@@ -86,12 +82,11 @@ class LogRateLimiter:
         return True
 
     def drop(self, lines: int, size: int) -> None:
-        """Count what was thrown away."""
         self._dropped_lines += lines
         self._dropped_bytes += size
 
     def report(self, at: float) -> str:
-        """Once a second, and only if something was dropped: the sentence that says how much."""
+        """The sentence about dropped lines, at most once a second; "" if there are none."""
         self._turn(at)
         if not self._dropped_bytes or self.full(at):
             return ""

@@ -1,4 +1,4 @@
-"""Log lines on their way to the LOGS stream: gathered per function, bounded, and never in a call's way."""
+"""Log lines on their way to the LOGS stream: gathered per function, and bounded."""
 
 from __future__ import annotations
 
@@ -20,23 +20,19 @@ EVERY_S = 0.1
 BATCH_LINES = 256
 BATCH_BYTES = 256 * 1024
 WAITING_BYTES = 32 * 2**20
-"""Of all functions' lines that wait; beyond it new ones are dropped and counted."""
+"""Of all waiting lines; beyond it new ones are dropped and counted."""
 LINE_BYTES = 200
-"""What a line takes besides its text."""
+"""Of a line besides its text."""
 STORE_S = 5.0
 
 
 class LogKey(NamedTuple):
-    """Whose log it is."""
-
     tenant: str
     app: str
     function: str
 
 
 class LogStore(Protocol):
-    """The one verb that is needed of the bus."""
-
     async def store(self, subject: str, message: Message, *, id: str, timeout: float) -> int:  # noqa: A002
         """Keep a message for good; raises BusError when it could not be confirmed."""
 
@@ -45,21 +41,19 @@ class LogStore(Protocol):
 class _Buffer:
     lines: deque[LogLine] = field(default_factory=deque)
     stuck: tuple[str, list[LogLine]] | None = None
-    """A batch that may or may not be stored: it is tried again as it was, under its id."""
+    """A batch that may be stored already: it is repeated unchanged, under its id."""
     dropped: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShipperStatistics:
-    """How it is."""
-
     waiting_bytes: int
     shipped: int
     dropped: int
 
 
 class LogShipper:
-    """`offer` never waits; `run` stores what was offered until it is cancelled."""
+    """`offer` never waits; `run` stores the offered lines until cancelled."""
 
     def __init__(self, store: LogStore, region: str, instance: str) -> None:
         self._store = store
@@ -70,7 +64,6 @@ class LogShipper:
         self._full = asyncio.Event()
 
     def offer(self, topic: LogKey, line: LogLine) -> None:
-        """Take a line, or drop and count it."""
         buffer = self._buffers.get(topic)
         if buffer is None:
             buffer = self._buffers[topic] = _Buffer()
@@ -88,7 +81,7 @@ class LogShipper:
         return ShipperStatistics(waiting_bytes=self._bytes, shipped=self._shipped, dropped=self._dropped)
 
     async def run(self) -> None:
-        """Store what there is each 100 ms, sooner when a batch is full."""
+        """Store waiting lines each 100 ms, sooner when a batch is full."""
         while True:
             try:
                 async with asyncio.timeout(EVERY_S):
@@ -99,7 +92,7 @@ class LogShipper:
             await self.ship()
 
     async def ship(self) -> None:
-        """Store everything that waits now; while the bus is down it goes on waiting."""
+        """Store all waiting lines; while the bus is down they go on waiting."""
         for topic, buffer in list(self._buffers.items()):
             while buffer.lines or buffer.stuck:
                 if not await self._ship(topic, buffer):
@@ -115,7 +108,7 @@ class LogShipper:
         subject, batch = subjects.logs(self._region, *topic), LogBatch(lines=tuple(lines))
         try:
             await self._store.store(subject, batch, id=number, timeout=STORE_S)
-        except MessageTooLarge as error:  # tried again it would hold up everybody's for ever
+        except MessageTooLarge as error:  # tried again it would block all others for ever
             log.error("log lines were dropped", lines=len(lines), error=str(error))
             self._dropped += len(lines)
         except BusError as error:

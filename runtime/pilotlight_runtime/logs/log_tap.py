@@ -1,4 +1,4 @@
-"""The two output pipes of one sandbox, read as they fill and handed on as log lines."""
+"""The two output pipes of one sandbox, read as they fill and passed on as log lines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ FINAL_READS = 64
 
 
 class PipeRead(Enum):
-    """What a read of a pipe found."""
-
     SOMETHING = auto()
     NOTHING = auto()  # for now
     END = auto()  # every writer has closed it
@@ -48,7 +46,7 @@ class LogTap:
     ) -> None:
         self.container = container
         self.running: Callable[[], str] = str
-        """Returns the id of the one call that the container works on; "" when it is none or several."""
+        """Returns the id of the one call that the container works on; "" for none or several."""
         self.sink = sink
         self._cap = LogRateLimiter(cap)
         self._loop = asyncio.get_running_loop()
@@ -58,12 +56,10 @@ class LogTap:
             self._loop.add_reader(fd, self._readable, fd)
 
     def tick(self, at: float) -> None:
-        """Log how many lines were dropped. Once a second."""
         if sentence := self._cap.report(at):
             self.log(sentence)
 
     def log(self, sentence: str) -> None:
-        """Put a line of the platform's into the container's log."""
         self.sink(LogLine(time.time(), "platform", sentence, self.container))
 
     def log_failure(self, call_id: str, error: RemoteError) -> None:
@@ -75,7 +71,7 @@ class LogTap:
                 self.sink(LogLine(now, "platform", line, self.container, call_id))
 
     def close(self) -> None:
-        """Read what the pipes still hold and stop watching them; their owner closes them."""
+        """Read the rest of the pipes and stop watching them; their owner closes them."""
         for pipe in list(self._open.values()):
             for _ in range(FINAL_READS):
                 if self._read(pipe) is not PipeRead.SOMETHING:

@@ -1,8 +1,7 @@
 """Usage in integer nanoseconds: what each slice was doing, and for whom.
 
-`meter` is the arithmetic, `slices` says which container is on which slice, `container_meter` meters one container,
-`usage_log` is on disk before the bus has an event, `usage_metering` checkpoints and sends, `work_log` keeps how long
-batches took.
+`meter` is the arithmetic, `slices` maps slices to containers, `container_meter` meters one container and keeps how long
+batches took, `usage_metering` checkpoints the meters, writes `usage_log` to disk and sends it.
 
 Entered by `containers`, `calls` and `node`.
 """

@@ -1,14 +1,23 @@
-"""What one container uses: its slice's meter on the node's boot clock, and how long its batches took."""
+"""What containers use: a slice's meter on the node's boot clock, and how long batches took."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from pilotlight_core.model.messages.agent_messages import Outcome, Spent
+from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_runtime.metering.meter import SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
-from pilotlight_runtime.metering.work_log import WorkKey, WorkLog
+
+MOST_KINDS = 512
+"""Pairs of container and batch size in one report; further ones are left out."""
+MOST_OF_ONE = 32
+"""Batch sizes of one container, so that none crowds out the others."""
+MOST_MS = 8
+"""Durations of one batch size of one container."""
 
 
 class ContainerMeter:
@@ -22,21 +31,74 @@ class ContainerMeter:
         self._clock = clock
 
     def enter(self, state: LeaseState) -> None:
-        """The slice is in `state` from now on; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
+        """Put the slice in `state`; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
         self._meter.transition(state, self._clock(), self.owner)
 
     def release(self) -> None:
-        """The slice is free from now on."""
         self._meter.transition(LeaseState.FREE, self._clock())
 
     def call_started(self, call_id: str, tenant: str) -> None:
-        """The container works on a call of `tenant` from now on."""
         self._meter.call_started(call_id, tenant, self._clock())
 
     def call_ended(self, call_id: str, outcome: Outcome, batch_size: int) -> Spent:
-        """The container has ended a call; returns what it used."""
         return self._meter.call_ended(call_id, outcome.value, self._clock(), batch_size)
 
     def record_batch(self, size: int, ms: float) -> None:
         """Record that `size` calls ran at once, ended well and took `ms` milliseconds."""
         self._work.add(self._key, size, ms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkKey:
+    container: str
+    version: str
+    slice: str
+
+
+@dataclass(kw_only=True, slots=True)
+class BatchDurations:
+    """The last durations of one batch size, and how many there were in all."""
+
+    count: int = 0
+    ms: list[float] = field(default_factory=list)
+
+    def add(self, ms: float) -> None:
+        if len(self.ms) < MOST_MS:
+            self.ms.append(ms)
+        else:
+            self.ms[self.count % MOST_MS] = ms
+        self.count += 1
+
+
+class WorkLog:
+    """The batches that ran since the last `take`."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[WorkKey, int], BatchDurations] = {}
+        self._of: Counter[WorkKey] = Counter()
+
+    def add(self, worker: WorkKey, batch: int, ms: float) -> None:
+        """Record that a batch of `batch` items ended well after `ms`."""
+        times = self._times.get((worker, batch))
+        if times is None:
+            if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:
+                return
+            self._of[worker] += 1
+            times = self._times[worker, batch] = BatchDurations()
+        times.add(ms)
+
+    def take(self) -> tuple[BatchesRan, ...]:
+        """Return everything and begin anew."""
+        taken, self._times = self._times, {}
+        self._of.clear()
+        return tuple(
+            BatchesRan(
+                container=worker.container,
+                version=worker.version,
+                slice=worker.slice,
+                batch=batch,
+                count=times.count,
+                ms=tuple(times.ms),
+            )
+            for (worker, batch), times in taken.items()
+        )

@@ -1,17 +1,16 @@
-"""What each slice was doing, to the nanosecond, and who pays. Pure: instants are integer ns of the node's boot clock.
+"""What each slice was doing, to the nanosecond, and who pays. Pure: instants are ns of the node's boot clock.
 
-A slice is always in one state. FREE, BLANK, LOADING, IDLE and DRAINING are set by `transition`; while calls run it is
-BUSY instead, and that time is split among them.
+A slice is always in one state. `transition` sets FREE, BLANK, LOADING, IDLE and DRAINING; while calls run it is BUSY
+instead, and that time is split among them.
 
-*The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by
-1/k ns per ns, so a call's share is the difference between its end and its start, and no event costs more with more
-calls. It is kept in whole ns; what a division leaves over (less than k) is carried into the next one, and the last call
-to end, or the eldest at a checkpoint, take what is still carried. So shares always sum to the busy time exactly, and no
-share is off by more than 1 ns per event.
+*The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by 1/k
+ns per ns, so a call's share is the difference between its end and its start. It is whole ns; the remainder of a
+division (less than k) is carried into the next one, and goes to the last call to end, or to the eldest ones at a
+checkpoint. So shares sum to the busy time exactly, and no share is off by more than 1 ns per event.
 
-*Windows.* Events are made when the owner or the state set by `transition` changes, and at each checkpoint; a window
-that was in turn busy and idle gives two events that follow each other, in which busy time stands after the rest. A
-busy second thus costs two events, not two per call.
+*Windows.* Events are made when the owner or the state set by `transition` changes, and at each checkpoint. A window
+that was in turn busy and idle gives two events, the busy time after the rest: a busy second costs two events, not two
+per call.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEve
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 
 MAX_SHARES = 1000
-"""Of one event, so that it stays well below what a message of the bus may hold."""
+"""Of one event, so that it stays well below the size of a message of the bus."""
 LOST = "died"
-"""The outcome of calls that were running when their container was gone."""
+"""The outcome of calls that were running when their container ended."""
 
 
 class SliceOwner(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +45,6 @@ OPERATOR = SliceOwner()
 
 
 class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a device on a node, at a price."""
-
     instance: str
     """The agent's incarnation: event ids are `{instance}.{slice}.{n}`."""
     node: str
@@ -58,7 +55,7 @@ class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeterMisuse(ValueError):
-    """A meter was told of an event that cannot happen in its state."""
+    """An event that cannot happen in the meter's state."""
 
 
 class _Running(msgspec.Struct, kw_only=True):
@@ -82,7 +79,7 @@ class SliceMeter:
         """`numbers` are those of its events, for meters that share them."""
         self.lease = lease
         self.wall_offset = wall_offset
-        """Unix seconds at the boot clock's zero, for `UsageEvent.wall` only; may be set anew when it drifts."""
+        """Unix seconds at the boot clock's zero, for `UsageEvent.ended_at`; may be set anew when it drifts."""
         self._state = LeaseState.FREE
         self._owner = OPERATOR
         self._running: dict[str, _Running] = {}
@@ -97,7 +94,6 @@ class SliceMeter:
 
     @property
     def state(self) -> LeaseState:
-        """What the slice is doing."""
         return LeaseState.BUSY if self._running else self._state
 
     def transition(
@@ -136,7 +132,7 @@ class SliceMeter:
         self._running[call_id] = _Running(tenant=tenant, since=self._virtual)
 
     def call_ended(self, call_id: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
-        """The container has ended a call; returns what the call used, the sum of its shares in all events.
+        """The container has ended a call; returns the sum of its shares in all events.
 
         Raises:
             MeterMisuse: if it was not running.
@@ -163,12 +159,10 @@ class SliceMeter:
 
     @property
     def began(self) -> int:
-        """The instant where it begins."""
         return self._began
 
     @property
     def now(self) -> int:
-        """The newest instant known."""
         return self._now
 
     @property
@@ -188,7 +182,7 @@ class SliceMeter:
             raise AssertionError(f"{self.lease.slice}: {self.metered_ns} of {self._now - self._began} ns are metered")
 
     def _advance(self, at_ns: int) -> None:
-        """Let time pass up to `at_ns`; an instant before the newest one known counts as that."""
+        """Let time pass up to `at_ns`; it never goes back."""
         passed = max(0, at_ns - self._now)
         self._now += passed
         if not self._running:
@@ -198,7 +192,6 @@ class SliceMeter:
         self._virtual += each
 
     def _close(self) -> None:
-        """Put the window into events and begin the next one."""
         quiet_until = self._now - self._busy
         if quiet_until > self._window:
             self._emit(self._state, self._window, quiet_until)
@@ -212,7 +205,6 @@ class SliceMeter:
         self._window, self._busy = self._now, 0
 
     def _open_shares(self) -> Iterator[CallShare]:
-        """The shares of the running calls in this window; they begin the next one with nothing."""
         for call, running in self._running.items():
             extra = 1 if self._carry else 0
             self._carry -= extra
@@ -236,7 +228,7 @@ class SliceMeter:
                 state=state,
                 t0=t0,
                 t1=t1,
-                wall=self.wall_offset + t1 / NS_PER_S,
+                ended_at=self.wall_offset + t1 / NS_PER_S,
                 tenant=owner.tenant,
                 app=owner.app,
                 function=owner.function,
@@ -248,20 +240,17 @@ class SliceMeter:
 
 
 class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """A device of a node, at a price."""
-
     instance: str
-    """The agent's incarnation."""
     node: str
     device: str
     price: str
 
 
 class DeviceMeter:
-    """The meters of one device's slices; what no slice covers is metered as the operator's slice `{device}.rest`.
+    """The meters of one device's slices; the rest of it is metered as the operator's slice `{device}.rest`.
 
-    A device may be cut while it is metered (`recut`): the meters of parts that are gone end, those of new parts begin
-    at the same instant, and the sum stays the whole device.
+    A device may be cut meanwhile (`recut`): the meters of removed parts end, those of new parts begin at the same
+    instant, and the sum stays the whole device.
     """
 
     def __init__(
@@ -275,8 +264,7 @@ class DeviceMeter:
     ) -> None:
         """Meter `slices` (id -> ppm) from `since_ns`, where an earlier incarnation of the agent stopped, or `at_ns`.
 
-        That is one instant for the whole device, however it was cut then: a part that was cut away and is back has an
-        older record of its own, after which others had its place and were metered for it.
+        It is one instant for the whole device: an older record of a part that was cut away and is back would be wrong.
 
         Raises:
             MeterMisuse: if the slices are more than the device.
@@ -293,7 +281,6 @@ class DeviceMeter:
             self._meters[name] = self._meter(name, ppm, self._first)
 
     def slice(self, name: str) -> SliceMeter:
-        """Raises: KeyError"""
         return self._meters[name]
 
     @property
@@ -306,7 +293,7 @@ class DeviceMeter:
         """Meter these parts from `at_ns` on.
 
         Raises:
-            MeterMisuse: if they are more than the device, or a part that is to go is in use.
+            MeterMisuse: if they are more than the device, or a removed part is in use.
         """
         parts = self._whole(slices)
         goes = [meter for name, meter in self._meters.items() if parts.get(name) != meter.lease.ppm]
@@ -323,14 +310,14 @@ class DeviceMeter:
                 self._meters[name] = self._meter(name, ppm, self._now)
 
     def checkpoint(self, at_ns: int) -> list[UsageEvent]:
-        """The events of all slices up to `at_ns`, each part's to the same instant."""
+        """The events of all slices, each up to the same instant."""
         # One instant for all of them: what the next incarnation goes on from.
         self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
         events, self._closed = self._closed, []
         return events + [event for meter in self._meters.values() for event in meter.checkpoint(self._now)]
 
     def check_integrity(self) -> None:
-        """Raise AssertionError unless, after a checkpoint, tenants and operator have all of the device and no more."""
+        """Raise AssertionError unless, after a checkpoint, the slices and the rest make up the device."""
         for meter in self._meters.values():
             meter.check_integrity()
         whole = (self._now - self._first) * WHOLE_DEVICE

@@ -1,8 +1,7 @@
-"""What of a node can be bound, and who is on it: the agent's own count, which no command can talk it out of.
+"""The slices of a node and the containers on them, as the agent itself counts them.
 
 Two containers are on one device at a time only where both are on MIG instances, or both have shares that fit together
-and are one tenant's, or of versions that agree to neighbours. The meters follow: whenever the parts of a device change,
-they are cut anew at one instant.
+and are one tenant's, or of versions that agree to neighbours.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from pilotlight_runtime.metering.usage_metering import Metering
 
 
 class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
-    """The container on a slice."""
-
     name: SliceName
     part: SliceReport
     container: str
@@ -32,8 +29,6 @@ class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slices:
-    """The slices of all devices of a node."""
-
     def __init__(self, devices: Devices, metering: Metering) -> None:
         self._devices = devices
         self._metering = metering
@@ -43,7 +38,7 @@ class Slices:
 
     @property
     def cpu_slots(self) -> int:
-        """CPU slots, taken ones too."""
+        """The number of CPU slots, free or taken."""
         return sum(part.kind is SliceKind.CPU for part in self._devices.inventory())
 
     @property
@@ -76,7 +71,6 @@ class Slices:
         return part
 
     def release(self, slice_id: str) -> None:
-        """Free the slice of a container that is gone."""
         del self._holds[slice_id]
         self.sync()
 
@@ -88,7 +82,6 @@ class Slices:
         return answer
 
     def sync(self) -> None:
-        """Meter the slices that there are now."""
         prices = {report.id: report.price for report in self._devices.reports({})}
         self._metering.recut(self._parts(), prices)
 
@@ -108,7 +101,6 @@ class Slices:
         return (*found, *(msgspec.structs.replace(hold.part, container=hold.container) for hold in shares))
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        """The node's GPUs."""
         return tuple(self._devices.reports(self.held))
 
     def check_integrity(self) -> None:
@@ -121,7 +113,7 @@ class Slices:
     def _parts(self) -> list[SliceReport]:
         """The parts to meter: held ones, then free ones, of each device no more than the whole.
 
-        An operator may cut a GPU by hand while a container is on it: its container's part is metered all the same.
+        So a container's part is metered even after an operator has cut its GPU by hand.
         """
         held = [part for hold in self._holds.values() for part in _wholes(hold)]
         kept = {part.id: part for part in held}
@@ -139,7 +131,6 @@ class Slices:
 
 
 def _wholes(hold: SliceAllocation) -> Iterable[SliceReport]:
-    """The parts of devices that a container has: its slice, or each of several whole devices."""
     if len(hold.name.devices) == 1:
         return (hold.part,)
     return (

@@ -1,11 +1,11 @@
 """The agent's append log of usage: on disk before it is on the bus, kept until the bus has it.
 
 A record is `u32 length, u32 crc32, msgpack of UsageRecord`, little-endian. Files are numbered; records are appended to
-the last one. What a crash tore at the end of it is cut off when the log is opened: the whole append of which it is a
-part, so that all parts of a device are metered up to the same instant. How far the USAGE stream has taken the records
-is remembered in `acknowledged`; a crash between the two repeats records, and their ids make that harmless.
+the last one. Opening the log cuts off an append that a crash tore, as a whole, so that all parts of a device are
+metered up to the same instant. The file `acknowledged` holds how far the USAGE stream has taken the records; what a
+crash repeats, the stream drops by its id.
 
-All methods block (they write and sync); the agent calls them in a thread, one at a time.
+All methods block; the agent calls them in a thread, one at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pilotlight_core.model.messages.usage import UsageEvent
 
 HEADER = struct.Struct("<II")
 MAX_RECORD = 16 * 2**20
-"""A longer length than that is a torn header, not a record."""
+"""A longer length is a torn header, not a record."""
 ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
 
@@ -35,7 +35,7 @@ FORGET_NS = 600 * 10**9
 
 
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is published as one message: `id` is its Nats-Msg-Id, `tenant` who pays ("" is the operator)."""
+    """One message of the bus: `id` is its Nats-Msg-Id, `tenant` who pays ("" is the operator)."""
 
     id: str
     tenant: str
@@ -45,10 +45,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AcknowledgedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """What the file `acknowledged` holds."""
-
     number: int = 1
-    """Of the file."""
     offset: int = 0
     """Bytes of it that the stream has taken."""
     boot: str = ""
@@ -58,14 +55,12 @@ class AcknowledgedOffset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that waits for the stream, and where it ends in the file."""
-
     record: UsageRecord
     end: int
 
 
 class UsageLog:
-    """One agent's log in `folder`; nobody else may have it open. `boot` names the boot whose clock is running."""
+    """One agent's log in `folder`, which no other process uses. `boot` names the running clock's boot."""
 
     def __init__(self, folder: Path, boot: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,11 +68,11 @@ class UsageLog:
         mark = _read_mark(folder)
         self._path = _path(folder, mark.number)
         for path in folder.glob("*.log"):
-            if path.name < self._path.name:  # taken whole; a crash came before its removal
+            if path.name < self._path.name:  # taken whole, but not removed because of a crash
                 path.unlink()
         whole = _whole_bytes(self._path)
         self.cut_bytes = _cut(self._path, whole)
-        """What opening it cut off."""
+        """The bytes that opening it cut off."""
         self._file = self._path.open("ab")
         devices = dict(mark.devices) if mark.boot == boot else {}
         self._mark = AcknowledgedOffset(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
@@ -92,7 +87,7 @@ class UsageLog:
         return self._mark.devices
 
     def append(self, records: list[UsageRecord]) -> None:
-        """Write `records` and see them safe on disk, all of them or none.
+        """Write and sync `records`, all of them or none.
 
         Raises:
             OSError: if the disk does not take them; none of them counts then.
@@ -134,7 +129,6 @@ class UsageLog:
             done.unlink()
 
     def close(self) -> None:
-        """Let the file go."""
         self._file.close()
 
     def _remember(self, record: UsageRecord) -> None:
@@ -144,7 +138,6 @@ class UsageLog:
             devices[event.device] = max(event.t1, devices.get(event.device, 0))
 
     def _forget(self) -> None:
-        """Drop devices that are no more: one that is there is metered each second, whatever it does."""
         devices = self._mark.devices
         newest = max(devices.values(), default=0)
         for name in [name for name, at in devices.items() if newest - at > FORGET_NS]:
@@ -159,8 +152,6 @@ class UsageLog:
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What of a record says whether its append ends with it."""
-
     more: bool = False
 
 
@@ -173,7 +164,7 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def _frames(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The payloads from where `file` stands and the offset behind each, up to the first that is not whole."""
+    """The whole payloads from the position of `file` on, each with the offset behind it."""
     while len(header := file.read(HEADER.size)) == HEADER.size:
         length, crc = HEADER.unpack(header)
         data = file.read(length) if length <= MAX_RECORD else b""
@@ -183,7 +174,7 @@ def _frames(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
 
 
 def _whole_bytes(path: Path) -> int:
-    """Where the last append ends of which every record is there."""
+    """The end of the last complete append."""
     if not path.exists():
         return 0
     with path.open("rb") as file:
@@ -206,7 +197,7 @@ def _read_mark(folder: Path) -> AcknowledgedOffset:
 
 
 def _write_mark(folder: Path, mark: AcknowledgedOffset) -> None:
-    # Not synced: a mark that a crash takes back repeats records, and the stream knows their ids.
+    # Not synced: a mark lost in a crash repeats records, and the stream drops repeated ids.
     new = folder / "acknowledged.new"
     new.write_bytes(msgspec.json.encode(mark))
     new.replace(folder / "acknowledged")

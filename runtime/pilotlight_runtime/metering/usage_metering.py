@@ -7,6 +7,7 @@ import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,29 +27,23 @@ log = structlog.get_logger(__name__)
 EVERY_S = 1.0
 STORE_S = 10.0
 AT_ONCE = 64
-"""Records read from the log at a time."""
 RECORD_SHARES = 4_000
-"""Calls in one record: what fits a message of the bus several times."""
+"""Calls in one record."""
 OPERATOR = "-"
-"""The name under which the operator's own usage is stored; no tenant's name begins so."""
+"""The name under which the operator's usage is stored; no tenant's name begins so."""
 
 T = TypeVar("T")
 Meter = SliceMeter | SeveralMeters
 
-
-def boot_ns() -> int:
-    """The node's boot clock in ns, which runs on while the machine is suspended."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+boot_ns: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
+"""The node's boot clock in ns, which runs on while the machine is suspended."""
 
 
 def boot_id() -> str:
-    """The id of the machine's present boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 class Metering:
-    """The meters of all slices of a node, and the log and stream that take their events."""
-
     def __init__(
         self,
         *,
@@ -84,7 +79,7 @@ class Metering:
     def recut(self, slices: Iterable[SliceReport], prices: Mapping[str, str] | None = None) -> None:
         """Meter these slices from now on, in place of those before.
 
-        `prices` names devices that are metered even if none of their slices is on offer, with their price ids.
+        `prices` maps devices to price ids; they are metered even if none of their slices is on offer.
         """
         grouped: dict[str, list[SliceReport]] = {device: [] for device in (*self._devices, *(prices or {}))}
         for part in slices:
@@ -113,7 +108,6 @@ class Metering:
             self._devices[self._of_slice[name]].slice(name).check_integrity()
 
     async def run(self) -> None:
-        """Write and store until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write_each_second())
             group.create_task(self._store_what_is_written())
@@ -129,7 +123,7 @@ class Metering:
         try:
             await self._blocking(self._log.append, records)
         except OSError as error:
-            # The events are lost to tenants, and the operator has the gap: better than to stop serving.
+            # The events are lost, and the operator pays for the gap: better than to stop serving.
             log.error("usage could not be written", events=len(events), error=str(error))
         self._written.set()
 

@@ -1,7 +1,7 @@
 """The agent: drives the parts of one node, from its first report to its last.
 
-The bus calls the handlers (`_on_run`, `_on_control`, `_on_command`) from its read loop; guests call back from the event
-loop. No handler waits, so a call costs no task and no timer.
+The bus calls the handlers from its read loop; guests call back from the event loop. No handler waits, so a call costs
+no task and no timer.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.origin_frames import RETRY_S
-from pilotlight_runtime.containers.call_dispatcher import CallDispatcher
+from pilotlight_runtime.containers.containers import CallDispatcher
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
-from pilotlight_runtime.node.stall_watch import StallWatch
 
 log = structlog.get_logger(__name__)
 
 SWEEP_S = 0.02
+GAP_S = 0.25
+"""So late a sweep means a paused process or a starved machine."""
 BEAT_S = 1.0
 DRAIN_S = 4.0
-"""What running calls get when the agent is told to stop."""
+"""For running calls when the agent stops."""
 END_S = 1.5
-"""What each later step of the end gets: exit hooks, the last usage, the last log lines."""
+"""For each later step of the end: exit hooks, the last usage, the last log lines."""
 
 
 @asynccontextmanager
@@ -65,8 +66,6 @@ async def open_agent(needs: AgentDependencies) -> AsyncIterator[Agent]:
 
 
 class Agent:
-    """One node: takes commands and calls from the bus, and reports."""
-
     def __init__(
         self, needs: AgentDependencies, parts: AgentParts, layouts: LayoutKeeper, group: asyncio.TaskGroup
     ) -> None:
@@ -82,10 +81,10 @@ class Agent:
         """Set when it takes commands."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set; then end in order.
+        """Serve until `stop` is set, then end in order.
 
         Raises:
-            BusError: if it cannot subscribe at the start.
+            BusError: if it cannot subscribe.
         """
         await self._subscribe()
         parts = self._parts
@@ -123,7 +122,7 @@ class Agent:
         self._bus.on_reconnect.append(self._on_reconnect)
 
     def _report_unstarted(self) -> None:
-        """Tell the origins what the former agent had not started, before they learn that it is gone."""
+        """Report the former agent's unstarted calls to their origins, before its end is known there."""
         left_behind = self._parts.calls.waiting.left_behind
         for call in left_behind:
             ended = Ended(
@@ -188,7 +187,6 @@ class Agent:
             self._parts.containers.check_limits(at)
 
     async def _refresh(self) -> None:
-        """Wait for a flush: when it comes back, everything that had been waiting before it has been read."""
         with contextlib.suppress(BusError):  # while disconnected: `_on_reconnect` does it instead
             await self._bus.flush()
             self._stall.mark_fresh()
@@ -214,7 +212,7 @@ class Agent:
     # -- the end ------------------------------------------------------------------------------------------------
 
     async def _end(self, running: list[asyncio.Task[None]]) -> None:
-        """End in steps, each within its bound; together they stay below what a supervisor waits."""
+        """End in steps, each within its bound; together they take less than a supervisor waits."""
         log.info("the agent ends")
         parts = self._parts
         # 1. Nothing new: binds are refused, containers drain, and those left over are ended.
@@ -228,7 +226,7 @@ class Agent:
         await parts.metering.write()
         await self._bounded("usage", parts.metering.ship())
         await self._bounded("logs", parts.logs.ship())
-        # 4. The last report: it spares others waiting for silence.
+        # 4. The last report, so that others need not wait for the node's silence.
         parts.reporter.send(stopped=True)
         await self._bounded("last word", self._bus.flush())
         await self._bounded("bodies", parts.calls.bodies.close())
@@ -242,4 +240,40 @@ class Agent:
 
 
 class _Over(Exception):
-    """The agent has ended in order: whatever still runs is cancelled."""
+    """The agent has ended in order."""
+
+
+class StallWatch:
+    """Detects that this process stood still, so that messages read then are not taken for fresh.
+
+    Their time limits count from an instant that may be long past. After a gap, messages count as received when the
+    process was last known to run, until everything that may have waited has been read. Call `tick` every SWEEP_S, and
+    `mark_fresh` then.
+    """
+
+    def __init__(self, at: float) -> None:
+        self._ticked_at = at
+        self._stalled_at: float | None = None
+        self.stalls = 0
+        self.longest_s = 0.0
+
+    def tick(self, at: float) -> bool:
+        """Whether a gap has just ended."""
+        gap_s, before_at = at - self._ticked_at, self._ticked_at
+        self._ticked_at = at
+        if gap_s <= GAP_S:
+            return False
+        self.stalls += 1
+        self.longest_s = max(self.longest_s, gap_s)
+        if self._stalled_at is None:
+            self._stalled_at = before_at
+        return True
+
+    def received_at(self, at: float) -> float:
+        """The earliest instant at which a message read now can have come."""
+        if self._stalled_at is not None:
+            return self._stalled_at
+        return self._ticked_at if at - self._ticked_at > GAP_S else at
+
+    def mark_fresh(self) -> None:
+        self._stalled_at = None

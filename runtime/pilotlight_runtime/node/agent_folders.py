@@ -1,4 +1,4 @@
-"""An agent's own folders below `<state>/node/<name>`, and the remains of a dead one in them."""
+"""An agent's own folders below `<state>/node/<name>`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private
 
 
 class NodeTaken(RuntimeError):
-    """Another agent on this machine already is this node."""
+    """Another agent on this machine is this node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFolders:
-    """Where an agent keeps what."""
-
     root: Path
 
     @property
@@ -40,24 +38,24 @@ class NodeFolders:
 
     @property
     def waiting(self) -> Path:
-        """The file that says which calls have not started."""
+        """The file of `WaitingCalls`."""
         return self.root / "waiting"
 
     @property
     def fake_gpus(self) -> Path:
-        """The file that says how GPUs that exist in software only are cut."""
+        """How GPUs in software are cut."""
         return self.root / "fake_gpus.json"
 
 
 @contextmanager
 def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
-    """The node's folders, for one agent at a time; what a dead one has left in the passing ones is removed.
+    """The node's folders, for one agent at a time, without a dead agent's sandboxes.
 
     Raises:
         NodeTaken: if another agent has them.
     """
     folders = NodeFolders(root=(state_dir / "node" / node).resolve())
-    # Containers' uids walk to their code folders; nobody has to list what others there are.
+    # Containers' uids walk to their code folders, and need not list others.
     for folder in (state_dir / "node", folders.root):
         private_folder(folder, WALK_ONLY)
     with (folders.root / "agent.lock").open("a+") as lock:

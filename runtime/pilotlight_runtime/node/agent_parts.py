@@ -29,11 +29,10 @@ from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.logs.log_shipper import LogShipper
-from pilotlight_runtime.metering.container_meter import ContainerMeter
+from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.slices import Slices
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import Metering, boot_id
-from pilotlight_runtime.metering.work_log import WorkKey, WorkLog
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
@@ -43,8 +42,6 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class AgentDependencies:
-    """What an agent is made from."""
-
     identity: NodeIdentity
     bus: Bus
     blobs: BlobStore
@@ -58,8 +55,6 @@ class AgentDependencies:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentParts:
-    """The parts that an `Agent` drives."""
-
     calls: NodeCalls
     slices: Slices
     metering: Metering

@@ -1,7 +1,7 @@
-"""How the GPUs of a node are cut, kept on the bus: no MIG instance outlives a start of its host, so it is made again.
+"""How the GPUs of a node are cut, kept on the bus, since MIG instances do not outlive a restart of the host.
 
-The driver is the truth while the host runs; the record is only read when an agent finds a GPU without any instance that
-had some. Nothing waits for the record: a bus that cannot be reached delays it, and at the start nothing is restored.
+While the host runs, only the driver decides: an agent reads the record only for a GPU without instances. Nothing waits
+for the record.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LayoutKeeper:
         self._news.set()
 
     async def restore(self) -> None:
-        """Cut GPUs as they were; before anything is bound."""
+        """Cut GPUs as they were, before anything is bound."""
         if not self._devices.layouts():
             return
         try:
@@ -50,13 +50,13 @@ class LayoutKeeper:
             self._kept = record.devices
 
     async def run(self) -> None:
-        """Write down each change until cancelled."""
+        """Store each change until cancelled."""
         self._news.set()
         while True:
             await self._news.wait()
             self._news.clear()
             layouts = {**self._kept, **self._devices.layouts()}
-            # A GPU that is not there at present is not forgotten: it may come back with the next start.
+            # The entry of a missing GPU stays: it may come back with the next start.
             if layouts == self._kept:
                 continue
             record = LayoutRecord(devices=layouts, at=time.time())

@@ -1,8 +1,8 @@
-"""What this node really guarantees: starts sandboxes, lets them try what must not work, and looks from both sides.
+"""What this node guarantees: starts sandboxes that try what must not work, and inspects both sides.
 
     python -m pilotlight_runtime.node.node_check [--json] [--sandbox bubblewrap|process]
 
-Exits with 1 when a default guarantee is missing. Checks of the GPUs come from whoever knows the devices, as `extra`.
+Exits with 1 when a default guarantee is missing. Checks of the GPUs come from the devices, as `extra`.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox, launcher
+from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, Sandbox
 from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV, ResourceLimits, SandboxSpec
 
 MIB = 1 << 20
 LIMITS = ResourceLimits(
     memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, open_files=64, file_bytes=64 * MIB
 )
-#: A probe takes some 50 ms; a node on which it takes this long cannot serve anybody.
 PROBE_S = 20.0
+"""A probe takes some 50 ms; a node on which it takes this long cannot serve."""
 PROBE = Path(__file__).parents[1] / "sandbox" / "sandbox_probe.py"
-#: Allocates and touches twice its memory limit.
 HOG = f"bytearray({2 * LIMITS.memory_bytes})"
-#: What bubblewrap's `--dev` makes; none of it is a device of anybody's.
+"""Allocates and touches twice its memory limit."""
 PLAIN_DEVICES = {
     *("console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero"),
     *("stdin", "stdout", "stderr"),
 }
-#: name, ok, detail, consequence
+"""Those of bubblewrap's `--dev`."""
 NodeCheckRow = tuple[str, bool, str, str]
+"""name, ok, detail, consequence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuaranteeCheck:
-    """One guarantee: whether it holds here, what was seen, and what follows for the operator when it does not."""
+    """One guarantee: whether it holds here, what was seen, and the consequence for the operator if it does not."""
 
     name: str
     ok: bool
@@ -60,7 +61,7 @@ class GuaranteeCheck:
 async def check(
     with_launcher: Launcher, *, python: Path | None = None, extra: Sequence[GuaranteeCheck] = ()
 ) -> list[GuaranteeCheck]:
-    """Try every default guarantee of `with_launcher` on this node; takes well under a second where all is well.
+    """Try every default guarantee of `with_launcher` on this node; usually well under a second.
 
     `python` is the interpreter to probe with (default: this one). A sandbox that does not start is a failed check, not
     an error.
@@ -86,15 +87,13 @@ def _code_dir() -> Iterator[Path]:
 
 
 class _Probe:
-    """Starts the probing sandboxes, each with the same small limits."""
-
     def __init__(self, with_launcher: Launcher, python: Path, code_dir: Path) -> None:
         self._launcher = with_launcher
         self._python = python
         self._code_dir = code_dir
 
     async def inspect(self) -> tuple[dict[str, Any], frozenset[int]]:
-        """What the probe found inside, and which uids its processes have for the host."""
+        """What the probe found inside, and the host uids of its processes."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             arguments = (listener.getsockname()[1], 2 * LIMITS.tmp_bytes, 4 * LIMITS.pids)
             sandbox = await self._start(PROBE.read_text(), *map(str, arguments))
@@ -107,7 +106,6 @@ class _Probe:
                 await sandbox.cleanup()
 
     async def hog(self) -> str:
-        """How a sandbox ended that took more memory than its limit."""
         sandbox = await self._start(HOG)
         try:
             return (await sandbox.wait()).reason
@@ -155,7 +153,7 @@ def _uid(pid: int) -> int:
 
 
 def judge(seen: dict[str, Any], uids: frozenset[int], hog: str, *, cpu: bool) -> list[GuaranteeCheck]:
-    """The checks, from what the probe saw inside, the uids that the host saw, and how the memory hog ended."""
+    """The checks, from the probe's findings, the uids that the host saw, and the end of the memory hog."""
     rows = [*_reach(seen), *_privileges(seen, uids), *_limits(seen, hog, cpu=cpu)]
     return [
         GuaranteeCheck(name=name, ok=ok, detail=detail, consequence=consequence)
@@ -263,7 +261,7 @@ def _failed(name: str, detail: str, consequence: str) -> GuaranteeCheck:
 
 
 def table(checks: Sequence[GuaranteeCheck]) -> str:
-    """The checks as aligned lines; the consequence is told only where one follows."""
+    """The checks as aligned lines, with the consequences of failed ones."""
     width = max(len(one.name) for one in checks)
     lines = [f"{'ok  ' if one.ok else 'FAIL'}  {one.name:<{width}}  {one.detail}" for one in checks]
     for index in reversed(range(len(checks))):

@@ -14,10 +14,10 @@ from pilotlight_core.model.messages.ran import Ran
 from pilotlight_runtime.calls.origin_frames import Publisher
 from pilotlight_runtime.containers.blank_pool import BlankPool
 from pilotlight_runtime.containers.containers import Containers
-from pilotlight_runtime.metering.work_log import WorkLog
+from pilotlight_runtime.metering.container_meter import WorkLog
 
 LEAST_S = 0.02
-"""How long a change waits for others: the report then has them all."""
+"""How long a change waits for others, to report them together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Reporter:
                 self.send()
 
     def send(self, *, stopped: bool = False) -> None:
-        """Publish a report now; the next second repeats one that the bus refuses. Nothing follows a `stopped` one."""
+        """Publish a report now, unless a `stopped` one was sent. One that the bus refuses is repeated in a second."""
         self.due.clear()
         if not self._stopped:
             self._stopped = stopped
@@ -80,7 +80,6 @@ class Reporter:
                 self._bus.publish_nowait(subjects.ran(self._identity.region, self._identity.node), ran)
 
     def report(self, stopped: bool) -> NodeReport:
-        """The node's state now."""
         at, identity = self._clock(), self._identity
         containers, pool = self._containers, self._pool
         self._seq += 1

@@ -1,9 +1,9 @@
 """Sandboxes: the walls around tenant code.
 
-`sandbox_port` is what a launcher promises, `launchers` names the launchers: `bubblewrap` and `plain_process`, both
-built on `watched_process`. `sandbox_spec` describes one sandbox, `mounts` and `interpreter` what it sees of the host,
+`sandbox_port` is the port; `launchers` names its implementations `bubblewrap` and `plain_process`, both built on
+`watched_process`. `sandbox_spec` describes one sandbox, `mounts` and `interpreter` what it sees of the host,
 `exec_chain` the programs between agent and guest, `cgroups`, `seccomp` and `host_uids` its limits. `sandbox_probe`
-runs inside and tries what must not work; `fake_launcher` is for tests.
+tries inside what must not work; `fake_launcher` is for tests.
 
 Entered by `containers`, `devices` and `node`; imports no other room of the runtime.
 """

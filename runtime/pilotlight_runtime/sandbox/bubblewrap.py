@@ -1,4 +1,4 @@
-"""The default sandbox: bubblewrap, under a host uid of the container's own and in a cgroup of its own."""
+"""The default sandbox: bubblewrap, under a host uid and in a cgroup of the container's own."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from pilotlight_runtime.sandbox.watched_process import (
     spawn,
 )
 
-#: The host's operating system: its code, and the few files of /etc that the dynamic linker and libc follow.
 SYSTEM = (
     *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"),
 )
+"""The operating system's code, and the few files of /etc that the dynamic linker and libc follow."""
 
 
 class BubblewrapLauncher:
@@ -41,7 +41,7 @@ class BubblewrapLauncher:
     name: Literal["bubblewrap"] = "bubblewrap"
 
     def __init__(self, *, uids: UidPool | None = None, drop_uid: bool = True, mount_root: Path = MOUNT_ROOT) -> None:
-        """Find what the node offers; raises `SandboxUnavailable` with the command that installs what is missing.
+        """Raises `SandboxUnavailable` naming the command that installs what is missing.
 
         Without `uids`, claims a range that no other agent on this host has.
         """
@@ -184,9 +184,9 @@ class BubblewrapSandbox(ChildSandbox):
 
 
 def judge(returncode: int, *, events: CgroupEvents, status: bytes, killed: bool) -> SandboxExit:
-    """Why a sandbox ended. bwrap passes on its child's end as a shell does: 128 + n stands for signal n.
+    """Why a sandbox ended. bwrap returns its child's end as a shell does: 128 + n stands for signal n.
 
-    `status` is what bwrap wrote of itself; it mentions an exit code only if it came to run the command.
+    `status` is bwrap's own report, without an exit code if the command never ran.
     """
     number = -returncode if returncode < 0 else returncode - 128 if 128 < returncode < 128 + signal.NSIG else None
     oom = events.oom_kills > 0

@@ -1,4 +1,4 @@
-"""One sandbox's control group: its limits, what it has used, who is in it, and its end."""
+"""One sandbox's control group: its limits, usage and members, and its end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 CgroupController = Literal["memory", "pids", "cpu"]
 CgroupVersion = Literal[1, 2]
 
-#: The scheduler's period: long enough to be cheap, short enough that nobody is throttled for more than 0.1 s at once.
 CPU_PERIOD_US = 100_000
+"""Long enough to be cheap, short enough that nothing is throttled for more than 0.1 s."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +29,12 @@ class CgroupFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class CgroupEvents:
-    """What the kernel had to refuse so far."""
-
     oom_kills: int = 0
     pids_refused: int = 0
 
 
 def settings(controller: CgroupController, version: CgroupVersion, limits: ResourceLimits) -> dict[str, str]:
-    """Which file gets which value, in the order in which the kernel accepts them. Swap counts as memory."""
+    """File -> value, in the order in which the kernel accepts them. Swap counts as memory."""
     quota = limits.cpu_millis * CPU_PERIOD_US // 1000
     match controller, version:
         case "pids", _:
@@ -45,7 +43,7 @@ def settings(controller: CgroupController, version: CgroupVersion, limits: Resou
             memory = str(limits.memory_bytes)
             return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
         case "memory", _:
-            # A container that has lost one process to memory is in a state nobody wrote code for: all of it goes.
+            # Code does not expect the loss of one process to memory: the whole container ends.
             return {"memory.max": str(limits.memory_bytes), "memory.swap.max": "0", "memory.oom.group": "1"}
         case _, 1:
             return {"cpu.cfs_period_us": str(CPU_PERIOD_US), "cpu.cfs_quota_us": str(quota)}
@@ -53,13 +51,11 @@ def settings(controller: CgroupController, version: CgroupVersion, limits: Resou
             return {"cpu.max": f"{quota} {CPU_PERIOD_US}"}
 
 
-#: Absent where the kernel was built without swap accounting, or is older; the limit itself holds without them.
 OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group"})
+"""Missing in kernels that are older or without swap accounting; the limit itself holds."""
 
 
 class Cgroup:
-    """The folders exist and belong to this sandbox alone."""
-
     def __init__(self, places: Mapping[CgroupController, CgroupFolder]) -> None:
         self._places = places
 
@@ -74,7 +70,6 @@ class Cgroup:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Each folder once."""
         return tuple(dict.fromkeys(place.folder for place in self._places.values()))
 
     @property
@@ -103,11 +98,11 @@ class Cgroup:
         )
 
     def memory_peak_bytes(self) -> int:
-        """0 where the kernel does not say (version 2 before Linux 5.19)."""
+        """0 where the kernel does not count it (version 2 before Linux 5.19)."""
         return int(self._read("memory", "memory.max_usage_in_bytes" if self._is_v1("memory") else "memory.peak") or 0)
 
     def remove(self) -> bool:
-        """Whether all folders are gone; False while a process in them is still ending."""
+        """Remove the folders; False while a process in them is still ending."""
         return all(remove_folder(folder) for folder in self.folders)
 
     def _is_v1(self, controller: CgroupController) -> bool:
@@ -134,18 +129,18 @@ def _write(folder: Path, values: list[tuple[str, str]]) -> None:
 
 
 def members(folder: Path) -> list[int]:
-    """The processes in a group; those of a pid namespace that we cannot see are left out."""
+    """The pids in a group, except those of a foreign pid namespace."""
     try:
-        # The kernel writes 0 for those, and to `kill` that would mean ourselves.
+        # The kernel writes 0 for those, which `kill` takes for the agent itself.
         return [int(pid) for pid in (folder / "cgroup.procs").read_text().split() if pid != "0"]
     except OSError:
         return []
 
 
 def kill_members(folder: Path) -> None:
-    """Send SIGKILL to everyone in a group.
+    """Send SIGKILL to every process in a group.
 
-    A process that has been sent SIGKILL can no longer fork, so a round that finds nobody new has found everybody.
+    A killed process can no longer fork, so a round that finds no new one has found all.
     """
     killed: set[int] = set()
     while new := set(members(folder)) - killed:
@@ -156,7 +151,6 @@ def kill_members(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> bool:
-    """Whether the folder is gone."""
     try:
         folder.rmdir()
     except FileNotFoundError:

@@ -1,10 +1,9 @@
 """The agent's part of the control groups: `<the agent's own>/pilotlight/<agent>/<sandbox>`, for versions 1 and 2.
 
-On version 2 a group that holds processes can hand no controller down to groups below it. An agent that is alone in its
-own (a systemd unit, a container) moves into a leaf; one that shares it (`pilotlight up` in a login session) uses the
-nearest group above that hands them down already.
+On version 2 a group with processes can hand no controller down. An agent that is alone in its group (a systemd unit, a
+container) moves into a leaf; one that shares it (a login session) uses the nearest group above that hands them down.
 
-`<agent>` is its pid and start time: a dead agent's leftovers can be told from a living neighbour's folders.
+`<agent>` is its pid and start time, so that a dead agent's folders differ from a living one's.
 """
 
 from __future__ import annotations
@@ -29,23 +28,22 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 CONTROLLERS: tuple[CgroupController, ...] = get_args(CgroupController)
 FOLDER = "pilotlight"
-#: Version 2 allows processes in leaves only, so the agent itself moves into this one beside `FOLDER`.
 LEAF = "pilotlight-agent"
-#: How long a start waits for what a dead agent left to end, before it leaves the empty folders to the next start.
+"""Version 2 allows processes in leaves only, so the agent moves into this one beside `FOLDER`."""
 SWEEP_S = 1.0
+"""How long a start waits for a dead agent's processes; the next start removes the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentCgroupFolder(CgroupFolder):
-    """The agent's own folder for one controller."""
-
-    top: Path  #: the highest that this process can see
+    top: Path
+    """The highest that this process can see."""
 
 
 def own_folders(mountinfo: str, membership: str) -> dict[CgroupController, AgentCgroupFolder]:
-    """Where the agent is, from the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    """The agent's folders, from the texts of /proc/self/mountinfo and /proc/self/cgroup.
 
-    A controller that is mounted as version 1 is used there; for version 2 only its folder tells what it has.
+    A controller that is mounted as version 1 is used there; for version 2 only its folder shows what it has.
     """
     where = {names: path for _, names, path in (line.split(":", 2) for line in membership.splitlines())}
     found: dict[CgroupController, AgentCgroupFolder] = {}
@@ -65,7 +63,7 @@ def own_folders(mountinfo: str, membership: str) -> dict[CgroupController, Agent
 
 
 def _own(version: CgroupVersion, root: str, mount_point: str, path: str) -> AgentCgroupFolder:
-    # In a container `root` is the part of the hierarchy that is mounted, and `path` may be told from further up.
+    # In a container `root` is the part of the hierarchy that is mounted, and `path` may begin further up.
     below = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
     folder = Path(mount_point) / below
     if version == 2 and folder.name == LEAF:
@@ -74,7 +72,7 @@ def _own(version: CgroupVersion, root: str, mount_point: str, path: str) -> Agen
 
 
 class Cgroups:
-    """What this agent may use of the control groups; `controllers` may be empty, and callers then say so."""
+    """The control groups that this agent may use; `controllers` may be empty."""
 
     def __init__(self, own: Mapping[CgroupController, AgentCgroupFolder], agent: str) -> None:
         self._own = own
@@ -120,7 +118,7 @@ class Cgroups:
         return group
 
     def sweep(self) -> int:
-        """Kill what dead agents left running and remove their folders; returns how many agents there were."""
+        """Kill the processes of dead agents and remove their folders; returns the number of agents."""
         dead = {path.name for top in self._tops for path in _folders(top) if not _is_alive(path.name)}
         leftovers = [leaf for top in self._tops for name in dead for leaf in (*_folders(top / name), top / name)]
         for folder in leftovers:
@@ -133,7 +131,6 @@ class Cgroups:
         return len(dead)
 
     def close(self) -> None:
-        """Remove this agent's folders, as far as they are empty."""
         for top in self._tops:
             for folder in (top / self._agent, top):
                 remove_folder(folder)
@@ -161,12 +158,11 @@ def _delegated(wanted: Sequence[CgroupController], own: AgentCgroupFolder) -> di
 
 
 def _is_opened(own: AgentCgroupFolder, controllers: Sequence[CgroupController]) -> bool:
-    """Whether the groups below the agent's own have `controllers`, after asking for them."""
     folder = own.folder
     if set(controllers) <= set(_words(folder / "cgroup.subtree_control")) or _hand_down(folder, controllers):
         return True
-    # Refused while processes are in the group. They are moved only if they are ours to move: the agent alone, or all
-    # of a container's, which sees nothing above.
+    # Refused while processes are in the group. They are moved only if they belong to the agent: itself alone, or
+    # all of a container, which sees nothing above.
     pids = _words(folder / "cgroup.procs")
     if folder != own.top and pids != [str(os.getpid())]:
         return False
@@ -181,7 +177,6 @@ def _is_opened(own: AgentCgroupFolder, controllers: Sequence[CgroupController]) 
 
 
 def _hand_down(folder: Path, controllers: Iterable[CgroupController]) -> bool:
-    """Let the children of a version 2 folder have `controllers`; nothing to do in version 1."""
     control = folder / "cgroup.subtree_control"
     if not control.exists():
         return True
@@ -207,7 +202,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _start_time(pid: int) -> str:
-    """In clock ticks since boot: with the pid, it names a process for good."""
+    """In clock ticks since boot."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
 
 

@@ -1,4 +1,4 @@
-"""The descriptors between us and bubblewrap: what it inherits is closed on our side as soon as it runs."""
+"""The descriptors between the agent and bubblewrap; the agent closes bubblewrap's ends once it runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
 
 @dataclass(frozen=True, kw_only=True)
 class ParentDescriptors:
-    """What stays with us for the life of a sandbox."""
-
     socket: socket.socket
-    status_fd: int  #: what bwrap reports, as JSON lines; non-blocking
+    status_fd: int
+    """bwrap's reports, as JSON lines; non-blocking."""
 
 
 @contextmanager

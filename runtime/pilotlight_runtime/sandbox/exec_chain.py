@@ -1,7 +1,7 @@
-"""The few steps between our process and the sandbox: into the cgroup, under the limits, down to the host uid, exec.
+"""The steps between the agent and the sandbox: into the cgroup, under the limits, down to the host uid, exec.
 
-They run as programs of util-linux that replace one another, about 1 ms each, and not in a fork of the agent: Python
-code between fork and exec can hang for ever in a process that has threads.
+They are programs of util-linux that replace one another, about 1 ms each: Python code between fork and exec can hang
+for ever in a process with threads.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
 from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 
-#: What a stage's first programs see: nothing that a tenant has chosen, since they may still be root.
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"}
+"""Of a stage's first programs: nothing from a tenant, since they may still be root."""
 PROGRAMS = ("sh", "prlimit", "nsenter", "setpriv", "unshare", "mount")
-#: The shell's exit code when the process could not be put into its cgroup.
 NO_CGROUP = 97
+"""The shell's exit code when the process could not enter its cgroup."""
 
 _ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 97; shift; done; shift; exec "$@"'
 
 
 def find_program(name: str, *, package: str) -> str:
-    """The full path of `name`; raises `SandboxUnavailable` that names the command which installs it."""
+    """The full path of `name`; raises `SandboxUnavailable` naming the command that installs it."""
     found = shutil.which(name, path=ENV["PATH"])
     if found is None:
         raise SandboxUnavailable(f"{name} is not installed on this node: apt-get install -y {package}")
@@ -49,10 +49,10 @@ def staged(
     processes: bool = False,
     end_with_parent: bool = False,
 ) -> list[str]:
-    """`command`, preceded by what must happen to the process first.
+    """`command`, preceded by the steps of its process.
 
-    `entrances` are those of its cgroup. `address_space` and `processes` limit with rlimits what no cgroup limits here.
-    `end_with_parent` is for a command that does not itself ask the kernel to die with us.
+    `entrances` are those of its cgroup. `address_space` and `processes` are rlimits for what no cgroup limits here.
+    `end_with_parent` is for a command that does not itself ask the kernel to die with the agent.
     """
     return [
         *(("sh", "-c", _ENTER, "sh", *map(str, entrances), "--") if entrances else ()),

@@ -1,8 +1,7 @@
 """The launcher for tests: no walls and no process, a coroutine plays the guest.
 
-FakeLauncher(guest)       `guest(spec, socket)` is the tenant's side; what it returns is the exit code
-.fail_next = error        the next start raises it
-.started, .running        the specs of every start so far; the sandboxes not yet cleaned up
+FakeLauncher(guest)       `guest(spec, socket)` is the tenant's side; it returns the exit code .fail_next = error
+the next start raises it .started, .running        all specs so far; the sandboxes not yet cleaned up
 """
 
 from __future__ import annotations
@@ -19,13 +18,11 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 Guest = Callable[[SandboxSpec, socket.socket], Awaitable[int]]
 
-#: Above every pid that Linux hands out (2 ** 22), so that a kill gone astray meets nobody.
 FIRST_PID = 1 << 23
+"""Above every pid of Linux (2 ** 22), so that a stray kill has no target."""
 
 
 class FakeLauncher:
-    """Starts sandboxes in memory."""
-
     name: Literal["bubblewrap"] = "bubblewrap"
 
     def __init__(self, guest: Guest) -> None:
@@ -97,7 +94,6 @@ class FakeSandbox:
         self.end(SandboxExit(code=None, signal=9, reason="killed"))
 
     def end(self, how: SandboxExit) -> None:
-        """End the guest as `how` says, e.g. for memory; without effect on one that has ended."""
         if self._exit is None:
             self._exit = how
             self._task.cancel()

@@ -1,7 +1,7 @@
 """Host uids for containers: each running one has its own, so that the host never sees tenant code as root.
 
-The kernel counts some things by uid (processes, keys, descriptors in flight), so two agents on one host must not lend
-the same one: each claims a block of its own, by a file lock that ends with the agent however it dies.
+The kernel counts some things by uid, so two agents on one host must not use the same one: each claims a block of its
+own, by a file lock that ends with the agent.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from pathlib import Path
 
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable, UidsExhausted
 
-#: Above what `useradd` hands out (60 000) and the first subordinate ranges of Docker and Podman (100 000, 165 536), so
-#: that a container never shares a uid with a person or another runtime.
 FIRST_UID = 231_072
-#: More than one node runs at once, so that a freed uid rests for a while.
+"""Above `useradd` (60 000) and the first subordinate ranges of Docker and Podman (100 000, 165 536), so that no uid is
+shared with a person or another runtime.
+"""
 BLOCK = 1_024
-#: Agents per host; one is the rule, several are for tests and development.
+"""More than one node runs at once, so that a freed uid rests for a while."""
 BLOCKS = 64
+"""Agents per host: one, but for tests and development."""
 LOCKS = Path("/run/pilotlight/uids")
 
 
 class UidPool:
     """Numbers from `first` to `first + count - 1`; the one unused for longest is taken next.
 
-    Whatever a dead container may have left behind under its uid (a file, a process in its last moments) then does not
-    meet the next tenant.
+    So what a dead container may have left under its uid (a file, an ending process) does not meet the next tenant.
     """
 
     def __init__(self, first: int = FIRST_UID, count: int = BLOCK, *, lock: int | None = None) -> None:
@@ -72,7 +72,7 @@ class UidPool:
         return uid
 
     def release(self, uid: int) -> None:
-        """Give `uid` back; a second release of the same uid is a bug and raises `ValueError`."""
+        """Give `uid` back; raises `ValueError` if it was not taken."""
         if uid not in self._taken:
             raise ValueError(f"host uid {uid} is not in use")
         self._taken.remove(uid)
@@ -82,7 +82,6 @@ class UidPool:
         return frozenset(self._taken)
 
     def close(self) -> None:
-        """Let other agents have the range; the pool must not be used after."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

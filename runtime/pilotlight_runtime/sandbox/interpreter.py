@@ -1,4 +1,4 @@
-"""What of the host must be visible for an interpreter to run: its virtual environment and the real one below it."""
+"""What an interpreter needs of the host: its virtual environment and the real one below it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ USR = Path("/usr")
 
 
 def interpreter_mounts(python: Path) -> tuple[Mount, ...]:
-    """The mounts that `python`, e.g. `<venv>/bin/python`, needs; /usr is always there and needs none.
+    """The mounts that `python`, e.g. `<venv>/bin/python`, needs; /usr is always there.
 
-    Follows the links from a venv to the real interpreter, one by one, since the program inside follows them too. Raises
-    `FileNotFoundError` if there is no such interpreter, and `SandboxUnavailable` if a link on the way lies outside of
-    every Python installation: to show the folder around it (say ~/.local) would show too much.
+    Follows the links from a venv to the real interpreter, as the program inside does. Raises `FileNotFoundError` if
+    there is no such interpreter, and `SandboxUnavailable` if a link on the way lies outside of every Python
+    installation: the folder around it would show too much.
     """
     roots: dict[Path, None] = {}
     for hop in _hops(python):

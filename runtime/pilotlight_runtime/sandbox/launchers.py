@@ -1,13 +1,11 @@
-"""The launchers by the name an operator gives: `--sandbox bubblewrap` (the default) or `--sandbox process`."""
+"""The launchers by name: `--sandbox bubblewrap` (the default) or `--sandbox process`."""
 
 from __future__ import annotations
 
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher
 from pilotlight_runtime.sandbox.plain_process import ProcessLauncher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
-from pilotlight_runtime.sandbox.sandbox_port import Guarantees, Launcher, Sandbox, SandboxExit
-
-__all__ = ["BubblewrapLauncher", "Guarantees", "Launcher", "ProcessLauncher", "Sandbox", "SandboxExit", "launcher"]
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 
 def launcher(name: str) -> Launcher:

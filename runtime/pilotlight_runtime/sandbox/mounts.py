@@ -1,13 +1,10 @@
-"""A mount namespace of the agent's own, in which every folder that a sandbox needs lies under a path any uid can walk.
+"""A mount namespace of the agent's own, in which any uid can walk to every folder that a sandbox needs.
 
-bubblewrap runs as the container's host uid, and resolves the source of each bind as that uid. An interpreter under
-/root, or a state folder of mode 0700, is out of its reach. So those sources are bound a second time under `root`, but
-in a namespace that only our sandboxes enter on their way: the host's mounts stay as they are, nobody else gains a way
-around the closed folder, and when the agent dies, by kill -9 too, the kernel drops the namespace with its mounts, since
-only a descriptor of the agent keeps it alive.
+bubblewrap resolves the source of each bind as the container's host uid, which cannot reach an interpreter under /root,
+or a state folder of mode 0700. So those sources are bound a second time under `root`, in a namespace that only the
+agent's sandboxes enter. Only a descriptor of the agent keeps it alive, so the kernel drops it when the agent ends.
 
-What is bound is the child of the last closed folder on the way, not the source itself: one bind then serves every
-container's folder under it, those still to be made included.
+The bind is of the child of the last closed folder on the way, so one serves every container's folder under it.
 """
 
 from __future__ import annotations
@@ -21,18 +18,18 @@ from pathlib import Path
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
 
 MOUNT_ROOT = Path("/run/pilotlight/mounts")
-#: The helpers only mount and exit; one that takes this long is stuck on a dead network file system.
 HELPER_S = 10.0
+"""A helper that takes this long is stuck on a dead network file system."""
 
 # The tmpfs hides the host's empty folder, so that mount points made in it are gone with the namespace. `slave`: what
-# the host unmounts later is unmounted here too, instead of being kept busy by us; nothing goes the other way.
+# the host unmounts later is unmounted here too, instead of being kept busy here; nothing goes the other way.
 _HOLD = 'mount -t tmpfs -o mode=0711,size=64k pilotlight "$1" && echo && read -r _'
 _BIND = 'if [ -d "$1" ]; then mkdir -p "$2"; else : > "$2"; fi && mount --rbind "$1" "$2"'
 _ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 def closed_at(path: Path) -> Path | None:
-    """The child of the last folder on the way to `path` that other uids may not walk through; None if all are open."""
+    """The child of the last folder on the way to `path` that other uids may not enter; None if all are open."""
     found = None
     for folder, child in zip(reversed(path.parents), (*reversed(path.parents), path)[1:], strict=True):
         if not folder.stat().st_mode & stat.S_IXOTH:
@@ -51,11 +48,11 @@ class MountNamespace:
     @property
     def entrance(self) -> Path | None:
         """What `nsenter --mount=` takes; None while every source was reachable without it."""
-        # Named through our pid, so that the descriptor itself need not be inherited by anyone.
+        # Named through the agent's pid, so that the descriptor itself need not be inherited.
         return None if self._fd is None else Path(f"/proc/{os.getpid()}/fd/{self._fd}")
 
     def reachable(self, path: Path) -> Path:
-        """A path for `path` that every uid can walk, at least inside the namespace; raises `SandboxNotStarted`."""
+        """A path for `path` that every uid can walk inside the namespace; raises `SandboxNotStarted`."""
         try:
             path = path.resolve(strict=True)
             closed, mode = closed_at(path), path.stat().st_mode
@@ -89,7 +86,6 @@ class MountNamespace:
         return target
 
     def _make(self) -> int:
-        """A descriptor of a new namespace; the helper that made it has ended."""
         try:
             self._root.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -1,6 +1,6 @@
-"""The sandbox that must be asked for by name: a plain process with rlimits, for development by one tenant.
+"""The sandbox for development by one tenant: a plain process with rlimits, used only if asked for by name.
 
-It keeps a mistake small, not an attacker out: the code sees the host's files, network and processes as the agent does.
+It stops mistakes, not attackers: the code sees the host's files, network and processes as the agent does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ProcessLauncher:
         )
 
     async def start(self, spec: SandboxSpec) -> ProcessSandbox:
-        """As the port says; `PL_APP` is `spec.code_dir` itself, and a mount elsewhere than at its source is refused."""
+        """`PL_APP` is `spec.code_dir` itself; a mount elsewhere than at its source is refused."""
         for mount in spec.read_only:
             if mount.source != mount.target:
                 raise SandboxNotStarted(f"--sandbox process cannot show {mount.source} as {mount.target}")

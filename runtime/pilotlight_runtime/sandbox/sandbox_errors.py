@@ -1,16 +1,15 @@
-"""What can go wrong around a sandbox.
+"""The errors of sandboxes.
 
-SandboxError
-├── SandboxUnavailable     this node lacks what a sandbox needs; the message names the command that mends it
-├── SandboxNotStarted      this one sandbox could not be started; the node may be well
-└── UidsExhausted          every host uid of the range is in use
+SandboxError ├── SandboxUnavailable     this node lacks what a sandbox needs; the message names the command that mends
+it ├── SandboxNotStarted      this one sandbox could not be started └── UidsExhausted          every host uid of the
+range is in use
 """
 
 from __future__ import annotations
 
 
 class SandboxError(Exception):
-    """A sandbox could not do what it was asked."""
+    """Any of these."""
 
 
 class SandboxUnavailable(SandboxError):

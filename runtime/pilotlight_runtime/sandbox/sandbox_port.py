@@ -1,4 +1,4 @@
-"""The port between an agent and the walls around tenant code: `Launcher` starts, `Sandbox` is one that runs."""
+"""The port between an agent and the walls around tenant code: `Launcher` starts a `Sandbox`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 ExitReason = Literal[
     "exited",  # it ended by itself, whatever its code
-    "signal",  # a signal ended it that we did not send
+    "signal",  # a signal ended it that the agent did not send
     "memory",  # the kernel ended it at its memory limit
     "pids",  # it failed after it was refused a process or thread
     "killed",  # `kill()` ended it
-    "setup",  # it never came to run: stderr says what was missing
+    "setup",  # it never came to run: stderr names what was missing
 ]
 
 
@@ -25,24 +25,29 @@ class SandboxExit:
     code: int | None
     signal: int | None
     reason: ExitReason
-    oom: bool = False  #: the kernel killed at least one of its processes for memory, though others may have gone on
+    oom: bool = False
+    """The kernel killed at least one of its processes for memory; others may have gone on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantees:
-    """What this launcher holds on this node. False, or "none", is a promise that is *not* made; `notes` say why."""
+    """What this launcher guarantees on this node; `notes` give the reasons for False and "none"."""
 
-    own_host_uid: bool  #: the host sees each container as a uid of its own that is not root
+    own_host_uid: bool
+    """For the host, each container has a uid of its own that is not root's."""
     no_network: bool
-    own_filesystem: bool  #: read-only root, only its own files, capped /tmp
-    own_processes: bool  #: it sees and signals only its own
+    own_filesystem: bool
+    """Read-only root, only its own files, capped /tmp."""
+    own_processes: bool
+    """It sees and signals only its own."""
     filtered_syscalls: bool
     no_new_privileges: bool
     devices_only_given: bool
     memory: Literal["cgroup", "rlimit", "none"]
     pids: Literal["cgroup", "rlimit", "none"]
     cpu: Literal["cgroup", "none"]
-    kills_everything: bool  #: `kill()` also reaches what double-forked into a session of its own
+    kills_everything: bool
+    """`kill()` also reaches processes in sessions of their own."""
     dies_with_agent: bool
     notes: tuple[str, ...] = ()
 
@@ -54,7 +59,7 @@ class Guarantees:
 
 
 class Sandbox(Protocol):
-    """A running sandbox. Whoever started it calls `cleanup()` once, however it ended."""
+    """A running sandbox. Its starter calls `cleanup()` once, however it ended."""
 
     @property
     def name(self) -> str: ...
@@ -66,54 +71,50 @@ class Sandbox(Protocol):
 
     @property
     def socket(self) -> socket.socket:
-        """Our end of a socket pair; the child finds the number of its end in `PL_FD`. Blocking, until set otherwise."""
+        """The agent's end of a socket pair, blocking; `PL_FD` holds the number of the child's end."""
         ...
 
     @property
     def stdout_fd(self) -> int:
-        """Read end of a pipe, non-blocking."""
+        """Read end of a pipe, non-blocking; so is `stderr_fd`."""
         ...
 
     @property
-    def stderr_fd(self) -> int:
-        """Read end of a pipe, non-blocking."""
-        ...
+    def stderr_fd(self) -> int: ...
 
     def pids(self) -> tuple[int, ...]:
         """Host pids of all its processes; none after its end."""
         ...
 
     def memory_peak_bytes(self) -> int:
-        """The most memory it has used so far, and after its end the most it ever used; 0 where nothing counts it."""
+        """The most memory it has used so far; 0 where nothing counts it."""
         ...
 
     def limit(self, limits: ResourceLimits) -> None:
-        """Change what it may use of memory, processes and processors, as far as a cgroup counts it here.
+        """Change its limits of memory, processes and processors, where cgroups enforce them.
 
         The sizes of its /tmp and files stay. Raises `OSError` if it uses more than that already.
         """
         ...
 
     def kill(self) -> None:
-        """End every process in it at once; any number of times, also after its end."""
+        """End every process in it at once; may be repeated, also after its end."""
         ...
 
     async def wait(self) -> SandboxExit:
-        """Wait until its first process has ended; any number of callers, any number of times.
+        """Wait until its first process has ended; may be repeated, by any number of callers.
 
-        The kernel ends the others with it, which takes it some milliseconds: what they held (device memory, say) is
-        surely free only after `cleanup()`.
+        The kernel takes some milliseconds to end the others: what they held (device memory, say) is surely free only
+        after `cleanup()`.
         """
         ...
 
     async def cleanup(self) -> None:
-        """Kill it if it still runs, close our descriptors, remove its cgroup, free its uid. Takes at most seconds."""
+        """Kill it if it still runs, close the descriptors, remove its cgroup, free its uid. Takes seconds at most."""
         ...
 
 
 class Launcher(Protocol):
-    """Starts sandboxes of one kind."""
-
     @property
     def name(self) -> Literal["bubblewrap", "process"]: ...
 
@@ -122,11 +123,11 @@ class Launcher(Protocol):
     async def start(self, spec: SandboxSpec) -> Sandbox:
         """Start a sandbox; it is ready when its code says so on the socket.
 
-        Call it on the agent's main thread: the kernel ends a sandbox when the *thread* that started it ends.
-        Raises `SandboxNotStarted` and `UidsExhausted`.
+        Call it on the agent's main thread: the kernel ends a sandbox when the *thread* that started it ends. Raises
+        `SandboxNotStarted` and `UidsExhausted`.
         """
         ...
 
     def close(self) -> None:
-        """Give up what the launcher itself holds; its sandboxes must be gone."""
+        """Release the launcher's own resources, after the end of its sandboxes."""
         ...

@@ -1,6 +1,6 @@
-"""Runs inside a sandbox and tries what must not work there; reports on the socket, one JSON object of findings.
+"""A program that tries inside a sandbox what must not work, and sends its findings as JSON on the socket.
 
-Its text is passed to the interpreter with `-I -S -c`, so it uses the standard library only.
+It is run with `-I -S -c`, so it uses the standard library only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-#: unshare(CLONE_NEWUSER), by machine: the door to most kernel exploits.
 UNSHARE = {"x86_64": 272, "aarch64": 97}
+"""Machine -> number of the call."""
 CLONE_NEWUSER = 0x1000_0000
 AF_VSOCK = 40
 
 
 def attempt(action: Callable[[], object]) -> str:
-    """The name of the error that `action` met, or "" if it succeeded."""
+    """The name of the error that `action` raised; "" if it succeeded."""
     try:
         action()
     except OSError as error:
@@ -48,7 +48,7 @@ def write_into(folder: str) -> None:
 
 
 def fill(path: Path, limit: int) -> int:
-    """How many bytes fit into `path` before the disk is full, in whole MiB, trying no more than `limit`."""
+    """How many bytes, in whole MiB and at most `limit`, fit into `path` before the disk is full."""
     written = 0
     block = bytes(1 << 20)
     with path.open("wb", buffering=0) as file:
@@ -62,7 +62,7 @@ def fill(path: Path, limit: int) -> int:
 
 
 def fork_until_refused(limit: int) -> int:
-    """How many children could run at once; they end with this process's sandbox, or when it closes the pipe."""
+    """How many children, at most `limit`, could run at once; they end when the pipe is closed."""
     reader, writer = os.pipe()
     made = 0
     try:
@@ -99,4 +99,4 @@ def findings(port: int, tmp_limit: int, pid_limit: int) -> dict[str, object]:
 if __name__ == "__main__":
     with socket.socket(fileno=int(os.environ["PL_FD"])) as agent:
         agent.sendall(json.dumps(findings(*map(int, sys.argv[1:]))).encode() + b"\n")
-        agent.recv(1)  # stay, until the agent has looked from its side
+        agent.recv(1)  # stay until the agent has inspected its side

@@ -1,7 +1,7 @@
-"""What a sandbox is: its specification, and the bubblewrap options that build it. Nothing here touches the system.
+"""The specification of a sandbox, and the bubblewrap options that build it. Pure.
 
-The order of the options is the order of the mounts and matters: a mount hides what was mounted below it before, and
-everything must be in place before the final `--remount-ro`.
+The order of the options is the order of the mounts: a mount hides what was mounted below it before, and all must be in
+place before the final `--remount-ro`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
-#: Where tenant code lies inside.
 APP = Path("/app")
-#: Who tenant code is inside; the host sees another uid.
+"""The folder of tenant code inside."""
 INNER_ID = 65_534
-#: bubblewrap's own two processes, which the tenant's limit must not pay for.
+"""Of tenant code inside; the host sees another uid."""
 OWN_PIDS = 2
-#: Files that programs expect of any system, and no more: the names of the host's users are not the tenant's business.
+"""bubblewrap's own two processes, which do not count under the tenant's limit."""
 FILES: tuple[tuple[Path, str], ...] = (
     (Path("/etc/passwd"), f"tenant:x:{INNER_ID}:{INNER_ID}::/tmp:/usr/sbin/nologin\n"),
     (Path("/etc/group"), f"tenant:x:{INNER_ID}:\n"),
     (Path("/etc/hosts"), "127.0.0.1 localhost container\n::1 localhost container\n"),
 )
+"""The files that programs expect of any system, without the names of the host's users."""
 BASE_ENV: Mapping[str, str] = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/tmp",  # noqa: S108 - inside, /tmp is the sandbox's own
@@ -38,14 +38,20 @@ BASE_ENV: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceLimits:
-    """What one sandbox may use at most, counted over all its processes unless said otherwise."""
+    """What one sandbox may use, counted over all its processes unless said otherwise."""
 
-    memory_bytes: int  #: includes its /tmp and /dev/shm, which live in memory
-    pids: int  #: processes and threads
-    cpu_millis: int  #: 1000 is one core
-    tmp_bytes: int  #: of /tmp, and again of /dev/shm
-    open_files: int  #: per process
-    file_bytes: int  #: size of any one file it writes
+    memory_bytes: int
+    """With its /tmp and /dev/shm, which live in memory."""
+    pids: int
+    """Processes and threads."""
+    cpu_millis: int
+    """1000 is one core."""
+    tmp_bytes: int
+    """Of /tmp, and again of /dev/shm."""
+    open_files: int
+    """Per process."""
+    file_bytes: int
+    """Of any one file it writes."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -67,17 +73,23 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSpec:
-    """One sandbox to start: `python argv...` in a world of its own."""
-
-    name: str  #: unique among the running sandboxes of this agent; also the name of its cgroup
-    python: Path  #: the interpreter, as a path inside one of `read_only`
-    argv: tuple[str, ...]  #: what follows the interpreter
-    code_dir: Path  #: bound read-only at /app; files hard-linked into it later become visible inside
-    read_only: tuple[Mount, ...]  #: the venv, the real interpreter root, and what else is to be seen
-    device_nodes: tuple[Path, ...]  #: e.g. /dev/nvidia0; no other device of the host is visible
-    env: Mapping[str, str]  #: added to `BASE_ENV`; must hold no credential of the platform
+    name: str
+    """Unique among the agent's running sandboxes; also the name of its cgroup."""
+    python: Path
+    """A path inside one of `read_only`."""
+    argv: tuple[str, ...]
+    """Without the interpreter."""
+    code_dir: Path
+    """Bound read-only at /app; files hard-linked into it later become visible."""
+    read_only: tuple[Mount, ...]
+    """The venv, the real interpreter root, and others."""
+    device_nodes: tuple[Path, ...]
+    """E.g. /dev/nvidia0; no other device of the host is visible."""
+    env: Mapping[str, str]
+    """Added to `BASE_ENV`; must hold no credential of the platform."""
     limits: ResourceLimits
-    uid: int | None  #: the host uid; None: the launcher takes one of its own range
+    uid: int | None
+    """The host uid; None: one of the launcher's range."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -98,7 +110,8 @@ class Inherited:
     socket: int
     seccomp: int
     status: int
-    files: tuple[int, ...]  #: one for each of `FILES`
+    files: tuple[int, ...]
+    """One for each of `FILES`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +136,7 @@ def bubblewrap_options(
 ) -> list[str]:
     """Every option of bwrap for `spec`, without the command to run.
 
-    `source_of` says under which path bwrap, which runs as the container's host uid, can reach a path of the host.
+    `source_of` maps a path of the host to one that bwrap can reach as the container's host uid.
     """
     limits = spec.limits
     tmpfs = ("--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs")
@@ -142,7 +155,7 @@ def bubblewrap_options(
         options += ["--setenv", name, value]
     options += ["--remount-ro", "/dev", "--remount-ro", "/"]
     if any("\0" in option for option in options):
-        # bwrap reads them separated by NUL: in a value of the environment it would add options of a tenant's choosing.
+        # bwrap reads them separated by NUL: in a value of the environment it would add a tenant's options.
         raise ValueError(f"sandbox {spec.name}: no path and no environment variable may hold a NUL character")
     return options
 

@@ -1,13 +1,12 @@
 """The system calls that tenant code may not make, as a raw BPF program for `bwrap --seccomp`.
 
-A deny list, since tenants bring arbitrary native code (CUDA, BLAS, interpreters) and an allow list breaks with every
-libc. It closes what capabilities and namespaces leave open to an unprivileged process: new namespaces (the door to most
-kernel exploits), io_uring (which would bypass this very filter), BPF, keyrings, tracing, and socket families that a
-network namespace does not contain (AF_VSOCK reaches the hypervisor).
+A deny list, since tenants bring arbitrary native code and an allow list breaks with every libc. It denies what
+capabilities and namespaces leave open: new namespaces (used by most kernel exploits), io_uring (which would bypass this
+filter), BPF, keyrings, tracing, and socket families that a network namespace does not contain (AF_VSOCK reaches the
+hypervisor).
 
-The answers: EPERM for what is denied; ENOSYS for clone3, whose flags lie behind a pointer that BPF cannot read, so that
-libc falls back to clone; EAFNOSUPPORT for a socket family; and death for a foreign architecture or the x32 calls, whose
-numbers mean something else.
+The answers: EPERM; ENOSYS for clone3, whose flags lie behind a pointer that BPF cannot read, so that libc falls back to
+clone; EAFNOSUPPORT for a socket family; death for a foreign architecture or the x32 calls, whose numbers differ.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from dataclasses import dataclass
 
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
 
-#: name -> (x86_64, aarch64); None where the architecture has no such call.
 DENIED: dict[str, tuple[int | None, int | None]] = {
     "acct": (163, 89),
     "add_key": (248, 217),
@@ -80,11 +78,12 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "ustat": (136, None),
     "vhangup": (153, 58),
 }
+"""name -> (x86_64, aarch64); None where the architecture has no such call."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """What the filter needs to know of one machine type; `column` is its place in `DENIED`."""
+    """One machine type; `column` is its place in `DENIED`."""
 
     audit: int
     column: int
@@ -101,12 +100,12 @@ ARCHITECTURES = {
 
 CLONE3 = 435
 X32_BIT = 0x4000_0000
-#: CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}. Not CLONE_NEWTIME: in clone(2) that bit belongs to the exit signal.
 NAMESPACE_FLAGS = 0x7E02_0000
-#: TIOCSTI types into the terminal and TIOCLINUX pastes into it: both speak for whoever sits in front of it.
+"""CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}. Not CLONE_NEWTIME: in clone(2) that bit belongs to the exit signal."""
 DENIED_IOCTLS = (0x5412, 0x541C)
-#: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: what a network namespace contains.
+"""TIOCSTI types into the terminal and TIOCLINUX pastes into it: both act as its user."""
 SOCKET_FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 
 # struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6] - low words first on both architectures.
 _NUMBER, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24

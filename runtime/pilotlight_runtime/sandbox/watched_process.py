@@ -1,4 +1,4 @@
-"""A started process that is watched through its pidfd: what both kinds of sandbox have in common."""
+"""A process that is watched through its pidfd: what both kinds of sandbox have in common."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from pilotlight_runtime.sandbox.exec_chain import ENV
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 
-#: SIGKILL needs longer only while the kernel holds a process (a driver call, a dead network file system): then the
-#: container's folders and uid stay taken, and the next sweep removes them.
 END_S = 5.0
+"""SIGKILL takes longer only while the kernel holds a process (a driver call, a dead network file system); then its
+folders and uid stay taken until the next sweep.
+"""
 RETRY_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spawned:
-    """A process and our ends of its pipes."""
-
     process: subprocess.Popen[bytes]
     pidfd: int
     stdout_fd: int
@@ -36,7 +35,7 @@ class Spawned:
 def spawn(
     command: Sequence[str], *, inherit: Iterable[int], cwd: Path = Path("/"), env: dict[str, str] | None = None
 ) -> Spawned:
-    """Start `command` in a session of its own, with nothing but `inherit` and its output pipes open.
+    """Start `command` in a session of its own, with only `inherit` and its output pipes open.
 
     Without `env` it gets the few fixed variables of a stage. Raises `SandboxNotStarted`, and then leaves nothing.
     """
@@ -108,7 +107,7 @@ class ChildSandbox(ABC):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_S):
                     await self._ended.wait()
-                    while not self._release():  # noqa: ASYNC110 - the kernel tells nobody when a cgroup falls empty
+                    while not self._release():  # noqa: ASYNC110 - the kernel sends no event when a cgroup falls empty
                         await asyncio.sleep(RETRY_S)
         finally:
             self.socket.close()
@@ -134,7 +133,7 @@ class ChildSandbox(ABC):
 
     @abstractmethod
     def _kill_all(self) -> None:
-        """End every process, as far as this kind of sandbox can; also when the first one has been reaped."""
+        """End every process that it can; also when the first one has been reaped."""
 
     @abstractmethod
     def _judge(self, returncode: int, *, killed: bool) -> SandboxExit:
@@ -142,11 +141,10 @@ class ChildSandbox(ABC):
 
     @abstractmethod
     def _release(self) -> bool:
-        """Give back what the kernel kept for it; False: processes are still ending, try again."""
+        """Give back what the kernel kept for it; False while processes are still ending."""
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The pids that `pid`'s main thread has started and that still exist."""
     try:
         return tuple(int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     except OSError:
@@ -154,7 +152,6 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def descendants(pid: int) -> tuple[int, ...]:
-    """`pid` and everyone below it at this moment."""
     found = [pid]
     for one in found:
         found += children(one)

@@ -1,1 +1,1 @@
-"""The command line: one module a command in `commands`, and beside it what commands share."""
+"""The command line: a module for each command in `commands`, and what they share."""

@@ -1,11 +1,11 @@
-"""Advice on errors for people who typed a command; the platform's own advice is for programs."""
+"""Advice on errors for people at a terminal; the platform's own is for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pilotlight.errors import PilotlightError
+from pilotlight.definitions.errors import PilotlightError
 from pilotlight_core.model.errors import CODES
 
 AGAIN = "Run the command again."
@@ -37,7 +37,7 @@ HERE = {
     "draining": AGAIN,
     "overloaded": AGAIN,
 }
-"""code -> advice, where that of a command line is not that of a program."""
+"""code -> advice, where it differs from that for a program."""
 DEPLOYED = "'pilotlight app list' shows what is deployed."
 SOON_S = 0.05
 """Shorter waits are not mentioned: typing takes longer."""
@@ -58,7 +58,7 @@ def advice(error: PilotlightError) -> str:
 
 @contextmanager
 def advising(**texts: str) -> Iterator[None]:
-    """Give the errors of a block, by their codes, other advice."""
+    """Give the errors of a block other advice, by their codes."""
     try:
         yield
     except PilotlightError as error:

@@ -1,4 +1,4 @@
-"""Reads what people type: arguments as `name=value`, refs, and times."""
+"""Reads words of a command line: arguments as `name=value`, refs, and times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
-    """Return the arguments of `--input` (JSON, @FILE, or - for stdin), and each `name=value` over them.
+    """Return the arguments of `--input` (JSON, @FILE, or - for stdin), with each `name=value` over them.
 
     Raises:
         typer.BadParameter: naming the word.
@@ -35,7 +35,7 @@ def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """Return the value of JSON, or else the text: `3` is a number and `'"3"'` a string."""
+    """Return the value of JSON, else the text: `3` is a number, `'"3"'` a string."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -55,10 +55,10 @@ def read_span(text: str, option: str) -> float:
 
 
 def read_ref(text: str, method: str | None) -> tuple[Ref, str | None]:
-    """Return the ref and the method of `app.function`, or of `app.Class.method` for short.
+    """Return the ref and method of `app.function` or `app.Class.method`.
 
     Raises:
-        BadInput: naming what is wrong with it.
+        BadInput: naming what is wrong.
     """
     name, at, pin = text.partition("@")
     parts = name.split(".")

@@ -1,4 +1,4 @@
-"""Makes command lines that work as they are printed, with example arguments from a function's schema."""
+"""Command lines that work as printed, with example arguments from a function's schema."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.client.config import API_KEY
-from pilotlight.signature import ORDER
+from pilotlight.client.transport.config import API_KEY
+from pilotlight.definitions.signature import ORDER
 from pilotlight_core.model.spec import MethodSpec, Mode
 
 EXAMPLES = {"string": "hello", "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None}
@@ -26,7 +26,7 @@ def example_arguments(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def example_of(schema: Any, definitions: dict[str, Any], depth: int = 8) -> Any:
-    """Return a value that the schema accepts, where that is easy to find."""
+    """Return a value that the schema accepts, or None where none is easy to find."""
     if not isinstance(schema, dict) or depth == 0:
         return None
     for known in ("default", "const"):
@@ -51,7 +51,7 @@ def example_of(schema: Any, definitions: dict[str, Any], depth: int = 8) -> Any:
 
 
 def curl_line(url: str, method: MethodSpec) -> str:
-    """Return a curl command for an endpoint, with the key of the environment or of the client's file."""
+    """Return a curl command for an endpoint; its key comes from the environment or the client's file."""
     body: dict[str, Any] = {"input": example_arguments(method.input_schema)}
     if method.name:
         body = {"method": method.name, **body}

@@ -1,4 +1,4 @@
-"""`pilotlight`: loads a command when it is asked for."""
+"""`pilotlight`: loads each command on use."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import typer
 from typer.core import TyperGroup
 
 from pilotlight.cli.output import show_error
-from pilotlight.errors import PilotlightError
-from pilotlight.version import VERSION
+from pilotlight.definitions.errors import PilotlightError
+from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
     "up", "deploy", "run", "call", "job", "logs", "app", "container", "batch", "webhook", "fleet", "placement",
     "profile", "usage", "tenant", "key", "quota", "node", "plan", "version",
 )  # fmt: skip
-"""Modules of `commands`, in the order in which they are shown."""
+"""Modules of `commands`, in the order of the help."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands. A PilotlightError is printed in two lines, and the exit code is 1."""
+    """All commands. A PilotlightError is printed in two lines, with exit code 1."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         return list(COMMANDS)
@@ -70,7 +70,7 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         print(f"pilotlight {VERSION}")
         raise typer.Exit
@@ -79,7 +79,7 @@ def _say_version(asked: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="print the version")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
     """Pilotlight runs GPU functions: nothing burns while nobody calls, and the first call does not wait.
@@ -92,7 +92,6 @@ def root(
 
 
 def main() -> None:
-    """Run the command line."""
     app()
 
 

@@ -11,31 +11,30 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight.cli.advice import advice
-from pilotlight.errors import CallFailed, Misuse, PilotlightError
+from pilotlight.definitions.errors import CallFailed, Misuse, PilotlightError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a rich console, which is plain where it is no terminal."""
+    """Return a rich console, plain where there is no terminal."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
 def on_terminal(*, stderr: bool = False) -> bool:
-    """Whether stdout, or stderr, is a terminal."""
     return (sys.stderr if stderr else sys.stdout).isatty()
 
 
 def note(text: str) -> None:
-    """Print a line to stderr."""
+    """Print to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_json(value: Any, *, indent: bool = True) -> None:
-    """Print `value` as JSON; on one line if not indented."""
+    """Print `value` as JSON, indented or on one line."""
     data = msgspec.json.encode(value)
     print((msgspec.json.format(data) if indent else data).decode(), flush=True)
 
@@ -43,7 +42,7 @@ def print_json(value: Any, *, indent: bool = True) -> None:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str, right: Sequence[str] = ()
 ) -> None:
-    """Print rows under their columns, those in `right` right-aligned; `empty` is noted if there are none."""
+    """Print rows under their columns, those in `right` right-aligned; or note `empty`."""
     if not rows:
         note(empty)
         return
@@ -78,7 +77,7 @@ def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[
 
 @contextmanager
 def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """Show a progress bar on a terminal; it takes (done, a word beside it)."""
+    """Show a progress bar on a terminal; the yielded function takes (done, a word beside it)."""
     if not on_terminal(stderr=True):
         yield lambda _done, _more: None
         return
@@ -91,11 +90,11 @@ def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
 
 
 def show_error(error: PilotlightError) -> None:
-    """Print what happened, and what to do about it, to stderr."""
+    """Print an error and its advice to stderr."""
     if isinstance(error, CallFailed) and error.more.get("traceback"):
         note(str(error.more["traceback"]).rstrip())
     mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
-    note(f"{mark} {_said(error)}")
+    note(f"{mark} {_text_of(error)}")
     for reached in error.more.get("limits", ()):
         note(f"  {_limit(reached)}")
     if not isinstance(error, Misuse):
@@ -104,8 +103,8 @@ def show_error(error: PilotlightError) -> None:
         note(f"request {error.more['request_id']}")
 
 
-def _said(error: PilotlightError) -> str:
-    """Return its words; of what a function raised with the type, which they may lack: `KeyError: 'a'`."""
+def _text_of(error: PilotlightError) -> str:
+    """Return an error's text; of what a function raised with the type: `KeyError: 'a'`."""
     kind = str(error.more.get("exception", ""))
     return error.detail if error.detail.startswith(kind) else f"{kind}: {error.detail}"
 
@@ -118,7 +117,7 @@ def _limit(reached: dict[str, Any]) -> str:
 
 
 def size(count: float) -> str:
-    """Return a count of bytes as `1.4 kB`."""
+    """Return bytes as `1.4 kB`."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -135,7 +134,7 @@ def span(seconds: float) -> str:
 
 
 def ago(unix: float) -> str:
-    """Return how long ago a unix second was."""
+    """Return the time since a unix second."""
     return f"{span(time.time() - unix)} ago" if unix else "-"
 
 

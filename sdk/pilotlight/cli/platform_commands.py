@@ -1,4 +1,4 @@
-"""Commands whose code is the platform's: known here by name only, looked up among the installed entry points.
+"""Commands whose code is the platform's, found by name among the installed entry points.
 
     [project.entry-points."pilotlight.commands"]
     up = "package.module:function [extra]"
@@ -12,7 +12,7 @@ import re
 import sys
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points, version
 
-from pilotlight.errors import OptionError
+from pilotlight.definitions.errors import OptionError
 
 GROUP = "pilotlight.commands"
 REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*;.*\bextra\s*==\s*["'](?P<extra>[\w.-]+)["']""")
@@ -41,7 +41,7 @@ def find_command(name: str) -> EntryPoint:
 
 
 def missing_requirements(distribution: Distribution, extras: list[str]) -> list[str]:
-    """Return the packages that these extras of a distribution would install."""
+    """Return the missing packages of these extras."""
     parts = (REQUIREMENT.match(requirement) for requirement in distribution.requires or ())
     return [part["name"] for part in parts if part and part["extra"] in extras and not _is_installed(part["name"])]
 
@@ -55,7 +55,7 @@ def _is_installed(package: str) -> bool:
 
 
 def main() -> None:
-    """Run the command that the first word names, in this process."""
+    """Run the command of the first word in this process."""
     name = sys.argv.pop(1)
     sys.argv[0] = f"pilotlight {name}"
     sys.exit(find_command(name).load()())

@@ -11,15 +11,12 @@ T = TypeVar("T")
 
 
 def client() -> Client:
-    """Return the client of the configured platform."""
     return default_client()
 
 
 def ask(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for the result of a coroutine of the client."""
     return shared_portal().run(work)
 
 
 def each(source: AsyncGenerator[T, None]) -> Iterator[T]:
-    """Iterate over an async iterator of the client."""
     return shared_portal().iterate(source)

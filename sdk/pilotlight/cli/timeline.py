@@ -1,4 +1,4 @@
-"""Shows a call as it happens: the stages of a cold start, and where the time went when it is over."""
+"""Shows the stages of a call while it runs, and at its end where the time went."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from pilotlight.cli.output import console, milliseconds, note, on_terminal
 
 SHOWN_FROM_MS = 0.05
-"""Stages that took less are not shown."""
+"""Shorter stages are not shown."""
 
 ORDINARY = ("queued", "running")
-"""Stages that every call passes, which a log does not show."""
+"""Stages of every call; a log does not show them."""
 
 
 class Timeline:
-    """Shows stages on stderr: one line that changes on a terminal, a line for each stage elsewhere."""
+    """Shows stages on stderr: on a terminal in one line that changes, elsewhere a line each."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -34,13 +34,13 @@ class Timeline:
         self.hide()
 
     def hide(self) -> None:
-        """Remove the line from the terminal."""
+        """Remove the line."""
         if self._status is not None:
             self._status.stop()
             self._status = None
 
     def on_stage(self, data: dict[str, Any]) -> None:
-        """Show a stage: its `name`, `ms` since the call began, and in `detail` the steps of a start so far."""
+        """Show a stage: `name`, `ms` since the call began, and in `detail` the steps of a start so far."""
         name = str(data.get("name", ""))
         detail = data.get("detail") or {}
         why = detail.get("reason") or _steps(detail)
@@ -55,7 +55,7 @@ class Timeline:
 def summary(response: dict[str, Any], waited_s: float = 0.0) -> str:
     """Return `hello.greet@v1  12 ms (queue 1.0 ms, execute 8.2 ms)  cold start bind 20 ms  0.000001 USD`.
 
-    `waited_s` are the seconds before the attempt that was taken.
+    `waited_s`: seconds before the attempt that was taken.
     """
     latency, usage = response.get("latency") or {}, response.get("usage") or {}
     stages = _steps(latency.get("stages") or {})

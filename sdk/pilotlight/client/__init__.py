@@ -1,4 +1,4 @@
-"""Talks to a platform over HTTP."""
+"""The client of a platform."""
 
 from __future__ import annotations
 

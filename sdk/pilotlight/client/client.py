@@ -5,24 +5,24 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from pilotlight.call_target import CallTarget
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.config import load_config, make_config
-from pilotlight.client.connection import Connection
 from pilotlight.client.durable_map import DurableMap
 from pilotlight.client.portal import shared_portal
 from pilotlight.client.resources.batches import BatchesClient
+from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
+from pilotlight.client.transport.config import load_config, make_config
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.definitions.call_target import CallTarget
 from pilotlight_core.model.ids import token
 
 
 class Client:
-    """Another platform or key than the configured one: `function.options(client=Client(url=…, api_key=…))`.
+    """A platform and key other than the configured one: `function.options(client=Client(url=…, api_key=…))`.
 
-    Its coroutines run in the process's SharedPortal, where the verbs of a Function bring them.
+    Its coroutines run in the SharedPortal of the process.
 
     Raises:
         Misuse: if `url` is not http(s)://host:port.
@@ -30,7 +30,7 @@ class Client:
 
     def __init__(self, *, url: str, api_key: str) -> None:
         self.config = make_config(url, api_key)
-        self._connection = Connection(self.config)
+        self._connection = PlatformConnection(self.config)
         self.calls = CallsClient(self._connection)
         self.platform = PlatformClient(self._connection)
         self.tenancy = TenancyClient(self.platform)
@@ -40,12 +40,12 @@ class Client:
         self.portal = shared_portal()
 
     def durable_map(self, target: CallTarget, kwargs: dict[str, Any]) -> DurableMap:
-        """Return what calls `target` as durable jobs, each with `kwargs`."""
+        """Return a DurableMap that calls `target` with `kwargs`."""
         return DurableMap(self._connection, self.calls, self.jobs, self.platform, target, kwargs)
 
     @classmethod
     def configured(cls) -> Client:
-        """Return the client of the environment, or of the file that `pilotlight up` leaves.
+        """Return the client of the environment, or of the file that `pilotlight up` writes.
 
         Raises:
             NotConfigured: if there is neither.
@@ -54,7 +54,7 @@ class Client:
         return cls(url=config.url, api_key=config.api_key)
 
     def close(self) -> None:
-        """Close its connections, which cancels the live calls on them."""
+        """Close the connections, which cancels the live calls on them."""
         if self.portal.is_alive:
             self.portal.run(self._connection.aclose())
 
@@ -73,7 +73,7 @@ _lock = threading.Lock()
 
 
 def default_client() -> Client:
-    """Return the configured client; a new one after a fork or a change of the configuration."""
+    """Return the configured client: a new one after a fork or a change of the configuration."""
     global _default
     with _lock:
         if _default is not None and _default.portal.is_alive:
@@ -90,12 +90,12 @@ def call_id() -> str:
 
 
 class _Cancel:
-    """`pilotlight.cancel(id)` and `await pilotlight.cancel.aio(id)`."""
+    """`pilotlight.cancel(id)`, and `await pilotlight.cancel.aio(id)` in an event loop."""
 
     def __call__(self, id: str) -> bool:  # noqa: A002 - what the wire calls it
-        """Cancel a call by its id, or by the one it was given with `options(id=…)`; whether it was still alive.
+        """Cancel a call by its id, or by that of `options(id=…)`; return whether it was alive.
 
-        A call that waits is removed, one in a batch is dropped from it, and a generator is closed at its next yield.
+        A call that waits is removed, also from a batch; a generator is closed at its next yield.
 
         Raises:
             UnknownCall: if there is no such call.

@@ -1,4 +1,4 @@
-"""Many calls at once."""
+"""Maps: many calls at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 WINDOW = 64
-"""Calls under way at a time; more gain nothing where calls are short."""
+"""Concurrent calls; more gain nothing where calls are short."""
 MAX_WINDOW = 512
 _END: Any = object()
 
@@ -17,7 +17,7 @@ Call = Callable[[tuple[Any, ...]], Awaitable[Any]]
 
 
 class MapOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How call number `index` ended; `fatal`: by an error of the inputs."""
+    """The end of call number `index`; `fatal`: the iterable of inputs raised `error`."""
 
     index: int
     answer: Any = None
@@ -25,7 +25,7 @@ class MapOutcome(msgspec.Struct, frozen=True, kw_only=True):
     fatal: bool = False
 
     def unpack(self, *, keep_exceptions: bool) -> Any:
-        """Return the answer, or raise the exception, unless it is kept."""
+        """Return the answer or the kept exception, or raise it."""
         if self.error is None:
             return self.answer
         if keep_exceptions and not self.fatal:
@@ -37,7 +37,7 @@ Outcomes = asyncio.Queue[MapOutcome]
 
 
 def window_of(batch_size: int | None) -> int:
-    """Return how many calls run at a time: at least two batches, one that runs and one that forms."""
+    """Return the number of concurrent calls: two batches at least, one that runs and one that forms."""
     return min(MAX_WINDOW, max(WINDOW, 2 * (batch_size or 0)))
 
 
@@ -49,10 +49,10 @@ async def map_calls(
     ordered: bool = True,
     keep_exceptions: bool = False,
 ) -> AsyncGenerator[Any, None]:
-    """Yield the answers of `call` for each of `inputs`, in their order or as they come.
+    """Yield the answers of `call` for each of `inputs`, in order or as they arrive.
 
-    At most `window` calls are under way. Inputs are read as needed, and may block. The first exception ends the rest,
-    unless exceptions are kept in place of answers.
+    At most `window` calls run. Inputs are read as needed, in a thread. The first exception ends the other calls, unless
+    exceptions are kept in place of answers.
     """
     room = asyncio.Semaphore(window)
     outcomes: Outcomes = asyncio.Queue()
@@ -87,7 +87,7 @@ async def _start_calls(call: Call, inputs: Iterator[Iterable[Any]], room: asynci
                 group.create_task(_run_call(call, index, arguments, to))
                 index += 1
     finally:
-        to.put_nowait(_END)  # also when it crashed: whoever reads the answers reads that then
+        to.put_nowait(_END)  # also after a crash, which the reader of the answers raises
 
 
 async def _run_call(call: Call, index: int, arguments: tuple[Any, ...], to: Outcomes) -> None:

@@ -1,7 +1,7 @@
-"""The inputs of a map as durable jobs: each is one job, however often it is sent.
+"""Maps over durable jobs: each input is one job, however often it is sent.
 
-Each has an id of its own, so that a submission that is sent again meets its own job, and can be cancelled before its
-answer is there. One request submits it and waits for its end; only longer jobs are asked for again.
+The client chooses each job's id: a repeated submission finds its job, and a job can be cancelled before its answer is
+there. One request submits a job and waits for its end; a longer job is polled.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pilotlight.call_target import CallTarget
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.connection import Connection
 from pilotlight.client.poll_backoff import PollBackoff
+from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import ENDED, WAIT_S, JobsClient, outcome_of
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight.client.retry import attempts
-from pilotlight.client.wire import MSGPACK, OutgoingCall, read_answer
-from pilotlight.errors import PilotlightError
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.client.transport.retry import attempts
+from pilotlight.client.transport.wire import MSGPACK, OutgoingCall, read_answer
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.errors import PilotlightError
 from pilotlight_core.model.ids import token
 
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""How long a map goes on without answers: a gateway is restarted in less."""
+"""How long a map goes on without answers; a gateway restarts in less."""
 LONGEST_WAIT_S = 300.0
-"""The longest Retry-After that is waited out."""
+"""The longest Retry-After to wait out."""
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 KEEP_S = 3600.0
-"""How long the platform keeps the result of an input."""
+"""How long the platform keeps a result."""
 GOODBYE_S = 1.5
-"""How long cancelling may take: the platform may not know a job yet."""
+"""How long a cancellation may take: the platform may not know the job yet."""
 GOODBYE_PAUSE_S = 0.1
 ALIVE = ("rate_limited", "queue_full")
-"""Refusals of a platform that is well."""
+"""Codes by which a healthy platform refuses."""
 GONE = ("call_lost", "starting", "draining", "overloaded", "no_capacity", "internal")
-"""Errors after which the same request is sent again."""
+"""Codes after which the same request is repeated."""
 
 
 class DurableMap:
@@ -49,7 +49,7 @@ class DurableMap:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: PlatformConnection,
         calls: CallsClient,
         jobs: JobsClient,
         platform: PlatformClient,
@@ -64,10 +64,10 @@ class DurableMap:
         self._kwargs = kwargs
         self._backoff = PollBackoff()
         self._trouble_at: float | None = None
-        """When requests began to go unanswered."""
+        """Since when requests go unanswered."""
 
     async def __call__(self, args: tuple[Any, ...]) -> Any:
-        """Call the function, and wait for what it returns.
+        """Call the function, and return its answer.
 
         Raises:
             TypeError: if the arguments do not fit.
@@ -93,7 +93,7 @@ class DurableMap:
             raise
 
     async def _submit(self, call: OutgoingCall, body: bytes) -> tuple[bool, bytes]:
-        """Submit a job; return whether it has ended, and the answer."""
+        """Submit a job; return whether it has ended, and its answer."""
         prefer = f"respond-async, wait={WAIT_S}"
         headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "Prefer": prefer}
         async with self._connection.open("POST", call.path, content=body, headers=headers) as answer:
@@ -107,7 +107,7 @@ class DurableMap:
                 return outcome_of(found)
 
     async def _persist(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Send a request as often as that is safe and may help."""
+        """Repeat a request while that is safe and may help."""
         pause_s, sent_at = FIRST_PAUSE_S, 0.0
 
         def delay_after(error: PilotlightError) -> float | None:
@@ -127,7 +127,7 @@ class DurableMap:
         raise AssertionError("attempts end with an answer or raise")
 
     def _wait_after(self, error: PilotlightError, pause_s: float) -> float | None:
-        """Return the seconds to wait before the next attempt; None: it would not help."""
+        """Return the seconds until the next attempt; None: it would not help."""
         code, at = error.wire_code, time.monotonic()
         if error.more.get("state") in ENDED or code not in (*ALIVE, *GONE):
             self._trouble_at = None
@@ -140,7 +140,7 @@ class DurableMap:
         return wait_s if at + wait_s - since <= PATIENCE_S else None
 
     async def _cancel(self, call: OutgoingCall) -> None:
-        """Cancel a job. One that was being submitted is known a moment later, or never."""
+        """Cancel a job; the platform may know a submitted one a moment later, or never."""
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(GOODBYE_S):
                 async for attempt in attempts(lambda _: GOODBYE_PAUSE_S):

@@ -1,8 +1,7 @@
-"""Spaces the requests of one map, once one of them was refused.
+"""Spaces the requests of one map after a refusal.
 
-A refusal holds all of them back for as long as it says. From then on there is a gap between two requests, which doubles
-with each further round of refusals and shrinks with each request. So they do not come back all at once, and the rate
-that a limit allows is found within a fifth.
+A refusal delays all requests by its Retry-After. From then on requests have a gap, which doubles with each further
+round of refusals and shrinks with each request: the map finds the rate of a limit within a fifth.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ DECAY = 0.8
 
 
 class PollBackoff:
-    """Shared by all requests of one map. Instants are monotonic seconds."""
+    """The gap between the requests of one map. Instants are monotonic seconds."""
 
     def __init__(
         self,
@@ -33,7 +32,7 @@ class PollBackoff:
         self._grew_at = 0.0
 
     async def wait_turn(self) -> float:
-        """Wait until the next request may be sent, and return that instant."""
+        """Wait until the next request may be sent; return that instant."""
         async with self._queue:
             while (left := self._opens_at - self._clock()) > 0:  # it may move on meanwhile
                 await self._sleep(left)
@@ -43,7 +42,7 @@ class PollBackoff:
             return at
 
     def note_refusal(self, sent_at: float, wait_s: float) -> None:
-        """Note that what was sent at `sent_at` was refused, and may come again after `wait_s` seconds."""
+        """Delay requests by `wait_s` after the refusal of one that was sent at `sent_at`."""
         at = self._clock()
         self._opens_at = max(self._opens_at, at + wait_s)
         if sent_at >= self._grew_at:  # requests sent before the last refusal was heard belong to its round

@@ -1,7 +1,7 @@
-"""The process's portal: an event loop in a background thread, which makes all calls, also those of async callers.
+"""The portal: an event loop in a background thread, which makes all calls of the process.
 
-So they share connections. Leaving a call (Ctrl-C, a cancelled task, a broken-off loop) cancels its task, which closes
-its connection, which cancels it at the platform.
+So calls share connections. A caller that leaves (Ctrl-C, a cancelled task, a loop's `break`) cancels the call's task;
+that closes its connection, and the platform cancels the call.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from pilotlight.errors import Cancelled, PilotlightError
+from pilotlight.definitions.errors import Cancelled, PilotlightError
 
 T = TypeVar("T")
 
 GOODBYE_S = 2.0
-"""How long a caller that leaves waits for its task to end."""
+"""How long a caller that leaves waits for its task."""
 LEFT = "The call was left before it was answered."
 AHEAD = 64
-"""Items that are read before they are asked for."""
+"""Items read before they are needed."""
 
 
 class SharedPortal:
     """A BlockingPortal in a daemon thread.
 
-    Not `start_blocking_portal`: in a forked child its clean-up waits for a thread that is not there.
+    `start_blocking_portal` would wait for that thread in a forked child, which has none.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class SharedPortal:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it serves this process: a forked child has no such thread."""
+        """Whether it serves this process; a forked child lacks the thread."""
         return self._process == os.getpid() and self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the result of `work`. An interrupt cancels it, and waits for its end.
+        """Return the result of `work`. An interrupt cancels it, and waits for its end.
 
         Raises:
             RuntimeError: in the portal's own thread.
@@ -65,7 +65,6 @@ class SharedPortal:
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the same in an event loop."""
         task = PortalTask(work, self._loop)
         try:
             return await self._portal.call_async(task.run, abandon_on_cancel=True)
@@ -73,7 +72,7 @@ class SharedPortal:
             raise _without_frames(error) from error.__cause__
 
     def start(self, work: Coroutine[Any, Any, T]) -> PortalTask[T]:
-        """Begin `work`; the caller ends it, with `leave()`."""
+        """Begin `work`; the caller ends it with `leave()`."""
         task = PortalTask(work, self._loop)
         task.begin(self._portal)
         return task
@@ -91,7 +90,6 @@ class SharedPortal:
             task.leave()
 
     async def iterate_async(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """Do the same in an event loop."""
         reader = _Reader(source)
         task = PortalTask(reader.run(), self._loop)
         try:
@@ -104,7 +102,7 @@ class SharedPortal:
             task.cancel()
 
     def close(self) -> None:
-        """Cancel what runs, and end the thread, in at most `GOODBYE_S`."""
+        """Cancel all work and end the thread, within `GOODBYE_S`."""
         if self.is_alive:
             self._loop.call_soon_threadsafe(self._end)
             self._thread.join(GOODBYE_S)
@@ -136,9 +134,9 @@ class SharedPortal:
 
 
 class PortalTask(Generic[T]):
-    """A coroutine in the portal. Its `future` is done when it has really ended.
+    """A coroutine in the portal; its `future` is done once it has ended.
 
-    It is cancelled once, as asyncio does: cancelling the future would cancel every wait of its clean-up, too.
+    It is cancelled once: cancelling the future would cancel each wait of its clean-up, too.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
@@ -149,22 +147,20 @@ class PortalTask(Generic[T]):
         self._is_left = False
 
     def begin(self, portal: BlockingPortal) -> None:
-        """Let it run."""
         self.future = portal.start_task_soon(self.run)
 
     def cancel(self) -> None:
-        """Cancel it, unless it has ended."""
         if not self.future.done():
             with suppress(RuntimeError):  # the portal is closed, and so it has ended
                 self._loop.call_soon_threadsafe(self._stop)
 
     def leave(self) -> None:
-        """Cancel it and wait for its end, at most `GOODBYE_S`."""
+        """Cancel it, and wait for its end for at most `GOODBYE_S`."""
         self.cancel()
         wait([self.future], GOODBYE_S)
 
     async def run(self) -> T:
-        """Run the coroutine, in the portal.
+        """Run the coroutine.
 
         Raises:
             Cancelled: if it was cancelled.
@@ -185,7 +181,7 @@ class PortalTask(Generic[T]):
 
 
 class _Reader(Generic[T]):
-    """Reads a source in one task, which owns what the source opens."""
+    """Reads a source in one task, which owns the resources of the source."""
 
     def __init__(self, source: AsyncGenerator[T, None]) -> None:
         self._source = source
@@ -196,7 +192,7 @@ class _Reader(Generic[T]):
         self._error: BaseException | None = None
 
     async def run(self) -> None:
-        """Read to the end; an error of the source is kept for `check`."""
+        """Read to the end; keep an error of the source for `check`."""
         try:
             async with aclosing(self._source):
                 async for item in self._source:
@@ -211,7 +207,7 @@ class _Reader(Generic[T]):
             self._arrived.put_nowait(_END)
 
     async def next_items(self) -> list[T]:
-        """Wait for items, those given before being used up; none: the source has ended."""
+        """Wait for items after the last ones are used up; none: the source has ended."""
         for _ in range(self._given):
             self._room.release()
         items: list[Any] = [] if self._ended else [await self._arrived.get()]
@@ -224,7 +220,7 @@ class _Reader(Generic[T]):
         return items
 
     def check(self) -> None:
-        """Raise the error that ended the source, if one did."""
+        """Raise the error that ended the source, if any."""
         if self._error is not None:
             raise _without_frames(self._error) from self._error.__cause__
 
@@ -233,7 +229,7 @@ _END = object()
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """Drop frames that say nothing of the cause of a platform's error."""
+    """Drop the frames of a platform's error that hide its cause."""
     return error.with_traceback(None) if isinstance(error, PilotlightError) else error
 
 
@@ -242,7 +238,7 @@ _lock = threading.Lock()
 
 
 def shared_portal() -> SharedPortal:
-    """Return the process's portal, started by its first call; a forked child starts its own."""
+    """Return the process's portal, which the first call starts; a forked child starts its own."""
     global _portal
     with _lock:
         if _portal is None or not _portal.is_alive:

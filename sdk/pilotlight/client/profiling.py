@@ -1,4 +1,4 @@
-"""Measures functions by real calls at one batch size, which make a point of a curve."""
+"""Measures a function by real calls at one batch size, for one point of a curve."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import BadOutput, Unavailable
+from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import BadOutput, Unavailable
 from pilotlight_core.model.api.curve_api import CurvePoint
 from pilotlight_core.model.errors import CODES, Code
 
 MIN_BATCHES = 3
-"""Fewer say nothing of a 95th percentile."""
+"""Fewer give no 95th percentile."""
 MAX_ROUNDS = 20
-"""Rounds at most beyond the time, if batches are split again and again."""
+"""If batches are split again and again."""
 SHORTEST_MS = 0.001
-"""Shorter times are reported as 0."""
+"""The platform reports shorter times as 0."""
 OnStage = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileSample:
-    """One call: the size of its batch, its time on the slice, and its cost."""
+    """One call: its batch's size, its time on the slice, its cost."""
 
     batch: int
     execute_ms: float
@@ -37,7 +37,7 @@ class ProfileSample:
 
 @dataclass(kw_only=True)
 class ProfileLoad:
-    """The calls at one batch size, and the seconds that they took."""
+    """The calls at one batch size, and their seconds."""
 
     batch: int
     samples: list[ProfileSample] = field(default_factory=list)
@@ -45,17 +45,16 @@ class ProfileLoad:
 
     @property
     def cost(self) -> Decimal:
-        """What they cost in all."""
         return sum((sample.cost for sample in self.samples), Decimal(0))
 
     @property
     def calls_per_second(self) -> float:
-        """Calls per second that came back, the way through the platform included."""
+        """As seen by the caller, the way through the platform included."""
         return len(self.samples) / self.seconds if self.seconds else 0.0
 
 
 def point_of(load: ProfileLoad, *, batches: bool) -> CurvePoint | None:
-    """Return the point that a load makes; None if too few of its calls ran at just this batch size.
+    """Return the point of a load; None if too few of its calls ran in batches of just this size.
 
     Throughput is the batch over its mean time on the slice, as of a saturated container.
     """
@@ -74,18 +73,17 @@ def point_of(load: ProfileLoad, *, batches: bool) -> CurvePoint | None:
 
 
 def count_batches(load: ProfileLoad) -> int:
-    """Count the batches that had just this size."""
     return sum(sample.batch == load.batch for sample in load.samples) // load.batch
 
 
 def quantile(ascending: Sequence[float], part: float) -> float:
-    """Return the smallest value that this part of all does not exceed."""
+    """Return the smallest value that `part` of all do not exceed."""
     rank = max(0, -(-len(ascending) * round(part * 1000) // 1000) - 1)
     return ascending[rank]
 
 
 def batch_sizes(most: int) -> tuple[int, ...]:
-    """Return 1, 2, 4 and so on below `most`, and `most` itself."""
+    """Return 1, 2, 4 … below `most`, and `most`."""
     powers = [1]
     while powers[-1] * 2 < most:
         powers.append(powers[-1] * 2)
@@ -93,7 +91,7 @@ def batch_sizes(most: int) -> tuple[int, ...]:
 
 
 class NoSlice(Unavailable):
-    """No slice of the kind that is measured became free in time."""
+    """No slice of the measured kind became free in time."""
 
     @property
     def meaning(self) -> Code:
@@ -104,17 +102,17 @@ class NoSlice(Unavailable):
 
 
 class SliceBenchmark:
-    """Makes calls to one function on one kind of slice."""
+    """Calls one function on one kind of slice."""
 
     def __init__(self, calls: CallsClient, call: OutgoingCall) -> None:
         self._calls = calls
         self._outgoing = call
 
     async def warm_up(self, on_stage: OnStage, wait_s: float) -> ProfileSample:
-        """Make the first call, which starts a container and counts for its cost alone.
+        """Make the first call, which starts a container and counts only for its cost.
 
         Raises:
-            NoSlice: if it has waited `wait_s` seconds for a slice. How long a start takes is not bounded here.
+            NoSlice: after `wait_s` seconds without a slice. The start itself is not bounded.
         """
         why = ""
         try:
@@ -133,9 +131,9 @@ class SliceBenchmark:
             raise NoSlice(f"No slice of this kind was free within {wait_s:g} s{why and f': {why}'}.") from None
 
     async def measure(self, batch: int, seconds: float, *, batches: bool) -> ProfileLoad:
-        """Keep a container at one batch size for `seconds`, and longer until there are enough batches for a point.
+        """Load a container at one batch size for `seconds`, or longer until there are batches enough for a point.
 
-        `batches`: calls are sent in rounds, so that they form batches; else `batch` of them are kept under way.
+        `batches`: send calls in rounds, which form batches; else keep `batch` calls running.
         """
         load = ProfileLoad(batch=batch)
         began_at = time.monotonic()
@@ -174,7 +172,6 @@ class SliceBenchmark:
 
 
 def sample_of(result: dict[str, Any]) -> ProfileSample:
-    """Return the sample that a call's result makes."""
     usage, stages = result.get("usage") or {}, (result.get("latency") or {}).get("stages") or {}
     return ProfileSample(
         batch=int(usage.get("batch_size", 1)),

@@ -1,4 +1,4 @@
-"""Packs what a path on a tenant's machine means: FunctionSpecs, and the files that they need."""
+"""Packs a path on a tenant's machine into FunctionSpecs and files, and deploys it."""
 
 from __future__ import annotations
 

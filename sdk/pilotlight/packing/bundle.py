@@ -16,14 +16,14 @@ SHOWN = 5
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that are packed; `paths` says where on this machine the content of each sha256 is."""
+    """The packed files; `paths` maps each sha256 to a file on this machine."""
 
     files: tuple[FileEntry, ...]
     paths: dict[str, Path]
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """In bytes."""
         return sum(entry.size for entry in self.files)
 
 
@@ -31,7 +31,7 @@ def make_bundle(target: DeployTarget) -> Bundle:
     """Pack the folder of a target. The same files give the same Bundle.
 
     Raises:
-        PackError: naming what cannot be packed, or what makes it too large.
+        PackError: naming the files that cannot be packed, or the largest ones.
     """
     found: list[tuple[Path, int]] = []
     total = 0

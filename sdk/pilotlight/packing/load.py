@@ -1,4 +1,4 @@
-"""Imports what is deployed to learn its functions, and forgets it."""
+"""Imports a target for its functions, and unloads it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pilotlight.app import Registered, collecting
-from pilotlight.errors import Misuse, PilotlightError
+from pilotlight.definitions.errors import Misuse, PilotlightError
 from pilotlight.packing.target import DeployTarget
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -18,10 +18,10 @@ AppSpecs = dict[str, dict[str, FunctionSpec]]
 
 
 def load_apps(target: DeployTarget) -> AppSpecs:
-    """Import a target, and return its apps in order, with the functions whose code is packed.
+    """Import a target; return its apps in order, with the functions whose code is packed.
 
     Raises:
-        Misuse: if it cannot be imported, or defines nothing that can be deployed.
+        Misuse: if it cannot be imported, or has no function to deploy.
     """
     with _importable(target.root, target.module), collecting() as registered:
         _import(target)
@@ -45,7 +45,7 @@ def _import(target: DeployTarget) -> None:
 
 
 def _where(error: Exception, root: Path) -> str:
-    """Return the last line of the tenant's own code that the error passed through."""
+    """Return the last line of the tenant's code in the error's traceback."""
     trace, place = error.__traceback__, ""
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)
@@ -78,7 +78,7 @@ def _apps_of(registered: Registered, root: Path) -> AppSpecs:
 
 @contextmanager
 def _importable(root: Path, module: str) -> Iterator[None]:
-    """Put `root` first among the places to import from, and forget afterwards what was imported from it."""
+    """Import from `root` first, and unload afterwards what came from there."""
     top = module.partition(".")[0]
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == top}
     before, writes = set(sys.modules), sys.dont_write_bytecode

@@ -1,4 +1,4 @@
-"""Reads the argument of `pilotlight deploy`: a file, a folder with an app.py, or a module; maybe with `::function`."""
+"""Reads the argument of `pilotlight deploy`: a file, a folder with an app.py, or a module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 
 SEPARATOR = "::"
 
@@ -21,17 +21,17 @@ class DeployTarget(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     """The name by which a container imports it."""
     root: Path
-    """The folder that paths in the bundle, and imports, are relative to."""
+    """The folder of imports, and of paths in the bundle."""
     folder: Path
-    """The folder that is packed: the root itself, or the package in it."""
+    """The packed folder: the root, or the package in it."""
     function: str | None = None
 
 
 def find_target(text: str, *, within: Path) -> DeployTarget:
-    """Return the DeployTarget that `text` names; relative paths and modules are looked for in `within`.
+    """Return the DeployTarget of `text`, which may end in `::function`; relative paths and modules are in `within`.
 
     Raises:
-        Misuse: saying what was looked for where.
+        Misuse: naming what was not found.
     """
     place, separator, function = text.partition(SEPARATOR)
     if separator and not function:

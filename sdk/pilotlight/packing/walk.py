@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 
 IGNORE_FILE = ".pilotlightignore"
 IGNORED = (
@@ -15,20 +15,20 @@ IGNORED = (
     ".tox/", ".nox/", ".mypy_cache/", ".ruff_cache/", ".pytest_cache/", ".ipynb_checkpoints/", "*.egg-info/",
     ".DS_Store", ".idea/", ".vscode/", ".pilotlight/", IGNORE_FILE,
 )  # fmt: skip
-"""Never packed, unless .pilotlightignore says so (`!.env.example`): the last rule that matches holds."""
+"""Never packed, unless .pilotlightignore includes it (`!.env.example`): the last rule that matches holds."""
 PICKLES = (".pkl", ".pickle", ".joblib")
-"""Suffixes of pickles; the content of other files is not looked at."""
+"""Suffixes of pickles; no file is opened to find others."""
 STATE_MARK = "up.lock"
-"""Marks the state of a `pilotlight up`, which holds keys and is never packed."""
+"""Marks the state of `pilotlight up`, which holds keys and is never packed."""
 MAX_PATH = 512
 
 
 class PackError(Misuse):
-    """A folder cannot be packed as it is. The message names the files."""
+    """A folder cannot be packed; the message names the files."""
 
 
 def ignore_rules(folder: Path) -> GitIgnoreSpec:
-    """Return the ignore rules for what lies below `folder`.
+    """Return the ignore rules of `folder`.
 
     Raises:
         PackError: if its .pilotlightignore cannot be read.
@@ -45,7 +45,7 @@ def files_below(folder: Path) -> Iterator[Path]:
     """Yield the files to pack, in a fixed order.
 
     Raises:
-        PackError: naming what cannot be packed or read.
+        PackError: naming a file that cannot be packed or read.
     """
     rules = ignore_rules(folder)
     open_folders = [folder]
@@ -66,8 +66,8 @@ def _in_order(folder: Path) -> list[Path]:
         inside = sorted(folder.iterdir(), reverse=True)
         return inside if folder / STATE_MARK not in inside else []
     except OSError as error:
-        told = f"{folder} cannot be read ({error.strerror}): name it in .pilotlightignore if it is not needed."
-        raise PackError(told, field="files") from error
+        message = f"{folder} cannot be read ({error.strerror}): name it in .pilotlightignore if it is not needed."
+        raise PackError(message, field="files") from error
 
 
 def _checked(path: Path, inside: str) -> Path:

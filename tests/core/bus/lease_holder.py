@@ -1,6 +1,6 @@
-"""A process that holds a lease and says once in a while whether it may act; for tests that pause it.
+"""A process that holds a lease and prints its state, for tests that pause it.
 
-`python lease_holder.py URL KEY HOLDER TTL` prints `held EPOCH`, then `valid`, and `lost` when it has lost it.
+`python lease_holder.py URL KEY HOLDER TTL` prints `held EPOCH`, then `valid` repeatedly, and `lost` after a loss.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Standing jobs: they end with their parent, and a crash is told."""
+"""Background tasks end with their parent, and a crash is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: publish, request, subscribe, and what happens when nobody listens or nothing fits."""
+"""Messages: publish, request, subscribe, and their errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_messages_arrive_decoded_and_in_order(bus: Bus, other: Bus) -> Non
 
 
 async def test_of_several_addresses_one_that_answers_is_enough(server_url: str) -> None:
-    """Whichever it is; where nobody listens the next one is tried."""
+    """An address on which no server listens is skipped."""
     nobody = nats_url(free_port(), "x")
     for url in (f"{nobody},{server_url}", f"{server_url},{nobody}"):
         async with connect(url, name="x", timeout=5) as bus:
@@ -92,7 +92,7 @@ async def test_a_request_to_nobody_fails_at_once(bus: Bus) -> None:
 
 
 async def test_a_request_without_an_answer_times_out(bus: Bus, other: Bus) -> None:
-    """Somebody listens and says nothing: BusTimeout."""
+    """A listener that does not answer causes BusTimeout."""
     subject = f"t.{token()}"
     await other.subscribe(subject, lambda *_: None)
     await other.flush()
@@ -102,7 +102,7 @@ async def test_a_request_without_an_answer_times_out(bus: Bus, other: Bus) -> No
 
 
 async def test_a_publisher_learns_that_nobody_listened(bus: Bus) -> None:
-    """A message with a reply subject comes back as NO_RESPONDERS, which names where nobody listened."""
+    """A message with a reply subject comes back as NO_RESPONDERS with its subject."""
     subject, heard = f"t.{token()}", Heard()
     await bus.subscribe(f"{subject}.back", heard)
 
@@ -125,7 +125,7 @@ async def test_unsubscribed_means_silence(bus: Bus) -> None:
 
 
 async def test_what_listens_in_a_block_is_silent_after_it(bus: Bus, other: Bus) -> None:
-    """Handlers, bells and what is told of reconnects, also when the block fails."""
+    """Handlers, bells and reconnect callbacks end with the block, also if it fails."""
     subject, heard, rung = f"t.{token()}", Heard(), asyncio.Event()
 
     async def reconnected() -> None:
@@ -227,7 +227,7 @@ async def test_what_the_block_raises_comes_out_as_it_is(server_url: str) -> None
 
 
 async def test_a_standing_job_that_crashes_closes_the_bus(bus: Bus) -> None:
-    """A crash of a standing job is told by `closed`, so that the process ends and is started anew."""
+    """A crash of a background task sets `closed`, so that the process ends and is restarted."""
 
     async def crash() -> None:
         raise RuntimeError("on purpose")

@@ -168,9 +168,9 @@ async def test_an_orderly_restart_of_the_server_is_survived_too(server: Embedded
 async def test_writes_that_travel_together_arrive_after_a_crash(server: EmbeddedNats) -> None:
     """Begun while the server is away: each is stored once it is back, as if it had been alone."""
     async with connect(server.url, name="one") as bus:
-        convoy = bus.convoy(JOB_BUCKET)
+        group_commit = bus.group_commit(JOB_BUCKET)
         await crash(server, bus)
-        writes = [asyncio.ensure_future(convoy.update(f"t.{number}", b"x", 0)) for number in range(20)]
+        writes = [asyncio.ensure_future(group_commit.update(f"t.{number}", b"x", 0)) for number in range(20)]
         await restart(server, bus)
 
         revisions = await asyncio.gather(*writes)

@@ -1,4 +1,4 @@
-"""Every role can do its work on the bus, and nobody else's."""
+"""Every role has the permissions that it needs on the bus, and no others."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def concrete(pattern: str) -> str:
 
 
 def patterns_of(function: Any) -> str:
-    """The subject that a function of `subjects` makes, with a word for each part."""
+    """The subject that a function of `subjects` returns, with a name for each part."""
     return str(function(*("x" for _ in inspect.signature(function).parameters)))
 
 
@@ -211,7 +211,7 @@ MADE = [
 
 @pytest.mark.parametrize("function", MADE, ids=[function.__name__ for function in MADE])
 def test_every_subject_is_somebodys(function: Any) -> None:
-    """Whoever adds a subject says in `users` who publishes and who hears it; the operator does not count."""
+    """`bus_users` grants publishing and subscribing to every subject to some role beside the operator."""
     subject = patterns_of(function).replace(".node.x.", ".node.n1.").replace(".beat.x", ".beat.n1")
     roles = [user for user in ROLES.values() if user.name != bus_users.OPERATOR]
     stored = subject.startswith(("usage.", "logs."))
@@ -222,7 +222,7 @@ def test_every_subject_is_somebodys(function: Any) -> None:
 
 @pytest.mark.parametrize("stream", [config["name"] for config in stream_configs(DEFAULT_LIMITS)])
 def test_every_stream_is_somebodys(stream: str) -> None:
-    """Somebody makes it, somebody writes it, somebody reads it."""
+    """Some role creates it, some role writes it, some role reads it."""
     config = next(config for config in stream_configs(DEFAULT_LIMITS) if config["name"] == stream)
     rights = [right for user in ROLES.values() if user.name != bus_users.OPERATOR for right in user.publish]
     (topic,) = config["subjects"]
@@ -280,7 +280,7 @@ async def test_who_may_write_cannot_wipe(server: EmbeddedNats) -> None:
 
 
 async def test_what_is_refused_fails_in_time(server: EmbeddedNats) -> None:
-    """A role that tries is told by silence, which the bus bounds; it stays connected."""
+    """A refused request gets no answer, which the timeout bounds; the role stays connected."""
     async with as_role(server, AGENT) as agent:
         with pytest.raises(BusError):
             await agent.store("$KV.REGISTRY.tenant.evil", Cancel(call_id="x"), id="1", timeout=0.2)

@@ -58,7 +58,7 @@ async def test_a_burst_larger_than_the_sockets_buffer_arrives_whole(server_url: 
 
 
 async def test_an_error_of_the_server_means_a_reconnect_not_the_end(server_url: str) -> None:
-    """After a protocol violation, which nats-py would close for good, it is connected anew and still subscribed."""
+    """After a protocol violation, on which nats-py would close for good, it reconnects and is still subscribed."""
     client, subject = await opened(server_url), f"t.{token()}"
     heard: Heard = []
     await client.subscribe_raw(subject, lambda *message: heard.append(message))

@@ -1,4 +1,4 @@
-"""Compare-and-set loops: what is lost to others is decided anew, so often."""
+"""Compare-and-set with retries after conflicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pilotlight_core.model.subjects import REGISTRY_BUCKET
 
 
 class Attempt:
-    """Fails as it is told, once each, then succeeds."""
+    """Raises the given errors, once each, then succeeds."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -36,7 +36,7 @@ async def test_lost_tries_are_made_again() -> None:
 
 
 async def test_it_gives_up_after_so_many_tries() -> None:
-    """With the last conflict, or with what the caller is to hear in its place."""
+    """It raises the last conflict, or the given error in its place."""
     attempt = Attempt(KeyConflict("one"), KeyConflict("two"), KeyConflict("three"))
     with pytest.raises(KeyConflict, match="two"):
         await retry_conflicts(attempt, tries=2)
@@ -46,7 +46,7 @@ async def test_it_gives_up_after_so_many_tries() -> None:
 
 
 async def test_what_is_no_conflict_is_raised_at_once() -> None:
-    """What counts as one the caller says."""
+    """The caller chooses which exception counts as a conflict."""
     attempt = Attempt(Conflict("the app was changed"))
     with pytest.raises(Conflict, match="the app"):
         await retry_conflicts(attempt)

@@ -1,4 +1,4 @@
-"""What was heard of and is not read yet is looked for, and given up in the end."""
+"""Reads for announced messages are repeated, and given up in the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pilotlight_core.bus.doorbells import PAUSES_S, PendingReads
 
 
 def test_nothing_is_looked_for_that_was_read() -> None:
-    """As many as rang; what nobody heard of does not count against the next ring."""
+    """A read of more messages than were announced does not count against the next ring."""
     rings = PendingReads()
     assert (rings.due, rings.pause()) == (False, None)
     rings.ring()
@@ -20,7 +20,7 @@ def test_nothing_is_looked_for_that_was_read() -> None:
 
 
 def test_what_never_comes_is_given_up() -> None:
-    """After pauses that grow; another ring begins anew."""
+    """The pauses grow up to a limit; another ring restarts them."""
     rings = PendingReads()
     rings.ring()
     assert [rings.pause() for _ in PAUSES_S] == list(PAUSES_S)

@@ -1,4 +1,4 @@
-"""Questions over one standing subscription: each is answered by who was asked, or fails at once or in time."""
+"""Requests over one standing subscription get their own replies, or fail at once or in time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def inbox(client: NatsClient) -> Inbox:
 
 @pytest.fixture
 async def subject(client: NatsClient) -> str:
-    """One that nobody else has."""
+    """A subject of this test alone."""
     return f"t.{token()}"
 
 
@@ -63,7 +63,7 @@ async def test_many_questions_at_once_each_get_their_own_answer(client: NatsClie
 async def test_headers_travel_both_ways_and_a_status_is_the_servers(
     client: NatsClient, inbox: Inbox, subject: str
 ) -> None:
-    """An answer of somebody has no status."""
+    """A subscriber's reply has no status."""
     heard: list[dict[str, str] | None] = []
 
     def answer(_: str, reply: str, data: bytes, headers: dict[str, str] | None) -> None:
@@ -87,7 +87,7 @@ async def test_where_nobody_listens_the_asker_hears_so_at_once(inbox: Inbox, sub
 
 
 async def test_who_is_not_answered_waits_no_longer_than_it_said(client: NatsClient, inbox: Inbox, subject: str) -> None:
-    """An answer that comes later is for nobody."""
+    """A reply after the timeout is dropped."""
     asked: list[str] = []
     await answering(client, subject, lambda reply, _: asked.append(reply))
 
@@ -101,7 +101,7 @@ async def test_who_is_not_answered_waits_no_longer_than_it_said(client: NatsClie
 
 
 async def test_several_answers_are_taken_up_to_the_last(client: NatsClient, inbox: Inbox, subject: str) -> None:
-    """As a page of records comes: whoever asks knows the last one."""
+    """As for a page of records: `is_last` recognises the last reply."""
 
     def answer(reply: str, _: bytes) -> None:
         for n in (3, 2, 1, 0):
@@ -118,7 +118,7 @@ async def test_several_answers_are_taken_up_to_the_last(client: NatsClient, inbo
 
 
 async def test_a_lost_connection_fails_every_open_question(client: NatsClient, inbox: Inbox, subject: str) -> None:
-    """Their answers cannot come any more; what is asked later is a question again."""
+    """Their replies cannot arrive any more; later requests work again."""
     asked: list[str] = []
     await answering(client, subject, lambda reply, _: asked.append(reply))
     questions = [asyncio.ensure_future(inbox.ask(subject, b"", timeout=3600)) for _ in range(3)]
@@ -135,7 +135,7 @@ async def test_a_lost_connection_fails_every_open_question(client: NatsClient, i
 async def test_a_question_of_which_nobody_wants_to_know_any_more_is_closed(
     client: NatsClient, inbox: Inbox, subject: str
 ) -> None:
-    """Whoever asked was cancelled; its answer, and a lost connection, find nobody."""
+    """After a cancellation neither a reply nor a lost connection reaches the request."""
     asked: list[str] = []
     await answering(client, subject, lambda reply, _: asked.append(reply))
     question = asyncio.ensure_future(inbox.ask(subject, b"", timeout=3600))

@@ -60,16 +60,16 @@ async def test_what_fails_for_a_moment_is_tried_again(bus: Bus) -> None:
     """Until it succeeds, or its time is over."""
     attempts: list[float] = []
 
-    async def third_time_lucky(patience: float) -> str:
-        attempts.append(patience)
+    async def third_time_lucky(timeout_s: float) -> str:
+        attempts.append(timeout_s)
         if len(attempts) < 3:
             raise BusDown
         return "done"
 
     assert await bus.jetstream.persist(third_time_lucky, 5.0) == "done"
-    assert all(0 < patience <= 2.0 for patience in attempts)
+    assert all(0 < timeout_s <= 2.0 for timeout_s in attempts)
 
-    async def never(_patience: float) -> str:
+    async def never(_timeout_s: float) -> str:
         raise BusDown
 
     with pytest.raises(BusDown):

@@ -22,7 +22,7 @@ async def test_what_was_put_is_there(bus: Bus, other: Bus) -> None:
 
 
 async def test_create_succeeds_once(bus: Bus, other: Bus) -> None:
-    """Of two that create a key one is told that it exists."""
+    """Of two that create a key one gets KeyExists."""
     key = f"x.{token()}"
 
     results = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Leases: one holder at a time, epochs that rise, and a holder that knows when it may not act."""
+"""Leases have one holder at a time and rising epochs, and a holder knows when it may not act."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_held_lease_is_valid_and_excludes_others(bus: Bus, other: Bus) -
 
 
 async def test_a_released_lease_can_be_had_at_once_with_a_higher_epoch(bus: Bus, other: Bus) -> None:
-    """A release rings: who waits has it within moments."""
+    """A release wakes the waiting process."""
     key = f"home.{token()}"
     first = bus.lease(key, "one", ttl=60.0)
     await first.acquire()
@@ -51,7 +51,7 @@ async def test_a_released_lease_can_be_had_at_once_with_a_higher_epoch(bus: Bus,
 
 
 async def test_a_release_takes_back_a_renewal_that_it_cut_off(bus: Bus, other: Bus) -> None:
-    """It has arrived although its confirmation has not: nobody waits for a lease that was given up."""
+    """The renewal arrived without a confirmation: the release deletes its record too."""
     key = f"home.{token()}"
     lease = bus.lease(key, "me", ttl=30.0)
     await lease.acquire()
@@ -101,7 +101,7 @@ async def test_renewals_keep_the_epoch(bus: Bus) -> None:
 
 
 async def test_a_dead_holders_lease_goes_to_the_next_after_its_time_to_live(server_url: str, other: Bus) -> None:
-    """Without renewals it expires, and who waits gets it soon after."""
+    """Without renewals it expires, and the waiting process gets it."""
     key = f"home.{token()}"
     async with connect(server_url, name="dying") as dying:
         dead = dying.lease(key, "one", ttl=1.0)
@@ -114,7 +114,7 @@ async def test_a_dead_holders_lease_goes_to_the_next_after_its_time_to_live(serv
 
 
 async def test_a_paused_holder_that_wakes_up_knows_that_it_may_not_act(server_url: str, other: Bus) -> None:
-    """SIGSTOP, take-over by another, SIGCONT: the first thing it says is not `valid`."""
+    """After SIGSTOP, a take-over and SIGCONT it never reports `valid` again."""
     key = f"home.{token()}"
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(HOLDER), server_url, key, "one", "1.0", stdout=asyncio.subprocess.PIPE
@@ -141,7 +141,7 @@ async def test_a_paused_holder_that_wakes_up_knows_that_it_may_not_act(server_ur
 
 
 async def test_a_record_that_cannot_be_read_is_taken_once_nobody_renews_it(bus: Bus, other: Bus) -> None:
-    """It may be a holder's of another version of the platform: while it changes it is somebody's, and then nobody's."""
+    """It may belong to a holder of another release of the platform, as long as it changes."""
     key = f"home.{token()}"
     lease = other.lease(key, "me", ttl=1.0)
     kv = bus.kv(LEASE_BUCKET)
@@ -159,7 +159,7 @@ async def test_a_record_that_cannot_be_read_is_taken_once_nobody_renews_it(bus: 
 
 
 async def test_a_holder_whose_record_was_overwritten_knows_that_it_has_lost(bus: Bus, other: Bus) -> None:
-    """Also if nobody can read what stands there now."""
+    """Also if the new record cannot be read."""
     key = f"home.{token()}"
     lease = bus.lease(key, "me", ttl=1.0)
     await lease.acquire()

@@ -1,4 +1,4 @@
-"""The lease of a process that is dead is ended for it, and nobody else's."""
+"""The lease of a process that has ended is deleted, and no other one."""
 
 from __future__ import annotations
 

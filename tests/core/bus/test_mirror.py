@@ -1,4 +1,4 @@
-"""Mirrors: they follow, they know their age, and they fetch through."""
+"""Mirrors follow their bucket, know their age, and fetch through."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from pilotlight_core.bus import Bus, KvEntry, Mirror
-from pilotlight_core.bus.mirror import FRESH_FOR
+from pilotlight_core.bus.mirror import FRESH_FOR_S
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
@@ -54,7 +54,7 @@ async def test_a_mirror_is_fresh_only_for_a_while(bus: Bus) -> None:
 
         assert mirror.fresh(now)
         assert mirror.age(now) < 5
-        assert not mirror.fresh(now + FRESH_FOR + 5)
+        assert not mirror.fresh(now + FRESH_FOR_S + 5)
 
 
 async def test_fetch_reads_through(bus: Bus, other: Bus) -> None:
@@ -87,7 +87,7 @@ async def test_a_callback_that_raises_stops_nothing(bus: Bus) -> None:
 
 
 async def test_what_vanished_without_a_trace_is_noticed(bus: Bus) -> None:
-    """A key whose record and marker are both gone is found out by a fetch, and the mirror is read anew as a whole."""
+    """A fetch finds that record and marker of a key are gone, and the mirror reads the whole prefix again."""
     kv, base = bus.kv(REGISTRY_BUCKET), token()
     async with bus.mirror(REGISTRY_BUCKET, f"{base}.") as mirror:
         for name in ("gone", "stays"):

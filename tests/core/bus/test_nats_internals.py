@@ -38,7 +38,7 @@ WRITTEN_AGAINST: dict[Callable[..., Any], str] = {
 
 
 def test_nats_py_has_the_internals_that_the_client_stands_on() -> None:
-    """Each name is there, each method takes the same, and what is done anew or counted on is as it was."""
+    """Each name exists with the same parameters, and the overridden methods are unchanged."""
     assert missing(USED) == {}
     assert {method: list(inspect.signature(method).parameters) for method in SIGNATURES} == SIGNATURES
     assert (AUTHORIZATION_VIOLATION, PERMISSIONS_ERR) == ("authorization violation", "permissions violation")

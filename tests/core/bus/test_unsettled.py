@@ -78,7 +78,7 @@ class Servers:
             process.send_signal(number)
 
     def stop(self, but: ClusterServer) -> None:
-        """Stop the others; they stand still when it returns, while one that was only told to may still confirm."""
+        """Stop the other servers, and wait until they are stopped: a signalled one may still confirm."""
         others = [process for name, process in self.processes.items() if name != server_name(but.folder)]
         for process in others:
             process.send_signal(signal.SIGSTOP)
@@ -132,7 +132,7 @@ async def refused(bus: Bus, before: int) -> None:
 async def test_a_write_behind_one_that_is_not_settled_is_no_conflict(
     servers: Servers, leader: ClusterServer, bus: Bus
 ) -> None:
-    """Nobody has written the key yet; once somebody has, it is one."""
+    """It becomes a conflict only when the earlier write is stored."""
     kv, key = bus.kv(JOB_BUCKET), f"x.{token()}"
     revision = await kv.create(key, b"0")
     with undecided(servers, leader):
@@ -175,7 +175,7 @@ async def test_a_key_that_somebody_creates_exists_when_it_is_there(
 async def test_a_write_that_is_repeated_while_it_is_not_settled_is_confirmed(
     servers: Servers, leader: ClusterServer, bus: Bus
 ) -> None:
-    """As whoever heard nothing of it repeats it: it is stored once."""
+    """A repetition without a confirmation is stored once."""
     subject, name = key_subject(JOB_BUCKET, f"x.{token()}"), token()
     with undecided(servers, leader):
         first = asyncio.ensure_future(bus.jetstream.store(subject, b"1", message_id=name))
@@ -208,13 +208,13 @@ async def test_writes_that_travel_together_wait_for_what_is_not_settled_each_alo
     servers: Servers, leader: ClusterServer, bus: Bus
 ) -> None:
     """One of them meets it, and then the conflict; the other is stored."""
-    kv, convoy, base = bus.kv(JOB_BUCKET), bus.convoy(JOB_BUCKET), token()
+    kv, group_commit, base = bus.kv(JOB_BUCKET), bus.group_commit(JOB_BUCKET), token()
     with undecided(servers, leader):
         first = asyncio.ensure_future(kv.create(f"{base}.k", b"1"))
         await bus.flush()
         before = bus.statistics().messages_in
-        late = asyncio.ensure_future(convoy.update(f"{base}.k", b"2", 0))
-        other = asyncio.ensure_future(convoy.update(f"{base}.other", b"3", 0))
+        late = asyncio.ensure_future(group_commit.update(f"{base}.k", b"2", 0))
+        other = asyncio.ensure_future(group_commit.update(f"{base}.other", b"3", 0))
         await refused(bus, before)
 
         assert not late.done()

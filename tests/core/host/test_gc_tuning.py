@@ -51,7 +51,7 @@ def test_what_was_made_before_is_walked_no_more_and_garbage_is_gone_first() -> N
 
 
 def test_what_came_since_is_frozen_too_without_a_collection() -> None:
-    """Objects in a circle that nobody holds stay for now: walking all would stop the loop."""
+    """Unreachable cycles stay for now, since a collection would stop the loop."""
     gc_tuning.freeze()
     later: list[object] = []
     ghost = weakref.ref(Circle())

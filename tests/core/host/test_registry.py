@@ -54,7 +54,7 @@ async def test_records_are_seen_at_once_here_and_soon_elsewhere(registry: Regist
 
 
 async def test_a_miss_is_read_through(registry: Registry, elsewhere: Registry) -> None:
-    """The async verbs find what memory has not heard of yet, and None for what does not exist."""
+    """The async methods find records that memory lacks, and return None for missing ones."""
     name = token()
     await registry.put_tenant(TenantRecord(name=name, created_at=1.0))
 
@@ -115,7 +115,7 @@ async def test_apps_are_listed_by_tenant(registry: Registry) -> None:
 
 
 async def test_of_two_changes_at_once_none_is_lost(registry: Registry, elsewhere: Registry) -> None:
-    """Each decides anew on what the other has written."""
+    """After a conflict the change is applied to the new record."""
     tenant = token()
 
     def adding(name: str) -> Callable[[LimitsRecord | None], LimitsRecord]:
@@ -210,7 +210,7 @@ async def test_an_unreadable_record_is_as_if_it_were_not_there(bus: Bus, registr
 
 
 async def test_without_contact_it_grows_stale(tmp_path: Path) -> None:
-    """When the bus is gone the registry still answers, but says that it is not fresh once 30 s have passed."""
+    """Without the bus the registry still answers, but is not fresh after 30 s."""
     async with embedded_nats(tmp_path) as server, connect(server.url, name="x") as bus, Registry(bus) as registry:
         await registry.put_tenant(TenantRecord(name="t", created_at=1.0))
         server.kill()

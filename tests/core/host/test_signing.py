@@ -1,4 +1,4 @@
-"""Signatures over manifests: what was changed, or signed by somebody else, is refused."""
+"""Manifests that were changed, or signed with another key, are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_signed_manifest_verifies(tmp_path: Path) -> None:
 
 
 def test_the_key_is_kept_and_private(tmp_path: Path) -> None:
-    """A second start loads the same key; nobody else may read the private one."""
+    """A second start loads the same key; other users cannot read the private one."""
     first = Signer.load_or_create(tmp_path / "keys")
 
     assert Signer.load_or_create(tmp_path / "keys").key_id == first.key_id

@@ -27,7 +27,7 @@ def restored() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restored")
 def test_a_line_is_json_with_its_process(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ours and other libraries' logs look alike."""
+    """The platform's and other libraries' logs have one format."""
     telemetry.setup("gateway", console=False)
     structlog.get_logger("x").info("hello", n=1)
     logging.getLogger("library").warning("from %s", "elsewhere")

@@ -28,7 +28,7 @@ NAMES = {
 
 @pytest.mark.parametrize("text", NAMES)
 def test_a_name_is_read_as_it_is_written(text: str) -> None:
-    """Every kind of slice has one name, which says what it is."""
+    """Every kind of slice has one name, from which it can be parsed."""
     assert SliceName.parse(text) == NAMES[text]
     assert str(NAMES[text]) == text
 
@@ -45,7 +45,7 @@ def test_what_is_no_name_is_refused(text: str) -> None:
 
 
 def test_a_name_says_what_part_of_the_device_it_is() -> None:
-    """A share and a whole device say how much they are; of an instance only the device knows."""
+    """A share and a whole device have a `ppm`; an instance has none."""
     assert SliceName.parse("GPU-1:16/64~c").ppm == 250_000
     assert SliceName.parse("GPU-1").ppm == 1_000_000
     assert SliceName.parse("GPU-1:3g@4").ppm is None

@@ -42,7 +42,7 @@ def test_a_ref_is_read_and_written(text: str, ref: Ref) -> None:
 
 @pytest.mark.parametrize("text", ["greet", "hello.", ".greet", "a.b.c", "a:b:c.d", "hello.greet@", "hello.gr eet"])
 def test_what_is_not_a_ref_is_refused(text: str) -> None:
-    """The error says what was expected."""
+    """The error names what was expected."""
     with pytest.raises(BadInput):
         parse_ref(text)
 
@@ -56,7 +56,7 @@ def test_a_version_pin_is_a_number_and_an_alias_is_not() -> None:
 
 @given(st.integers(min_value=0, max_value=2**63))
 def test_a_call_id_tells_its_owners_epoch(epoch: int) -> None:
-    """The id alone says which gateway to ask, in which region."""
+    """The id has the epoch of the owning gateway, and the region."""
     text = new_call_id("eu-1", epoch)
     parsed = parse_call_id(text)
 
@@ -88,7 +88,7 @@ def test_base36_is_pythons(number: int) -> None:
     "kind", [tenancy_api.Name, call_api.Scope, config.SettingName, Annotated[str, Meta(pattern=call_api.LINE_PATTERN)]]
 )
 def test_no_pattern_lets_a_line_break_follow(kind: Any) -> None:
-    """Which `$` alone does in Python; schemas are read by others too, so the patterns say it in a way that all know."""
+    """Python's `$` alone would; the patterns work in other languages' validators too."""
     assert msgspec.convert("invoke", kind) == "invoke"
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert("invoke\n", kind)

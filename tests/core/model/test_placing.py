@@ -56,7 +56,7 @@ def test_what_contradicts_itself_or_is_beyond_the_bounds_is_refused(placing: Pla
 
 
 def test_a_model_needs_a_gpu_and_no_vram() -> None:
-    """It says how much memory is needed, and so does vram=."""
+    """Both model= and vram= would define the memory."""
     placing = Placing(model=Model(parameters=1e9))
 
     assert refused(placing, gives_vram=True) == "model"

@@ -1,4 +1,4 @@
-"""Who misspells a name is told the one that looks like it, and nothing far-fetched."""
+"""A misspelt name gets the most similar known one as a suggestion, and nothing far-fetched."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_no_more_names_are_compared_than_is_cheap() -> None:
 
 
 def test_the_sentence_is_ready_to_be_added() -> None:
-    """Nothing is said where nothing was found."""
+    """Without a suggestion it is empty."""
     assert did_you_mean("calls.echo") == " Did you mean calls.echo?"
     assert did_you_mean(None) == ""
 

@@ -32,7 +32,7 @@ def test_memory_is_read(text: str | int, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "10", "GiB", "-1GiB", "1e9", 0, -5, True, "0MiB"])
 def test_what_is_not_memory_names_its_field(text: str | int) -> None:
-    """The error says which option is wrong."""
+    """The error names the option."""
     with pytest.raises(BadInput) as refused:
         parse_memory(text, "vram")
 

@@ -8,10 +8,10 @@ from typing import Any
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import shard_of
-from pilotlight_gateway.calls.call_plan import CallPlan
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
-from pilotlight_gateway.calls.in_flight import InFlightCall
+from pilotlight_gateway.calls.call_book import InFlightCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record
 
 
@@ -21,10 +21,10 @@ class QuietCall(InFlightCall):
 
     said: list[Any] = field(default_factory=list)
 
-    def stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
         self.said.append(name)
 
-    def chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunk(self, seq: int, data: bytes) -> None:
         self.said.append((seq, data))
 
     def finish(self, result: CallResult) -> None:
@@ -40,8 +40,7 @@ def quiet_call(name: str = "a", *, at: float = 100.0, within_s: float = 60.0, **
     version = version_record(function_spec("f", method()), app="a")
     options: dict[str, Any] = {"client_id": None, "input": b"", "stream": False} | more
     call = PreparedCall(
-        id=name, tenant="acme", version=version, method=version.spec.methods[0], priority=Priority.STANDARD,
-        deadline=at + within_s, arrived=at, **options,
+        call_id=name, tenant="acme", version=version, method=version.spec.methods[0], priority=Priority.STANDARD,
+        deadline_at=at + within_s, arrived_at=at, **options,
     )  # fmt: skip
-    plan = CallPlan.of(call, "gw1", inline=True)
-    return QuietCall(call=call, shard=shard_of(plan.function), origin=Origin(plan, at))
+    return QuietCall(call=call, shard=shard_of(call.function), origin=Origin(call, "gw1", at))

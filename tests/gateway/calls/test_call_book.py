@@ -9,10 +9,10 @@ from pilotlight_core.model.errors import Cancelled
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
-from tests.builders.calls import plan
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record
 
 METHOD = method()
@@ -25,14 +25,14 @@ def live_maker() -> Callable[[str, str, str], AwaitedCall]:
 
     def live(tenant: str, id: str, client_id: str) -> AwaitedCall:  # noqa: A002
         call = PreparedCall(
-            id=id, client_id=client_id, tenant=tenant, version=VERSION, method=METHOD, input=b"",
-            priority=Priority.STANDARD, deadline=10.0, arrived=0.0, stream=False,
+            call_id=id, client_id=client_id, tenant=tenant, version=VERSION, method=METHOD, input=b"",
+            priority=Priority.STANDARD, deadline_at=10.0, arrived_at=0.0, stream=False,
         )  # fmt: skip
         answer: asyncio.Future[CallResult] = loop.create_future()
         return AwaitedCall(
             call=call,
             shard=0,
-            origin=Origin(plan(id=id, tenant=tenant), 0.0),
+            origin=Origin(call, "gw1", 0.0),
             answer=answer,
             budget=ByteBudget(limit=1),
         )

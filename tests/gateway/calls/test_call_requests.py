@@ -122,19 +122,19 @@ def test_parameters_and_input_are_the_arguments_together() -> None:
     """They are merged, and it is remembered where each one stood."""
     asked = read_call(b'{"input": {"a": 1}, "parameters": {"b": 2}}', BodyFormat.JSON)
 
-    assert asked.arguments == {"a": 1, "b": 2}
-    assert asked.given == {"b": "parameters"}
+    assert asked.input == {"a": 1, "b": 2}
+    assert asked.parameters == {"b": 2}
 
 
 def test_an_empty_body_is_a_call_without_arguments() -> None:
     """`curl -X POST` is enough for a function that takes nothing."""
-    assert read_call(b"", BodyFormat.JSON).arguments == {}
+    assert read_call(b"", BodyFormat.JSON).input == {}
 
 
 def test_an_integer_beyond_64_bits_cannot_travel() -> None:
     """JSON has it, msgpack has not."""
     with pytest.raises(BadInput) as caught:
-        pack_arguments(read_call(b'{"input": {"a": 123456789012345678901234567890}}', BodyFormat.JSON).arguments)
+        pack_arguments(read_call(b'{"input": {"a": 123456789012345678901234567890}}', BodyFormat.JSON).input)
 
     assert caught.value.more["field"] == "input"
 

@@ -42,9 +42,10 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, Go, PreparedCall, StageEvent
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.specs import function_spec, method, version_record
 from tests.gateway.call_gateway import CallGateway
@@ -92,8 +93,8 @@ def prepared(calls: CallService, agent: ScriptedAgent, *, within_s: float = 10.0
     at = time.monotonic()
     options: dict[str, Any] = {"client_id": None, "input": values.encode({"x": 1}), "stream": False} | more
     return PreparedCall(
-        id=calls.new_id(), tenant="acme", version=version, method=called, priority=Priority.STANDARD,
-        deadline=at + within_s, arrived=at, **options,
+        call_id=calls.new_id(), tenant="acme", version=version, method=called, priority=Priority.STANDARD,
+        deadline_at=at + within_s, arrived_at=at, **options,
     )  # fmt: skip
 
 
@@ -383,11 +384,11 @@ def _ok(run: Run, **more: Any) -> Ended:
     )
 
 
-async def test_a_call_before_its_gate_is_not_asked_for(calls: CallService, agent: ScriptedAgent) -> None:
+async def test_a_call_before_its_start_hook_ends_is_not_asked_for(calls: CallService, agent: ScriptedAgent) -> None:
     """Its agent has never heard of it: asked, it would see to it that the call can start there no more."""
     gates: list[Go] = []
     agent.credit()
-    task = asyncio.create_task(calls.run(prepared(calls, agent, gate=lambda _, go: gates.append(go))))
+    task = asyncio.create_task(calls.run(prepared(calls, agent, start_hook=lambda _, go: gates.append(go))))
 
     await agent.until(lambda: any(isinstance(told, Reconcile) and told.calls for told in agent.windows))
 

@@ -31,21 +31,24 @@ from pilotlight_core.model.messages.agent_messages import (
     Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
-from pilotlight_gateway.calls.call_plan import UNREAD_BYTES, UNREAD_CHUNKS, WINDOW
-from pilotlight_gateway.calls.effects import Effect, FailCall, FinishCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.origin import (
     LAST_WORDS_S,
     MAX_PLACEMENTS,
     MAX_RERUNS,
     REPEAT_EVERY_S,
+    UNREAD_BYTES,
+    UNREAD_CHUNKS,
     Origin,
     OriginState,
 )
-from tests.builders.calls import grant, plan
+from pilotlight_gateway.calls.prepared_call import WINDOW
+from tests.builders.calls import grant, prepared_call
 
 
 def queued(**more: Any) -> Origin:
-    origin = Origin(plan(**more), 0.0)
+    origin = Origin(prepared_call(**more), "gw1", 0.0)
     origin.begin(0.0)
     origin.placed()
     return origin
@@ -78,7 +81,7 @@ def kinds(actions: list[Effect]) -> list[str]:
 
 def test_a_call_is_queued_sent_and_answered() -> None:
     """The plain life: one enqueue, one run, one answer, one account settled."""
-    origin = Origin(plan(input=b"in", gateway_ms=0.5), 0.0)
+    origin = Origin(prepared_call(input=b"in", gateway_ms=0.5), "gw1", 0.0)
     (enqueue,) = origin.begin(0.0)
     assert isinstance(enqueue, Enqueue)
     assert (enqueue.call.call_id, enqueue.call.remaining_ms, enqueue.call.admitted) == ("a", 60_000.0, False)
@@ -89,10 +92,10 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     assert origin.frame(Started(call_id="a", grant_number=1), 1.1) == []
 
     spent = Spent(ns=2_000_000, ppm=500_000, price="h100")
-    stages = Stages(batch_wait=100.0, execute=300.0, total=450.0)
+    stages = Stages(batch_wait_ms=100.0, execute_ms=300.0, total_ms=450.0)
     settle, finish = origin.frame(ended(output=b"out", spent=spent, stages=stages), 1.5)
     assert settle == Settle(call_id="a", container="c1", grant_number=1, cost=1.0, outcome=Outcome.OK)
-    assert isinstance(finish, FinishCall)
+    assert isinstance(finish, CallResult)
     assert (finish.output, finish.attempts, finish.container, finish.cold_start) == (b"out", 1, "c1", None)
     assert finish.stages == pytest.approx(
         {"gateway": 0.5, "queue": 1000.0, "start": 0.0, "transport": 100.0, "batch_wait": 100.0, "execute": 300.0}
@@ -102,7 +105,7 @@ def test_a_call_is_queued_sent_and_answered() -> None:
 
 def test_stages_are_told_to_those_who_asked() -> None:
     """Queued and running, with the time since the request arrived."""
-    origin = Origin(plan(stages=True, arrived=-1.0), 0.0)
+    origin = Origin(prepared_call(stream=True, arrived_at=-1.0), "gw1", 0.0)
     assert origin.begin(0.0)[0] == ReportStage("queued", 1000.0)
     origin.granted(grant(1), 1.0)
     assert origin.frame(Started(call_id="a", grant_number=1), 2.0) == [ReportStage("running", 3000.0)]
@@ -113,7 +116,7 @@ def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
     origin = queued()
     origin.granted(grant(1, start_ms=2_000.0, timeline={"load": 1_900.0}), 3.0)
     (_, finish) = origin.frame(ended(), 3.5)
-    assert isinstance(finish, FinishCall)
+    assert isinstance(finish, CallResult)
     assert (finish.stages["queue"], finish.stages["start"]) == pytest.approx((1_000.0, 2_000.0))
     assert finish.cold_start == {"load": 1_900.0}
 
@@ -200,7 +203,7 @@ def test_a_new_home_changes_nothing_for_a_call_that_was_sent() -> None:
     """It runs where it runs."""
     origin = sent()
     assert origin.home_changed(5, 1.1) == []
-    assert kinds(origin.frame(ended(), 2.0)) == ["Settle", "FinishCall"]
+    assert kinds(origin.frame(ended(), 2.0)) == ["Settle", "CallResult"]
 
 
 def test_a_call_that_waits_is_repeated() -> None:
@@ -254,8 +257,8 @@ def test_attempts_count_every_start() -> None:
     origin = running(idempotent=True)
     lose(origin, 3.0, "node")
     origin.granted(grant(2), 4.0)
-    (_, finish) = origin.frame(ended(number=2, stages=Stages(execute=500.0)), 5.0)
-    assert isinstance(finish, FinishCall)
+    (_, finish) = origin.frame(ended(number=2, stages=Stages(execute_ms=500.0)), 5.0)
+    assert isinstance(finish, CallResult)
     assert finish.attempts == 2
     assert sum(finish.stages.values()) == pytest.approx(5_000.0)
 
@@ -356,9 +359,9 @@ def test_what_all_starts_have_taken_is_summed() -> None:
         actions = origin.frame(ended(outcome, number=2, spent=HALF_MS), 6.0)
 
         last = actions[-1]
-        assert isinstance(last, FinishCall | FailCall)
-        assert (last.cost, last.lost) == (1.0, 0)
-        if isinstance(last, FinishCall):
+        assert isinstance(last, CallResult | FailCall)
+        assert (origin.cost, origin.lost_starts) == (1.0, 0)
+        if isinstance(last, CallResult):
             assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
 
 
@@ -366,12 +369,12 @@ def test_what_nobody_can_tell_is_lost() -> None:
     """A start that is given up with its node, and one that its agent knows nothing of."""
     origin = running()
     failed = fail_of(origin.node_gone("n1", "i1", "gone", 3.0))
-    assert (failed.cost, failed.starts, failed.lost, failed.left) == (0.0, 1, 1, None)
+    assert (origin.cost, origin.starts, origin.lost_starts, failed.left) == (0.0, 1, 1, None)
 
     origin = running()
     unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
-    failed = fail_of(origin.frame(unknown, 3.0))
-    assert (failed.cost, failed.starts, failed.lost) == (0.0, 1, 1)
+    fail_of(origin.frame(unknown, 3.0))
+    assert (origin.cost, origin.starts, origin.lost_starts) == (0.0, 1, 1)
 
 
 def test_a_call_that_is_left_tells_what_may_run_on() -> None:
@@ -379,14 +382,15 @@ def test_a_call_that_is_left_tells_what_may_run_on() -> None:
     for make in (sent, running):
         assert fail_of(make().cancel()).left == grant(1)
         assert fail_of(make().tick(60.0)).left == grant(1)
-    failed = fail_of(queued().cancel())
-    assert (failed.cost, failed.starts, failed.left) == (0.0, 0, None)
+    waiting = queued()
+    assert fail_of(waiting.cancel()).left is None
+    assert (waiting.cost, waiting.starts) == (0.0, 0)
     assert fail_of(running().frame(ended(Outcome.RAISED, spent=HALF_MS), 3.0)).left is None
 
 
 def test_a_retry_that_the_deadline_does_not_allow_is_not_begun() -> None:
     """The caller gets the function's error, not a timeout."""
-    origin = sent(retries=3, deadline=2.05)
+    origin = sent(retries=3, deadline_at=2.05)
     assert isinstance(error_of(origin.frame(ended(Outcome.RAISED, error=RAISED), 2.0)), FunctionRaised)
 
 
@@ -428,20 +432,20 @@ def chunk(seq: int, number: int = 1) -> Chunk:
 
 def test_chunks_are_relayed_in_order_and_once() -> None:
     """The first chunk also says that it has started."""
-    origin = sent(generator=True)
+    origin = sent()
     assert origin.frame(chunk(1), 2.0) == [RelayChunk(1, b"x")]
     assert origin.state is OriginState.RUNNING
     assert origin.frame(chunk(1), 2.0) == []
     assert origin.frame(chunk(2), 2.0) == [RelayChunk(2, b"x")]
-    assert kinds(origin.frame(ended(last_seq=2), 3.0)) == ["Settle", "FinishCall"]
+    assert kinds(origin.frame(ended(last_seq=2), 3.0)) == ["Settle", "CallResult"]
 
 
 def test_a_gap_in_a_stream_ends_it() -> None:
     """The caller is told rather than given a stream with a hole."""
-    origin = sent(generator=True)
+    origin = sent()
     origin.frame(chunk(1), 2.0)
     assert kinds(origin.frame(chunk(3), 2.0)) == ["SendControl", "FailCall"]
-    origin = sent(generator=True)
+    origin = sent()
     origin.frame(chunk(1), 2.0)
     assert kinds(origin.frame(ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
 
@@ -449,14 +453,14 @@ def test_a_gap_in_a_stream_ends_it() -> None:
 @pytest.mark.parametrize("outcome", [Outcome.RAISED, Outcome.DIED])
 def test_a_stream_is_never_run_again_once_a_chunk_was_relayed(outcome: Outcome) -> None:
     """Its caller has seen a part of the first answer."""
-    origin = sent(generator=True, idempotent=True, retries=3)
+    origin = sent(idempotent=True, retries=3)
     origin.frame(chunk(1), 2.0)
     assert kinds(origin.frame(ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "FailCall"]
 
 
 def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
     """Nobody has seen anything of it; the second run counts its chunks from 1."""
-    origin = running(generator=True, idempotent=True)
+    origin = running(idempotent=True)
     assert "Enqueue" in kinds(lose(origin, 3.0, "node"))
     origin.granted(grant(2), 4.0)
     assert origin.frame(chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
@@ -475,7 +479,7 @@ def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
 
 def test_small_chunks_flow_before_they_are_read() -> None:
     """The container is told to go on at every half window, until too many chunks are unread."""
-    origin = running(generator=True)
+    origin = running()
     assert flood(origin, WINDOW // 2 - 1, 1) == []
     assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=WINDOW // 2))]
     assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
@@ -487,7 +491,7 @@ def test_small_chunks_flow_before_they_are_read() -> None:
 
 def test_large_chunks_wait_for_their_reader() -> None:
     """Whatever the container sends, only so many bytes are unread: it is told to go on when they are fewer."""
-    origin = running(generator=True)
+    origin = running()
     size = UNREAD_BYTES // 2
     assert flood(origin, WINDOW, size) == []
     reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
@@ -496,7 +500,7 @@ def test_large_chunks_wait_for_their_reader() -> None:
 
 def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
     """Its caller may still read what it has."""
-    origin = running(generator=True)
+    origin = running()
     flood(origin, WINDOW, UNREAD_BYTES)
     origin.cancel()
     assert [origin.was_read(UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW
@@ -560,7 +564,7 @@ def test_what_the_home_refuses_or_drops_fails_the_call() -> None:
 
 def test_what_no_home_has_heard_of_is_not_called_admitted() -> None:
     """A call that came while nobody was its function's home is admitted, or refused, by the first that is."""
-    origin = Origin(plan(), 0.0)
+    origin = Origin(prepared_call(), "gw1", 0.0)
     origin.begin(0.0)
 
     (enqueue,) = origin.home_changed(5, 1.0)

@@ -6,17 +6,17 @@ from typing import Any
 
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
 from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
-from pilotlight_core.model.messages.scheduling import AskCall, CallTold, Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallResult, Go
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.driver_port import SOON
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import ShardRouter
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.calls import grant
@@ -38,7 +38,7 @@ class Site:
         self.turn()
 
     def turn(self) -> None:
-        self.origins.turn(self.port.at)
+        self.origins.take_turn(self.port.at)
 
     def begin(self, name: str = "a", **more: Any) -> QuietCall:
         live = quiet_call(name, at=self.port.at, **more)
@@ -75,7 +75,7 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     (run,) = site.port.told(Run)
     assert (run.call_id, run.grant_number, run.container) == ("a", 1, "c1")
 
-    site.origins.frame(ended())
+    site.origins.on_frame(ended())
     (result,) = live.said
     assert isinstance(result, CallResult)
     assert result.output == b"42"
@@ -131,7 +131,7 @@ def test_what_cannot_be_sent_goes_back_to_its_home() -> None:
     site.port.connected = True
     site.router.origin_inbox.append(grant(2))
     site.turn()
-    site.origins.unheard("a", 2)
+    site.origins.on_unheard("a", 2)
     assert [type(item) for item in site.said()] == [HandBack]
 
 
@@ -139,11 +139,11 @@ def test_a_call_with_a_hook_is_sent_when_that_allows_it() -> None:
     """Until then its agent is not asked for it; if it is not allowed, the grant is given back."""
     for allowed in (True, False):
         site, gates = Site(), list[Go]()
-        live = site.begin(gate=lambda _, go, gates=gates: gates.append(go))
+        live = site.begin(start_hook=lambda _, go, gates=gates: gates.append(go))
         site.router.origin_inbox.append(grant())
         site.turn()
         site.said()
-        assert (site.port.told(Run), live.heard) == ([], float("inf"))
+        assert (site.port.told(Run), live.heard_at) == ([], float("inf"))
 
         assert gates.pop()(allowed=allowed) is allowed
         assert [run.call_id for run in site.port.told(Run)] == ["a"] * allowed
@@ -180,7 +180,7 @@ def test_another_gateway_may_ask_for_a_call_and_end_it() -> None:
     live = site.send()
     for tenant, cancelled in (("mallory", False), ("acme", True)):
         site.origins.on_ask("", AskCall(tenant=tenant, call_id="a", cancel=True), "inbox")
-        assert site.port.told(CallTold)[-1].cancelled is cancelled
+        assert site.port.told(CallReply)[-1].cancelled is cancelled
     assert isinstance(live.error, Cancelled)
     assert [told.call_id for told in site.port.told(Cancel)] == ["a"]
 
@@ -196,7 +196,7 @@ def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
     site.turn()
     assert site.port.told(Reconcile)[-1].grants == {"a": 1}
 
-    site.origins.frame(ended(Outcome.CANCELLED))
+    site.origins.on_frame(ended(Outcome.CANCELLED))
     assert settled == [tab]
     assert [type(item) for item in site.said()] == [Settle]
 
@@ -212,7 +212,7 @@ def test_a_call_that_goes_wrong_stops_no_other() -> None:
     """The turn goes on with what others wait for."""
     site = Site()
     broken, live = site.begin("b"), site.begin("a")
-    broken.origin = Broken(broken.origin.plan, site.port.at)
+    broken.origin = Broken(broken.call, "gw1", site.port.at)
     site.router.origin_inbox.extend([grant(call_id="b"), grant()])
     site.turn()
     assert live.origin.grant == grant()

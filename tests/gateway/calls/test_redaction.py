@@ -10,11 +10,10 @@ import pytest
 from pilotlight_core.model.errors import BadInput, FunctionRaised, PilotlightError, UnknownCall, error_from_code
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from tests.builders.calls import plan
 from tests.gateway.world import World, function
 
 RAISED = FunctionRaised("ValueError: hush", traceback="File hush.py", type="ValueError")
@@ -25,8 +24,9 @@ def call(world: World) -> PreparedCall:
     """A call of the tenant `friend` to a function of `acme`."""
     (version,) = world.deploy(function())
     return PreparedCall(
-        id="call_local_1_00000000000000000001", client_id=None, tenant="friend", version=version,
-        method=version.spec.methods[0], input=b"", priority=Priority.STANDARD, deadline=60.0, arrived=0.0, stream=False,
+        call_id="call_local_1_00000000000000000001", client_id=None, tenant="friend", version=version,
+        method=version.spec.methods[0], input=b"", priority=Priority.STANDARD, deadline_at=60.0,
+        arrived_at=0.0, stream=False,
     )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def test_what_the_function_did_is_a_code_to_a_stranger(call: PreparedCall) -> No
     )
 
     assert (told.wire_code, told.retry_after) == ("no_capacity", 2.0)
-    assert told.more == {"step": "load", "call": call.id}
+    assert told.more == {"step": "load", "call": call.call_id}
     assert "hush" not in f"{told} {told.more}"
     assert isinstance(redact_for_caller(RAISED, call), FunctionRaised)
 
@@ -59,7 +59,7 @@ async def test_the_status_says_no_more_than_the_answer(call: PreparedCall, tenan
     """`GET /v1/calls/{id}` of a call that failed."""
     made = msgspec.structs.replace(call, tenant=tenant)
     answer = asyncio.get_running_loop().create_future()
-    live = AwaitedCall(call=made, shard=0, origin=Origin(plan(), 0.0), answer=answer, budget=ByteBudget(limit=1))
+    live = AwaitedCall(call=made, shard=0, origin=Origin(made, "gw1", 0.0), answer=answer, budget=ByteBudget(limit=1))
 
     live.fail(RAISED)
 

@@ -22,7 +22,7 @@ class Turning:
     def handlers(self) -> Mapping[str, Handler]:
         return {}
 
-    def turn(self) -> None:
+    def take_turn(self) -> None:
         self.inside += 1
         assert self.inside == 1
         self.turns += 1

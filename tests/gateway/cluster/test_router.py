@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, Settle, ToHome, ToOrigin
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON
-from pilotlight_gateway.cluster.outbox import Outbox
-from pilotlight_gateway.cluster.router import ShardRouter, home_of
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter, home_of
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from tests.builders.calls import call, grant
 from tests.gateway.driver_port import MemoryDriverPort

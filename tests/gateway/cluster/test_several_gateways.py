@@ -165,7 +165,7 @@ async def test_a_grant_to_a_call_that_is_gone_gives_its_slot_back_wherever_the_h
         homes = home.drivers.homes
         queue = homes.get(shard, time.monotonic())
         assert queue is not None
-        (entry,) = [entry for desk in queue._desks.values() for entry in desk.queue]
+        (entry,) = [entry for known in queue._queues.values() for entry in known.calls]
         for _ in range(3):
             gone = msgspec.structs.replace(entry.call, call_id=other.calls.new_id())
             homes.on_mail("", ToHome(shard=shard, items=(Enqueue(gone),)), "")
@@ -225,20 +225,20 @@ async def test_a_call_is_found_and_cancelled_through_any_gateway(fleet: Fleet, s
         running = asyncio.create_task(home.calls.run(call))
         await until(lambda: home.calls.statistics().queued == 1)
 
-        assert (await other.calls.status("acme", call.id)).state == "queued"
-        assert (await other.calls.status("acme", "cid_12345678")).id == call.id
+        assert (await other.calls.status("acme", call.call_id)).state == "queued"
+        assert (await other.calls.status("acme", "cid_12345678")).id == call.call_id
         with pytest.raises(UnknownCall):
-            await other.calls.status("mallory", call.id)
+            await other.calls.status("mallory", call.call_id)
         with pytest.raises(UnknownCall):
             await other.calls.status("acme", "cid_neverheard")
-        assert await other.calls.cancel("acme", call.id)
+        assert await other.calls.cancel("acme", call.call_id)
         await asyncio.wait([running])
-        assert (await other.calls.status("acme", call.id)).state == "cancelled"
+        assert (await other.calls.status("acme", call.call_id)).state == "cancelled"
 
         await fleet.stop(next(name for name, one in fleet.gateways.items() if one is home))
         await until(lambda: not other.table.others())
         with pytest.raises(UnknownCall) as lost:
-            await other.calls.status("acme", call.id)
+            await other.calls.status("acme", call.call_id)
         assert lost.value.wire_code == "call_lost"
         running.exception()
 

@@ -13,8 +13,8 @@ import pytest
 from pilotlight_core.bus import connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.ids import token
+from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap, read_client_file
-from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
 from tests.gateway.world import World, function
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
-from pilotlight_core.model.errors import BadInput, Conflict, UnknownFunction
+from pilotlight_core.model.errors import BadInput, Conflict
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, MethodSpec
 from pilotlight_gateway.deploys.deploy_plan import (
     DEPLOYS_KEPT,
@@ -18,7 +18,6 @@ from pilotlight_gateway.deploys.deploy_plan import (
     next_record,
     number_of,
     stopped_record,
-    version_wanted,
 )
 from tests.gateway.world import HELLO, entry, function
 
@@ -128,35 +127,3 @@ def test_history_and_record_stay_within_bounds() -> None:
     full = msgspec.structs.replace(record, versions={"a": tuple(map(str, range(VERSIONS_PER_FUNCTION)))})
     with pytest.raises(Conflict):
         deploy(full, {"a": "ver_new"})
-
-
-@pytest.mark.parametrize(
-    ("pin", "number", "found"),
-    [(None, None, "ver_2"), ("v1", 1, "ver_1"), ("live", None, "ver_1"), ("v2", 2, "ver_2")],
-)
-def test_a_pin_names_a_version(pin: str | None, number: int | None, found: str) -> None:
-    """By number or alias; without a pin it is the deployed one."""
-    record = deployed_once({"a": "ver_1"})
-    record = deploy(record, {"a": "ver_2"}) or record
-    record = msgspec.structs.replace(record, aliases={"a": {"live": "ver_1"}})
-
-    assert version_wanted(record, "shop", "a", pin, number) == found
-
-
-def test_what_is_not_there_is_unknown() -> None:
-    """An app, a function, a pin, a withdrawn function and a stopped app, each with its code."""
-    record = deployed_once({"a": "ver_1", "b": "ver_2"})
-    after = deploy(record, {"a": "ver_1"})
-    stopped = stopped_record(record, by="k", at=1.0)
-    cases = (
-        (None, "a", None, None, "unknown_function"),
-        (record, "c", None, None, "unknown_function"),
-        (after, "b", None, None, "unknown_function"),
-        (stopped, "a", None, None, "unknown_function"),
-        (record, "a", "v2", 2, "unknown_version"),
-        (record, "a", "live", None, "unknown_version"),
-    )
-    for known, name, pin, number, code in cases:
-        with pytest.raises(UnknownFunction) as caught:
-            version_wanted(known, "shop", name, pin, number)
-        assert caught.value.wire_code == code

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadInput, UnknownFunction
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_gateway.deploys.resolver import version_wanted
 from tests.gateway.world import World, function
+
+
+def app(functions: dict[str, str], **more: Any) -> AppRecord:
+    return AppRecord(tenant="acme", app="shop", revision=1, functions=functions, **more)
 
 
 async def test_a_ref_is_found_with_and_without_its_tenant(world: World) -> None:
@@ -41,3 +49,34 @@ async def test_the_apps_record_decides_what_a_version_is_called(world: World) ->
     world.registry.versions[version.id] = msgspec.structs.replace(version, number=9)
 
     assert (await world.services.resolver.resolve("acme", "shop.hello")).ref == "shop.hello@v1"
+
+
+@pytest.mark.parametrize(
+    ("pin", "number", "found"),
+    [(None, None, "ver_2"), ("v1", 1, "ver_1"), ("live", None, "ver_1"), ("v2", 2, "ver_2")],
+)
+def test_a_pin_names_a_version(pin: str | None, number: int | None, found: str) -> None:
+    """By number or alias; without a pin it is the deployed one."""
+    record = app({"a": "ver_2"}, versions={"a": ("ver_1", "ver_2")}, aliases={"a": {"live": "ver_1"}})
+
+    assert version_wanted(record, "shop", "a", pin, number) == found
+
+
+def test_what_is_not_there_is_unknown() -> None:
+    """An app, a function, a pin, a withdrawn function and a stopped app, each with its code."""
+    versions = {"a": ("ver_1",), "b": ("ver_2",)}
+    record = app({"a": "ver_1", "b": "ver_2"}, versions=versions)
+    after = app({"a": "ver_1"}, versions=versions)
+    stopped = app(record.functions, versions=versions, stopped=True)
+    cases = (
+        (None, "a", None, None, "unknown_function"),
+        (record, "c", None, None, "unknown_function"),
+        (after, "b", None, None, "unknown_function"),
+        (stopped, "a", None, None, "unknown_function"),
+        (record, "a", "v2", 2, "unknown_version"),
+        (record, "a", "live", None, "unknown_version"),
+    )
+    for known, name, pin, number, code in cases:
+        with pytest.raises(UnknownFunction) as caught:
+            version_wanted(known, "shop", name, pin, number)
+        assert caught.value.wire_code == code

@@ -20,6 +20,7 @@ from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, TOLD_WITHIN_S,
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_payloads import store_payload
 from tests.builders.jobs import job
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -175,9 +176,7 @@ async def test_what_nobody_needs_is_searched_for_beside_the_sweeps(bus: Bus) -> 
     blobs.failures = 1
     duty = asyncio.ensure_future(JobDuty(bus, blobs, region="local", holder=token(), search_again_s=0.01).run())
     try:
-        async with asyncio.timeout(30):
-            while blobs.kept:  # noqa: ASYNC110 - nothing rings for a test
-                await asyncio.sleep(0.01)
+        await until(lambda: not blobs.kept)
     finally:
         duty.cancel()
         await asyncio.wait([duty])

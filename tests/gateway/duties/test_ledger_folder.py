@@ -45,7 +45,7 @@ def tenant() -> str:
 def events(tenant: str, *numbers: int) -> tuple[UsageEvent, ...]:
     now = time.time()
     return tuple(
-        busy(n, n * 10, (f"call{n}", 10, "ok"), id=f"{tenant}.{n}", tenant=tenant, wall=now, device=tenant)
+        busy(n, n * 10, (f"call{n}", 10, "ok"), id=f"{tenant}.{n}", tenant=tenant, ended_at=now, device=tenant)
         for n in numbers
     )
 

@@ -27,14 +27,14 @@ def test_breakers_are_listed_with_their_containers() -> None:
         BreakerReport(version="ver_1", tenant="t1", state="open", failures=5),
         BreakerReport(version="ver_1", tenant="t2", state="closed", failures=1),
     )
-    view.on_breakers(Breakers(gateway="gw1", told=told), 1.0)
+    view.on_breakers(Breakers(gateway="gw1", reports=told), 1.0)
     view.on_breakers(Breakers(gateway="gw2"), 1.0)
     assert breakers(view, 1.0) == [("open", 5, "half_open"), ("closed", 0, "half_open")]
     assert [container["tenant_breakers"] for container in view.containers(None, 1.0)] == [1, 1]
 
     view.on_report(report(2), SILENT_S + 2.0)
     assert breakers(view, SILENT_S + 2.0) == [("closed", 0, "closed")] * 2
-    view.on_breakers(Breakers(gateway="gw1", told=told), SILENT_S + 2.0)
+    view.on_breakers(Breakers(gateway="gw1", reports=told), SILENT_S + 2.0)
     view.on_breakers(Breakers(gateway="gw1"), SILENT_S + 3.0)
     assert breakers(view, SILENT_S + 3.0) == [("closed", 0, "closed")] * 2
 
@@ -43,7 +43,7 @@ def test_what_counts_no_more_is_forgotten() -> None:
     """Nodes and gateways that died without a word; nodes count as part of the fleet for longer than they are listed."""
     view = FleetView()
     view.on_report(report(), 0.0)
-    view.on_breakers(Breakers(gateway="gw1", told=(BreakerReport(version="ver_1", state="open", failures=5),)), 0.0)
+    view.on_breakers(Breakers(gateway="gw1", reports=(BreakerReport(version="ver_1", state="open", failures=5),)), 0.0)
     view.forget(FORGOTTEN_S)
     assert (len(view._reports), len(view._breakers)) == (1, 1)
     view.forget(FORGOTTEN_S + 1.0)

@@ -8,10 +8,10 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer, Explainer, MemoryExplainer
 
-TOLD = PlacementTold(found=True, lines=("It fits there.",))
+TOLD = PlacementReply(found=True, lines=("It fits there.",))
 
 
 async def test_the_controller_that_leads_answers(bus: Bus, other: Bus) -> None:

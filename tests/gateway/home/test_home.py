@@ -1,4 +1,4 @@
-"""The home: queueing, granting, counting room, telling the controller."""
+"""The home: queueing, granting, counting slots, and demand for the controller."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import pytest
 
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.messages.agent_messages import ContainerState, Grant, Refusal, RemoteError, Shortage
-from pilotlight_gateway.home.container_pool import PENDING_FOR, QUARANTINE
-from pilotlight_gateway.home.home import DEMAND_EVERY, NEVER_FOR, SWEEP_EVERY, Home, QueueLimits
-from pilotlight_gateway.home.loose_grants import DONE_WITHIN
-from pilotlight_gateway.home.version_queue import KEPT_IDLE
+from pilotlight_gateway.home.container_pool import PENDING_S, QUARANTINE_AFTER_S
+from pilotlight_gateway.home.home import DEMAND_EVERY_S, NEVER_FITS_S, SWEEP_EVERY_S, Home, QueueLimits
+from pilotlight_gateway.home.version_queue import DONE_WITHIN_S, KEEP_IDLE_S
 from tests.builders.calls import call, credit
 
 
@@ -26,17 +25,17 @@ def granted(home: Home, at: float = 0.0) -> list[tuple[str, str, int]]:
 
 
 def test_a_grant_names_everything_that_the_origin_needs(home: Home) -> None:
-    """Call, container, where it is, under which epoch, and the number of the grant."""
-    home.credit(credit(), 0.0)
+    """A grant names the call, the container and its node, the epoch, and its own number."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     assert home.grants(0.0) == [
         Grant(call_id="a", container="c1", node="n1", instance="i1", epoch=7, grant_number=1, gateway="gw1", home="gw1")
     ]
 
 
-def test_who_is_told_of_a_free_slot_depends_on_whether_calls_wait_for_it(home: Home) -> None:
-    """The home itself only then; else the origin's word is soon enough."""
-    home.credit(credit(slots=2), 0.0)
+def test_a_grant_names_who_gets_the_first_report_of_its_end(home: Home) -> None:
+    """While calls wait the agent reports to the home; otherwise the report of the origin is soon enough."""
+    home.on_credit(credit(slots=2), 0.0)
     for name in ("a", "b", "c"):
         home.enqueue(call(name, gateway="gw2"), 0.0)
     home.grants(0.0)
@@ -46,9 +45,9 @@ def test_who_is_told_of_a_free_slot_depends_on_whether_calls_wait_for_it(home: H
     assert [(grant.call_id, grant.home) for grant in home.grants(1.0)] == [("c", "gw1"), ("d", "gw2")]
 
 
-def test_calls_wait_for_room(home: Home) -> None:
-    """One slot, one call; the next goes when it has ended."""
-    home.credit(credit(), 0.0)
+def test_calls_wait_for_a_free_slot(home: Home) -> None:
+    """With one slot the next call is granted when the first has ended."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("b"), 0.0)
     assert granted(home) == [("a", "c1", 1)]
@@ -57,48 +56,48 @@ def test_calls_wait_for_room(home: Home) -> None:
 
 
 def test_calls_wait_for_the_first_container(home: Home) -> None:
-    """Scale from zero: the call is granted as soon as the container is ready, and told what it waited for."""
+    """From zero containers, the call is granted as soon as one is ready, and its grant says for how long none was."""
     home.enqueue(call("a"), 0.0)
-    home.credit(credit(seq=1, state=ContainerState.BINDING), 0.2)
+    home.on_credit(credit(seq=1, state=ContainerState.BINDING), 0.2)
     assert granted(home, 0.2) == []
-    home.credit(credit(seq=2, timeline={"bind": 30.0, "load": 500.0}), 0.8)
+    home.on_credit(credit(seq=2, timeline={"bind": 30.0, "load": 500.0}), 0.8)
     (grant,) = home.grants(0.8)
     assert (grant.start_ms, grant.timeline) == (800.0, {"bind": 30.0, "load": 500.0})
-    home.credit(credit("c2", 3), 0.9)
+    home.on_credit(credit("c2", 3), 0.9)
     home.enqueue(call("b"), 0.9)
     assert home.grants(0.9)[0].start_ms == 0.0
 
 
 def test_enqueueing_again_is_no_second_call(home: Home) -> None:
-    """Origins repeat themselves; a call is queued and granted once."""
+    """Origins repeat themselves, but a call is queued and granted once."""
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("a"), 0.1)
-    home.credit(credit(slots=3), 0.1)
+    home.on_credit(credit(slots=3), 0.1)
     assert granted(home, 0.1) == [("a", "c1", 1)]
 
 
 def test_a_lost_grant_is_sent_again_when_its_origin_asks(home: Home) -> None:
-    """The same grant, not another one: its slot is reserved."""
-    home.credit(credit(), 0.0)
+    """It is the same grant, whose slot is reserved."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     assert granted(home) == [("a", "c1", 1)]
     home.enqueue(call("a", admitted=True), 2.0)
     assert granted(home, 2.0) == [("a", "c1", 1)]
 
 
-def test_a_grant_whose_place_was_given_away_is_made_anew(home: Home) -> None:
-    """If it is lost for longer than the home reserves the slot, the call is queued again, with a higher number."""
-    home.credit(credit(), 0.0)
+def test_a_grant_whose_slot_was_released_is_replaced(home: Home) -> None:
+    """A call whose grant was lost for too long is queued again, and gets a higher number."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
-    home.credit(credit(seq=2), PENDING_FOR + 0.1)
-    home.enqueue(call("a", admitted=True), PENDING_FOR + 0.2)
-    assert granted(home, PENDING_FOR + 0.2) == [("a", "c1", 2)]
+    home.on_credit(credit(seq=2), PENDING_S + 0.1)
+    home.enqueue(call("a", admitted=True), PENDING_S + 0.2)
+    assert granted(home, PENDING_S + 0.2) == [("a", "c1", 2)]
 
 
 def test_a_call_that_is_run_again_replaces_its_old_grant(home: Home) -> None:
-    """Its origin has seen grant 1 and is done with it: the slot is free, and the next grant is number 2."""
-    home.credit(credit(), 0.0)
+    """Its origin has seen grant 1, so the slot is free and the next grant is number 2."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
     home.enqueue(call("a", grant_number=1, admitted=True), 1.0)
@@ -107,29 +106,29 @@ def test_a_call_that_is_run_again_replaces_its_old_grant(home: Home) -> None:
 
 def test_a_call_that_the_agent_holds_is_not_queued_again(home: Home) -> None:
     """A late repetition by an origin whose grant is in use changes nothing."""
-    home.credit(credit(slots=2), 0.0)
+    home.on_credit(credit(slots=2), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
-    home.credit(credit("c1", 2, "a", slots=2), 0.1)
+    home.on_credit(credit("c1", 2, "a", slots=2), 0.1)
     home.enqueue(call("a", admitted=True), 0.2)
     assert granted(home, 0.2) == []
 
 
 def test_a_refused_call_goes_elsewhere_first(home: Home) -> None:
-    """Back to the head of its flow, with a higher number, and not to the container that turned it away."""
-    home.credit(credit("c1", 1), 0.0)
+    """It returns to the head of its flow, gets a higher number, and avoids the container that refused it."""
+    home.on_credit(credit("c1", 1), 0.0)
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("b"), 0.0)
     granted(home)
     home.refused(call("a", grant_number=1), "c1", Refusal.DRAINING, 7, 0.1)
     assert granted(home, 0.1) == []
-    home.credit(credit("c2", 2), 0.2)
+    home.on_credit(credit("c2", 2), 0.2)
     assert granted(home, 0.2) == [("a", "c2", 2)]
 
 
 def test_a_refused_call_that_this_home_does_not_know_is_queued(home: Home) -> None:
-    """Its grant came from the home before: that says nothing of the container, nor of this home's epoch."""
-    home.credit(credit("c1", 1), 0.0)
+    """Its grant came from the former home, so it proves nothing of the container or of this epoch."""
+    home.on_credit(credit("c1", 1), 0.0)
     home.enqueue(call("b"), 0.0)
     home.refused(call("a", grant_number=4), "c1", Refusal.STALE_EPOCH, 6, 0.1)
     assert granted(home, 0.1) == [("a", "c1", 5)]
@@ -137,69 +136,69 @@ def test_a_refused_call_that_this_home_does_not_know_is_queued(home: Home) -> No
 
 
 def test_a_newer_home_ends_this_one(home: Home) -> None:
-    """Once an agent has heard of a higher epoch, nothing more is granted for that version."""
-    home.credit(credit(epoch=8), 0.0)
+    """Once an agent has seen a higher epoch, nothing more is granted for that version."""
+    home.on_credit(credit(epoch=8), 0.0)
     home.enqueue(call("a"), 0.0)
     assert granted(home) == []
     assert home.deposed() == {"ver_1"}
     assert home.demand(9.0) == []
 
-    home.credit(credit("d1", version="ver_2"), 0.0)
+    home.on_credit(credit("d1", version="ver_2"), 0.0)
     home.enqueue(call("b", version="ver_2"), 0.0)
     assert granted(home) == [("b", "d1", 1)]
     home.refused(call("b", version="ver_2", grant_number=1), "d1", Refusal.STALE_EPOCH, 7, 0.1)
-    home.credit(credit("d1", 2, version="ver_2"), 0.2)
+    home.on_credit(credit("d1", 2, version="ver_2"), 0.2)
     assert granted(home, 0.2) == []
 
 
 def test_a_cancelled_call_is_never_granted(home: Home) -> None:
-    """Cancel says whether it was in time."""
+    """`cancel` returns whether it was in time."""
     home.enqueue(call("a"), 0.0)
     assert home.cancel("a")
     assert not home.cancel("a")
-    home.credit(credit(), 0.0)
+    home.on_credit(credit(), 0.0)
     assert granted(home) == []
 
 
 def test_a_silent_container_is_not_used(home: Home) -> None:
-    """Quarantined until it speaks again."""
-    home.credit(credit(), 0.0)
-    home.enqueue(call("a"), QUARANTINE + 0.5)
-    assert granted(home, QUARANTINE + 0.5) == []
-    home.credit(credit(seq=2), QUARANTINE + 1.0)
-    assert granted(home, QUARANTINE + 1.0) == [("a", "c1", 1)]
+    """It is quarantined until its next credit."""
+    home.on_credit(credit(), 0.0)
+    home.enqueue(call("a"), QUARANTINE_AFTER_S + 0.5)
+    assert granted(home, QUARANTINE_AFTER_S + 0.5) == []
+    home.on_credit(credit(seq=2), QUARANTINE_AFTER_S + 1.0)
+    assert granted(home, QUARANTINE_AFTER_S + 1.0) == [("a", "c1", 1)]
 
 
-def test_a_credit_heals_a_lost_word(home: Home) -> None:
-    """A call that is no longer held has ended, even if nobody said so; its charge is settled later."""
-    home.credit(credit(), 0.0)
+def test_a_credit_repairs_a_lost_end(home: Home) -> None:
+    """A call that is no longer held has ended, even if no end was reported; its charge is settled later."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("b"), 0.0)
     granted(home)
-    home.credit(credit("c1", 2, "a"), 0.5)
-    home.credit(credit("c1", 3), 1.0)
+    home.on_credit(credit("c1", 2, "a"), 0.5)
+    home.on_credit(credit("c1", 3), 1.0)
     assert granted(home, 1.0) == [("b", "c1", 1)]
     assert home.statistics(1.0).granted == 2
-    home.expire(1.0 + DONE_WITHIN)
+    home.expire(1.0 + DONE_WITHIN_S)
     assert home.statistics(1.0).granted == 1
 
 
-def test_a_word_that_ends_a_call_but_not_its_slot(home: Home) -> None:
-    """An answer dropped from a running batch: the slot is free when the batch is."""
-    home.credit(credit(), 0.0)
+def test_an_end_may_leave_the_slot_in_use(home: Home) -> None:
+    """After an answer that was dropped from a running batch, the slot is free only when the batch ends."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     home.enqueue(call("b"), 0.0)
     granted(home)
-    home.credit(credit("c1", 2, "a"), 0.1)
+    home.on_credit(credit("c1", 2, "a"), 0.1)
     home.done("a", "c1", 1, 0.2, frees=False)
     assert granted(home, 0.2) == []
-    home.credit(credit("c1", 3), 0.3)
+    home.on_credit(credit("c1", 3), 0.3)
     assert granted(home, 0.3) == [("b", "c1", 1)]
 
 
-def test_a_word_of_another_grant_ends_nothing(home: Home) -> None:
-    """A late word of grant 1 must not free the slot of grant 2."""
-    home.credit(credit(), 0.0)
+def test_the_end_of_another_grant_frees_nothing(home: Home) -> None:
+    """A late end of grant 1 must not free the slot of grant 2."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a", grant_number=1), 0.0)
     home.enqueue(call("b"), 0.0)
     assert granted(home) == [("a", "c1", 2)]
@@ -208,20 +207,20 @@ def test_a_word_of_another_grant_ends_nothing(home: Home) -> None:
     assert granted(home, 0.1) == []
 
 
-def test_a_restarted_agent_has_nothing_of_before(home: Home) -> None:
-    """A new incarnation of the node replaces the old one, whose late credits are ignored."""
-    home.credit(credit("c1", 9, "x"), 0.0)
+def test_a_restarted_agent_holds_no_former_calls(home: Home) -> None:
+    """A new incarnation replaces the old one, whose late credits are ignored."""
+    home.on_credit(credit("c1", 9, "x"), 0.0)
     home.node_seen("n1", "i2", 1.0)
     assert home.statistics(1.0).containers == 0
-    home.credit(credit("c1", 10), 1.1)
+    home.on_credit(credit("c1", 10), 1.1)
     assert home.statistics(1.1).containers == 0
-    home.credit(credit("c1", 1, instance="i2"), 1.2)
+    home.on_credit(credit("c1", 1, instance="i2"), 1.2)
     home.enqueue(call("a"), 1.2)
     assert granted(home, 1.2) == [("a", "c1", 1)]
 
 
-def test_a_dead_gateways_calls_leave_the_queue(home: Home) -> None:
-    """Nobody waits for them any more."""
+def test_the_calls_of_a_lost_gateway_leave_the_queue(home: Home) -> None:
+    """Their callers are gone with it."""
     home.enqueue(call("a", gateway="gw1"), 0.0)
     home.enqueue(call("b", gateway="gw2"), 0.0)
     assert home.gateway_gone("gw2") == ["b"]
@@ -229,9 +228,9 @@ def test_a_dead_gateways_calls_leave_the_queue(home: Home) -> None:
 
 
 def test_a_call_leaves_the_queue_at_its_deadline_with_the_reason(home: Home) -> None:
-    """And it is told why there was no container, if the controller has said so."""
+    """The error contains the shortage that the controller has reported."""
     home.enqueue(call("a", remaining_ms=1_000.0), 0.0)
-    home.shortage(Shortage(version="ver_1", epoch=1, reason="it asks for H100"), 0.5)
+    home.on_shortage(Shortage(version="ver_1", epoch=1, reason="it asks for H100"), 0.5)
     assert home.expire(0.9) == []
     (dropped,) = home.expire(1.0)
     assert (dropped.call_id, dropped.gateway, dropped.code) == ("a", "gw1", "deadline_exceeded")
@@ -240,55 +239,55 @@ def test_a_call_leaves_the_queue_at_its_deadline_with_the_reason(home: Home) -> 
 
 
 def test_a_call_that_fits_nowhere_is_refused_after_a_while(home: Home) -> None:
-    """Ten seconds on end, so that a node may restart; a pause in between starts anew."""
+    """The shortage must last for ten seconds without a pause, as a node may restart."""
     never = Shortage(version="ver_1", epoch=1, reason="the fleet has no GPU", never=True)
-    home.shortage(never, 0.0)
+    home.on_shortage(never, 0.0)
     home.enqueue(call("a"), 0.0)
-    for second in range(int(NEVER_FOR) - 2):
-        home.shortage(never, float(second))
-    home.shortage(msgspec.structs.replace(never, never=False), NEVER_FOR - 1.0)
-    for second in range(int(NEVER_FOR)):
-        home.shortage(never, NEVER_FOR + second)
-        assert home.expire(NEVER_FOR + second) == []
-    home.shortage(never, 2 * NEVER_FOR)
-    (dropped,) = home.expire(2 * NEVER_FOR)
+    for second in range(int(NEVER_FITS_S) - 2):
+        home.on_shortage(never, float(second))
+    home.on_shortage(msgspec.structs.replace(never, never=False), NEVER_FITS_S - 1.0)
+    for second in range(int(NEVER_FITS_S)):
+        home.on_shortage(never, NEVER_FITS_S + second)
+        assert home.expire(NEVER_FITS_S + second) == []
+    home.on_shortage(never, 2 * NEVER_FITS_S)
+    (dropped,) = home.expire(2 * NEVER_FITS_S)
     assert (dropped.code, dropped.detail) == ("no_capacity", "the fleet has no GPU")
 
 
 def test_a_function_that_cannot_be_loaded_fails_its_waiting_calls(home: Home) -> None:
-    """With the traceback, and at once: the next container would fail alike."""
+    """They fail at once with the traceback, as the next container would fail alike."""
     error = RemoteError("ImportError", "no module named numpi", "Traceback …")
     home.enqueue(call("a"), 0.0)
-    home.credit(credit(seq=1, state=ContainerState.LOADING), 0.1)
-    home.credit(credit(seq=2, state=ContainerState.GONE, error=error, reason="cannot load"), 0.2)
+    home.on_credit(credit(seq=1, state=ContainerState.LOADING), 0.1)
+    home.on_credit(credit(seq=2, state=ContainerState.GONE, error=error, reason="cannot load"), 0.2)
     (dropped,) = home.expire(0.2)
     assert (dropped.code, dropped.error) == ("load_failed", error)
     home.check_integrity()
 
 
 def test_calls_wait_for_a_second_start_but_not_for_a_third(home: Home) -> None:
-    """One failure may be the node's; a function that fails twice in a row is not started for ever."""
+    """One failure may be due to the node, but a function that fails twice in a row is not started again."""
     error = RemoteError("ImportError", "no module named numpi")
     home.enqueue(call("a"), 0.0)
-    home.credit(credit("c2", 1, state=ContainerState.LOADING), 0.1)
-    home.credit(credit("c1", 2, state=ContainerState.GONE, error=error), 0.2)
+    home.on_credit(credit("c2", 1, state=ContainerState.LOADING), 0.1)
+    home.on_credit(credit("c1", 2, state=ContainerState.GONE, error=error), 0.2)
     assert home.expire(0.2) == []
-    home.credit(credit("c3", 3, state=ContainerState.LOADING), 0.3)
-    home.credit(credit("c2", 4, state=ContainerState.GONE, error=error), 0.4)
+    home.on_credit(credit("c3", 3, state=ContainerState.LOADING), 0.3)
+    home.on_credit(credit("c2", 4, state=ContainerState.GONE, error=error), 0.4)
     assert [dropped.call_id for dropped in home.expire(0.4)] == ["a"]
 
 
-def test_a_failed_start_beside_a_ready_container_fails_nobody(home: Home) -> None:
+def test_a_failed_start_beside_a_ready_container_fails_no_call(home: Home) -> None:
     """One bad node is not a bad function."""
-    home.credit(credit("c1", 1, "x"), 0.0)
+    home.on_credit(credit("c1", 1, "x"), 0.0)
     home.enqueue(call("a"), 0.0)
     error = RemoteError("OSError", "disk")
-    home.credit(credit("c2", 2, state=ContainerState.GONE, error=error), 0.2)
+    home.on_credit(credit("c2", 2, state=ContainerState.GONE, error=error), 0.2)
     assert home.expire(0.2) == []
 
 
 def test_limits_refuse_new_calls_but_never_those_that_come_back() -> None:
-    """What was admitted once is not refused by a later home, nor after a retry."""
+    """A call that was admitted once is refused neither by a later home nor after a retry."""
     home = Home(gateway="gw1", epoch=1, limits=QueueLimits(per_version=1))
     home.enqueue(call("a"), 0.0)
     with pytest.raises(TooMuch):
@@ -300,8 +299,8 @@ def test_limits_refuse_new_calls_but_never_those_that_come_back() -> None:
 
 
 def test_the_estimate_is_learnt_from_calls_that_ended(home: Home) -> None:
-    """A call without an estimate is charged what calls of its version cost lately; the wait follows their time."""
-    home.credit(credit(), 0.0)
+    """A call without an estimate is charged the recent cost of its version, and the wait follows its service time."""
+    home.on_credit(credit(), 0.0)
     for n in range(3):
         home.enqueue(call(f"a{n}", cost=0.0), float(n))
         granted(home, float(n))
@@ -313,8 +312,8 @@ def test_the_estimate_is_learnt_from_calls_that_ended(home: Home) -> None:
         home.enqueue(call("z", remaining_ms=300.0), 3.0)
 
 
-def test_an_edge_is_told_at_once_then_each_quarter_second_then_a_last_word(home: Home) -> None:
-    """The controller learns of the first call without a tick, and of the end."""
+def test_demand_is_published_at_once_then_each_quarter_second_then_once_more(home: Home) -> None:
+    """The controller learns of the first call without delay, and of the end."""
     home.enqueue(call("a"), 0.0)
     home.grants(0.0)
     (edge,) = home.demand(0.0)
@@ -322,11 +321,11 @@ def test_an_edge_is_told_at_once_then_each_quarter_second_then_a_last_word(home:
     home.enqueue(call("b"), 0.1)
     home.grants(0.1)
     assert home.demand(0.1) == []
-    assert home.next_wake() == DEMAND_EVERY
-    (again,) = home.demand(DEMAND_EVERY)
+    assert home.next_wake() == DEMAND_EVERY_S
+    (again,) = home.demand(DEMAND_EVERY_S)
     assert (again.edge, again.queued, again.arrivals, again.oldest_ms) == (False, 2, 1, 250.0)
 
-    home.credit(credit(slots=2), 0.3)
+    home.on_credit(credit(slots=2), 0.3)
     home.grants(0.3)
     (running,) = home.demand(0.5)
     assert (running.queued, running.running) == (0, 2)
@@ -341,9 +340,9 @@ def test_an_edge_is_told_at_once_then_each_quarter_second_then_a_last_word(home:
     assert home.next_wake() is None
 
 
-def test_what_is_granted_at_once_is_no_edge(home: Home) -> None:
-    """A warm function tells the controller four times a second, not once per call."""
-    home.credit(credit(slots=1), 0.0)
+def test_a_call_that_is_granted_at_once_is_no_edge(home: Home) -> None:
+    """A warm function publishes its demand four times a second, not once per call."""
+    home.on_credit(credit(slots=1), 0.0)
     told = []
     for n in range(1000):
         at = n / 1000.0
@@ -359,16 +358,16 @@ def test_what_is_granted_at_once_is_no_edge(home: Home) -> None:
 
 
 def test_what_is_unused_for_long_is_forgotten(home: Home) -> None:
-    """A home that has seen many versions does not keep them all; what it learnt of them stays for an hour."""
-    home.credit(credit(), 0.0)
+    """A home forgets unused versions, and what it learnt of them after an hour."""
+    home.on_credit(credit(), 0.0)
     home.enqueue(call("a"), 0.0)
     granted(home)
     home.done("a", "c1", 1, 0.5)
-    home.credit(credit(seq=2, state=ContainerState.GONE), 1.0)
+    home.on_credit(credit(seq=2, state=ContainerState.GONE), 1.0)
     home.demand(1.0)
     home.expire(100.0)
     assert home.statistics(100.0).versions == 1
-    home.expire(KEPT_IDLE + 100.0)
-    home.expire(KEPT_IDLE + 100.0 + SWEEP_EVERY)
+    home.expire(KEEP_IDLE_S + 100.0)
+    home.expire(KEEP_IDLE_S + 100.0 + SWEEP_EVERY_S)
     assert home.statistics(0.0).versions == 0
     home.check_integrity()

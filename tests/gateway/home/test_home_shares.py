@@ -1,4 +1,4 @@
-"""Who gets how much, over minutes of virtual time: the home itself, with containers and callers simulated."""
+"""Shares of tenants over minutes of virtual time, with simulated containers and callers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Platform:
                 self._meter += (at - self._at) * 1000.0 / len(self._cost)
             self._at = at
             if what == "heartbeat":
-                self.home.credit(credit("c1", int(at) + 1, *self._cost, slots=SLOTS), at)
+                self.home.on_credit(credit("c1", int(at) + 1, *self._cost, slots=SLOTS), at)
                 self._say(at + 1.0, "heartbeat", "")
             elif what == "call":
                 name = f"{who} {next(self._numbers)}"
@@ -90,7 +90,7 @@ class Platform:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_shares_within_three_percent_of_a_minute(seed: int) -> None:
-    """Nine tenants of weights 1:2:4 whose calls take 20 ms to 2 s; over less time, single calls are more than that."""
+    """Nine tenants of weights 1:2:4 have calls of 20 ms to 2 s; over less time single calls weigh more than 3%."""
     weights = {name: float(2 ** (number % 3)) for number, name in enumerate(MICE)}
     platform = Platform(weights, seed)
     for name in weights:
@@ -103,8 +103,8 @@ def test_weights_are_shares_within_three_percent_of_a_minute(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_who_comes_late_has_its_share_within_a_second(seed: int) -> None:
-    """And no more than that in the long run: what it did not use before it came is not saved up."""
+def test_a_tenant_that_comes_late_has_its_share_within_a_second(seed: int) -> None:
+    """It gets no more than that in the long run, as unused service is not saved up."""
     weights = dict.fromkeys((*MICE, "late"), 1.0)
     platform = Platform(weights, seed)
     for name in MICE:

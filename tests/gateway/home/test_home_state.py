@@ -1,4 +1,4 @@
-"""What a home has learnt goes with its shard."""
+"""What a home has learnt moves with its shard."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def run(home: Home, name: str, at: float, outcome: Outcome = Outcome.OK, **more:
     home.done(name, grant.container, grant.grant_number, at + 1.0, cost=1000.0, outcome=outcome)
 
 
-def test_the_next_home_knows_how_long_calls_take() -> None:
-    """So it refuses what would come too late, as the former one would have."""
+def test_the_next_home_inherits_the_service_time() -> None:
+    """It refuses calls that would be too late, as the former home would have."""
     home = Home(gateway="gw1", epoch=7)
-    home.credit(credit("c1", 1, slots=1), 0.0)
+    home.on_credit(credit("c1", 1, slots=1), 0.0)
     for n in range(3):
         run(home, f"a{n}", float(n))
 
     heir = handed_over(home, 10.0, now=500.0)
-    heir.credit(credit("c1", 2, slots=1), 500.0)
+    heir.on_credit(credit("c1", 2, slots=1), 500.0)
     heir.enqueue(call("first"), 500.0)
     heir.grants(500.0)
     heir.enqueue(call("second"), 500.0)
@@ -51,12 +51,12 @@ def test_the_next_home_knows_how_long_calls_take() -> None:
 
 
 def test_an_open_breaker_stays_open_for_the_rest_of_its_pause() -> None:
-    """With its reason and its trips; a container's as well, when it speaks."""
+    """Its reason and trips move too; the breaker of a container applies from its first credit on."""
     home = Home(gateway="gw1", epoch=7)
     home.enqueue(call("a0"), 0.0)
     error = RemoteError("ImportError", "no module named numpi")
     for n in range(VERSION_FAILURES):
-        home.credit(credit(f"c{n}", n + 1, state=ContainerState.GONE, error=error), 0.0)
+        home.on_credit(credit(f"c{n}", n + 1, state=ContainerState.GONE, error=error), 0.0)
 
     heir = handed_over(home, FIRST_PAUSE_S / 4, now=500.0)
 
@@ -68,15 +68,15 @@ def test_an_open_breaker_stays_open_for_the_rest_of_its_pause() -> None:
 
 
 def test_a_row_of_lost_containers_goes_on() -> None:
-    """Four were lost at the former home, of one tenant's calls: the fifth shuts that tenant out, and nobody else."""
+    """After four losses of one tenant's calls at the former home, the fifth opens the breaker of that tenant only."""
     home = Home(gateway="gw1", epoch=7)
     for n in range(VERSION_FAILURES - 1):
-        home.credit(credit(f"c{n}", n + 1), 0.0)
+        home.on_credit(credit(f"c{n}", n + 1), 0.0)
         run(home, f"a{n}", 0.0, Outcome.DIED, tenant="bad")
-        home.credit(credit(f"c{n}", n + 100, state=ContainerState.GONE), 0.0)
+        home.on_credit(credit(f"c{n}", n + 100, state=ContainerState.GONE), 0.0)
 
     heir = handed_over(home, 1.0, now=500.0)
-    heir.credit(credit("last", 1), 500.0)
+    heir.on_credit(credit("last", 1), 500.0)
     run(heir, "b", 500.0, Outcome.DIED, tenant="bad")
 
     with pytest.raises(Unavailable):
@@ -85,10 +85,10 @@ def test_a_row_of_lost_containers_goes_on() -> None:
 
 
 def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
-    """Until its pause is over; what never speaks there is forgotten."""
+    """It is passed over until its pause is over, and forgotten if no credit comes."""
     home = Home(gateway="gw1", epoch=7)
     for name in ("bad", "good"):
-        home.credit(credit(name, 1, slots=1), 0.0)
+        home.on_credit(credit(name, 1, slots=1), 0.0)
     for n in range(CONTAINER_FAILURES):
         home.enqueue(call(f"x{n}"), 0.0)
         home.enqueue(call(f"y{n}"), 0.0)
@@ -98,7 +98,7 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
 
     heir = handed_over(home, 0.1, now=500.0)
     for name in ("bad", "good"):
-        heir.credit(credit(name, 2, slots=1), 500.0)
+        heir.on_credit(credit(name, 2, slots=1), 500.0)
     heir.enqueue(call("a"), 500.0)
     heir.enqueue(call("b"), 500.0)
 
@@ -108,10 +108,10 @@ def test_a_broken_container_is_passed_over_by_the_next_home_too() -> None:
 
 
 def test_no_more_versions_travel_than_fit() -> None:
-    """Those that were used last."""
+    """The versions that were used last are handed over."""
     home = Home(gateway="gw1", epoch=7)
     for n in range(VERSIONS_AT_MOST + 5):
-        home.credit(credit(f"c{n}", 1, version=f"ver_{n}"), float(n))
+        home.on_credit(credit(f"c{n}", 1, version=f"ver_{n}"), float(n))
         run(home, f"a{n}", float(n), version=f"ver_{n}")
         home.demand(n + 1.0)
 

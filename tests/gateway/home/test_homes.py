@@ -1,4 +1,4 @@
-"""The driver of homes: what it hands over, whom it tells what, and that its homes do not stop each other."""
+"""The driver of homes: the state that it hands over, what it sends, and that a failing home stops no other."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ class Site:
         """What homes say to these."""
         self.inbox.extend((SHARD, item) for item in items)
         self.router.said.clear()
-        self.homes.turn(self.port.at)
+        self.homes.take_turn(self.port.at)
         return [item for _, item in self.router.said]
 
     def credit(self, seq: int, slots: int = 1) -> None:
-        self.homes.credit(credit("c1", seq, slots=slots, function="acme:app.fn"), self.port.at)
+        self.homes.on_credit(credit("c1", seq, slots=slots, function="acme:app.fn"), self.port.at)
 
 
 def test_the_queue_goes_before_what_was_learnt() -> None:
-    """Where both together are too large to be handed over."""
+    """If both together are too large to hand over, the calls travel."""
     versions = {f"ver_{n}": VersionState(function="acme:app.fn", tenant="acme", calls=1) for n in range(100)}
     state = HomeState(calls=(call("a"), call("b")), versions=versions)
     whole = msgspec.msgpack.encode(state)
@@ -82,8 +82,8 @@ def test_the_queue_goes_before_what_was_learnt() -> None:
     assert msgspec.msgpack.decode(packed(state, len(whole) - 1), type=HomeState) == HomeState(calls=state.calls)
 
 
-def test_a_home_grants_in_the_turn_in_which_it_hears() -> None:
-    """The call and its container's room come before it; the grant goes to the call's gateway."""
+def test_a_home_grants_in_the_turn_that_delivers_the_call() -> None:
+    """The call and a credit are delivered first; the grant goes to the call's gateway."""
     site = Site()
     assert site.port.told(CreditsWanted)
     site.credit(1)
@@ -94,8 +94,8 @@ def test_a_home_grants_in_the_turn_in_which_it_hears() -> None:
     assert (grant.call_id, grant.epoch, grant.grant_number) == ("a", 1, 1)
 
 
-def test_a_home_that_is_asked_for_too_much_says_so_to_the_origin() -> None:
-    """A refusal is a word to it as every other, wherever it is."""
+def test_a_refusal_at_admission_goes_to_the_origin() -> None:
+    """The router sends it like every other item, wherever the origin is."""
     site = Site(per_version=1)
     (refused,) = site.turn(Enqueue(call("a")), Enqueue(call("b", gateway="gw2")))
 
@@ -105,7 +105,7 @@ def test_a_home_that_is_asked_for_too_much_says_so_to_the_origin() -> None:
 
 
 def test_a_home_asks_for_its_next_turn() -> None:
-    """While calls wait its demand is repeated; without any it asks for nothing but the time for people to be told."""
+    """While calls wait the demand is repeated; without any, only the next report is due."""
     site = Site()
     site.port.woken()
     site.turn(Enqueue(call("a", remaining_ms=60_000.0)))
@@ -117,8 +117,8 @@ def test_a_home_asks_for_its_next_turn() -> None:
     assert len(site.port.told(Demand)) == 2
 
 
-def test_without_the_right_or_the_bus_nothing_is_granted() -> None:
-    """What was said meanwhile is not forgotten where only the bus was away."""
+def test_without_the_lease_or_the_bus_nothing_is_granted() -> None:
+    """Items that arrive meanwhile are kept if only the bus was away."""
     site = Site()
     site.port.connected = False
     site.credit(1)
@@ -130,8 +130,8 @@ def test_without_the_right_or_the_bus_nothing_is_granted() -> None:
     assert site.turn(Settle(call_id="a", container="c1", grant_number=1), Enqueue(call("b"))) == []
 
 
-def test_a_word_for_any_home_finds_the_one_that_gave_the_grant() -> None:
-    """Its slot is free, and the next call goes."""
+def test_an_end_for_any_home_reaches_the_one_that_granted() -> None:
+    """The slot is free, and the next call is granted."""
     site = Site()
     site.credit(1)
     site.turn(Enqueue(call("a")), Enqueue(call("b")))
@@ -140,8 +140,8 @@ def test_a_word_for_any_home_finds_the_one_that_gave_the_grant() -> None:
     assert [item.call_id for item in site.turn()] == ["b"]
 
 
-def test_mail_is_heard_in_the_next_turn() -> None:
-    """Its order is kept."""
+def test_items_of_other_gateways_are_delivered_in_the_next_turn() -> None:
+    """Their order is kept."""
     site = Site()
     site.port.woken()
     site.homes.on_mail("", ToHome(shard=SHARD, items=(Enqueue(call("a")), Withdraw("a"), Enqueue(call("b")))), "")
@@ -158,13 +158,13 @@ class Broken(Home):
 
 
 def test_a_home_that_fails_stops_no_other() -> None:
-    """However often it is stirred beside them."""
+    """The other homes decide, however often the failing one is woken."""
     site = Site()
     for shard in range(8):
         if shard != SHARD:
             site.homes.begin(shard, 1, b"")
             site.homes._homes[shard] = Broken(gateway="gw1", epoch=1)
     site.credit(1)
-    site.homes.stir_all()
+    site.homes.wake_all()
 
     assert [item.call_id for item in site.turn(Enqueue(call("a")))] == ["a"]

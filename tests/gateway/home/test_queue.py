@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import WEIGHTS, FairQueue
+from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 from tests.builders.calls import call
 
 
@@ -34,7 +33,7 @@ def queue() -> FairQueue:
 
 
 def test_one_flow_is_first_come_first_served(queue: FairQueue) -> None:
-    """Within a tenant and class, arrival decides."""
+    """Within a tenant and class, the order of arrival decides."""
     for name in "abc":
         push(queue, name)
     assert picks(queue, 3) == ["a", "b", "c"]
@@ -61,7 +60,7 @@ def test_turns_are_measured_in_cost_not_in_calls(queue: FairQueue) -> None:
 
 
 def test_an_estimate_is_corrected_when_the_call_ends(queue: FairQueue) -> None:
-    """A tenant that says 1 and takes 9 pays for 9."""
+    """A tenant that estimates 1 and takes 9 is charged 9."""
     for n in range(30):
         push(queue, f"liar{n}", "liar")
         push(queue, f"honest{n}", "honest")
@@ -86,8 +85,8 @@ def test_a_correction_downwards_moves_a_flow_forward_at_once(queue: FairQueue) -
     assert "other" in picks(queue, 3)
 
 
-def test_who_slept_has_saved_nothing_up(queue: FairQueue) -> None:
-    """A tenant that comes back is lifted to the least served of the active."""
+def test_an_idle_tenant_saves_nothing_up(queue: FairQueue) -> None:
+    """A tenant that comes back is lifted to the least served of the active ones."""
     for n in range(50):
         push(queue, f"a{n}", "a")
     picks(queue, 40)
@@ -97,7 +96,7 @@ def test_who_slept_has_saved_nothing_up(queue: FairQueue) -> None:
     assert turns.count("b") == 5
 
 
-def test_who_comes_when_nobody_is_there_starts_level_with_the_last_that_left(queue: FairQueue) -> None:
+def test_a_tenant_in_an_empty_queue_starts_level_with_the_last_that_left(queue: FairQueue) -> None:
     """An empty queue does not reset fairness."""
     for n in range(20):
         push(queue, f"a{n}", "a")
@@ -118,7 +117,7 @@ def test_classes_share_by_weight(queue: FairQueue) -> None:
 
 
 def test_batch_is_never_starved(queue: FairQueue) -> None:
-    """However much interactive work there is, batch moves on."""
+    """However many interactive calls there are, batch calls are picked too."""
     push(queue, "batch", priority=Priority.BATCH)
     for n in range(1000):
         push(queue, f"i{n}", priority=Priority.INTERACTIVE)
@@ -126,7 +125,7 @@ def test_batch_is_never_starved(queue: FairQueue) -> None:
 
 
 def test_a_class_that_was_idle_does_not_take_everything_when_it_comes_back(queue: FairQueue) -> None:
-    """Interactive work served alone for long does not let batch shut it out later, nor the other way round."""
+    """Service of interactive alone does not let batch exclude it later, nor the other way round."""
     for n in range(100):
         push(queue, f"i{n}", priority=Priority.INTERACTIVE)
     picks(queue, 100)
@@ -143,7 +142,7 @@ def test_an_unknown_class_counts_as_standard(queue: FairQueue) -> None:
 
 
 def test_a_returned_call_goes_back_to_its_place_uncharged(queue: FairQueue) -> None:
-    """What no container took is as if it had not been picked, whatever the order in which it comes back."""
+    """A call that no container took counts as not picked, in whatever order calls return."""
     for name in "abcd":
         push(queue, name)
     push(queue, "other", "other")
@@ -172,7 +171,7 @@ def test_a_removed_call_is_never_picked(queue: FairQueue) -> None:
     assert queue.pick() is None
 
 
-def test_removed_calls_leave_no_litter(queue: FairQueue) -> None:
+def test_removed_calls_leave_no_entries_behind(queue: FairQueue) -> None:
     """A client that queues and cancels for ever does not fill the memory."""
     push(queue, "stays")
     for n in range(5000):
@@ -182,8 +181,8 @@ def test_removed_calls_leave_no_litter(queue: FairQueue) -> None:
         queue.remove(f"y{n}")
     (entry,) = queue
     assert len(list(entry.flow)) < 200
-    assert len(entry.flow.line._heap) < 200
-    assert len(entry.flow.line.counters) < 2000
+    assert len(entry.flow.tier_queue._heap) < 200
+    assert len(entry.flow.tier_queue.counters) < 2000
     queue.check_integrity()
 
 
@@ -251,7 +250,7 @@ def test_a_refund_at_one_version_is_seen_by_the_other() -> None:
     old.close()
 
 
-def test_the_oldest_is_known_also_when_it_came_back(queue: FairQueue) -> None:
+def test_the_oldest_is_known_also_after_it_was_returned(queue: FairQueue) -> None:
     """The age of the queue is that of the call that waits longest."""
     assert queue.oldest() is None
     queue.push(call("a", age_ms=500.0), cost=1.0, at=10.0)
@@ -272,7 +271,7 @@ steps = st.lists(
 
 @settings(deadline=None)  # the machine may be busy
 @given(steps=steps, cap=st.sampled_from([None, 1, 3]))
-def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priority, int]], cap: int | None) -> None:
+def test_any_history_keeps_the_counts_right(steps: list[tuple[str, int, Priority, int]], cap: int | None) -> None:
     """Whatever is pushed, picked, settled, returned and removed: nothing is lost, doubled or miscounted."""
     queue = FairQueue(FunctionCounters(), tenant_in_flight=cap)
     flying: list[QueueEntry] = []
@@ -291,9 +290,9 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, Priori
             queue.give_back(entry, entry.call)
             waiting.add(entry.call.call_id)
         elif step == "f" and flying:
-            queue.forgo(flying.pop(tenant % len(flying)))
+            queue.refund(flying.pop(tenant % len(flying)))
         elif step == "c" and flying:
-            queue.so_far(flying[tenant % len(flying)], float(cost))
+            queue.charge_so_far(flying[tenant % len(flying)], float(cost))
         elif step == "x" and waiting:
             name = min(waiting)
             queue.remove(name)
@@ -361,15 +360,15 @@ def test_tenants_share_by_weight(weights: tuple[int, int, int], costs: list[int]
 
 
 def test_a_call_that_runs_on_is_charged_meanwhile(queue: FairQueue) -> None:
-    """A stream that was thought short does not hold its tenant's place until it ends, and is billed once."""
+    """A stream with a low estimate does not keep its tenant's turn until it ends, and is charged once."""
     push(queue, "stream", "long", cost=1.0)
     stream = queue.pick()
     assert stream is not None
     for n in range(10):
         push(queue, f"l{n}", "long")
         push(queue, f"o{n}", "other")
-    queue.so_far(stream, 6.0)
-    queue.so_far(stream, 4.0)
+    queue.charge_so_far(stream, 6.0)
+    queue.charge_so_far(stream, 4.0)
     assert [name[0] for name in picks(queue, 5)] == ["o"] * 5
     queue.settle(stream, 2.0)
     assert stream.flow.counter.value == 2.0
@@ -377,7 +376,7 @@ def test_a_call_that_runs_on_is_charged_meanwhile(queue: FairQueue) -> None:
 
 
 def test_what_a_tenants_calls_cost_is_the_estimate_of_its_next(queue: FairQueue) -> None:
-    """Its own, not that of all; what its caller says goes first, and a guess stands in where nothing is known."""
+    """The tenant's own mean is used, after the estimate of the caller and before the guess."""
     push(queue, "first", "dear", cost=1.0)
     entry = queue.pick()
     assert entry is not None

@@ -1,4 +1,4 @@
-"""Which calls go when capacity shrinks."""
+"""Which calls leave when capacity shrinks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import ContainerState
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.home.call_admission import ServiceTime
 from pilotlight_gateway.home.container_pool import ContainerPool
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.estimate import ServiceTime
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 from tests.builders.calls import call, credit
 
 tiers, classes = st.sampled_from(["free", "paid", "enterprise"]), st.sampled_from(list(Priority))
@@ -25,10 +25,10 @@ class World:
 
     def __init__(self, slots: int, hold_ms: float | None) -> None:
         self.queue = FairQueue(FunctionCounters())
-        self.rooms = ContainerPool()
-        self.rooms.hear(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
-        self.pace = ServiceTime()
-        self.pace.hold_ms = hold_ms
+        self.pool = ContainerPool()
+        self.pool.update(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
+        self.service_time = ServiceTime()
+        self.service_time.hold_ms = hold_ms
         self.until: dict[str, float] = {}
 
     def wait(self, tier: str, count: int, seconds: float, tenant: str = "", **more: object) -> None:
@@ -41,32 +41,32 @@ class World:
 
     def shed(self, at: float = 0.0) -> Counter[str]:
         """Shed, and say how many of each tier."""
-        victims = shed(self.queue, self.rooms, self.pace, self.until.get, at)
+        victims = shed(self.queue, self.pool, self.service_time, self.until.get, at)
         for entry, wait in victims:
             assert wait >= 0.0
-            assert self.queue.remove(entry.id) is not None
+            assert self.queue.remove(entry.call_id) is not None
         self.queue.check_integrity()
-        return Counter(entry.id.split()[0] for entry, _ in victims)
+        return Counter(entry.call_id.split()[0] for entry, _ in victims)
 
 
 def test_nothing_is_shed_that_can_be_served() -> None:
-    """Ten calls a second, twenty calls, three seconds."""
+    """Ten calls a second serve twenty calls within three seconds."""
     world = World(1, 100.0)
     world.wait("free", 20, 3.0)
     assert not world.shed()
 
 
 def test_what_cannot_be_served_is_shed_youngest_first() -> None:
-    """Of forty calls with two seconds, about twenty go: the last of the flow."""
+    """Of forty calls with two seconds left, about the last twenty of the flow leave."""
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
     assert 17 <= world.shed()["free"] <= 22
-    assert [entry.id for entry in world.queue] == list(world.until)[: len(world.queue)]
+    assert [entry.call_id for entry in world.queue] == list(world.until)[: len(world.queue)]
     assert not world.shed()
 
 
 def test_free_gives_way_before_paid_and_paid_before_enterprise() -> None:
-    """The higher tiers lose nothing as long as there is something lower to lose."""
+    """A higher tier loses nothing as long as a lower one has calls."""
     world = World(1, 100.0)
     for tier in TIERS:
         world.wait(tier, 15, 3.0)
@@ -74,9 +74,9 @@ def test_free_gives_way_before_paid_and_paid_before_enterprise() -> None:
     assert first["enterprise"] == first["paid"] == 0
     assert 10 <= first["free"] <= 15
 
-    world.pace.hold_ms = 160.0
+    world.service_time.hold_ms = 160.0
     world.shed()
-    world.pace.hold_ms = 250.0
+    world.service_time.hold_ms = 250.0
     for _ in range(3):
         last = world.shed()
     assert {entry.call.tier_rank for entry in world.queue} == {2}
@@ -85,7 +85,7 @@ def test_free_gives_way_before_paid_and_paid_before_enterprise() -> None:
 
 
 def test_low_calls_that_could_be_served_go_for_high_ones_that_could_not() -> None:
-    """Free has all the time there is, enterprise has not: free goes."""
+    """Free calls have time and enterprise calls have not, so free calls leave."""
     world = World(1, 100.0)
     world.wait("free", 50, 1_000.0, tenant="a")
     world.wait("free", 50, 1_000.0, tenant="b")
@@ -96,21 +96,21 @@ def test_low_calls_that_could_be_served_go_for_high_ones_that_could_not() -> Non
 
 
 def test_nothing_is_shed_for_a_guess() -> None:
-    """Without a measured pace, or while a start of unknown length is under way, calls wait."""
+    """Without a measured service time, or while a start of unknown length runs, calls wait."""
     world = World(1, None)
     world.wait("free", 100, 1.0)
     assert not world.shed()
-    world.pace.hold_ms = 100.0
-    world.rooms.hear(credit("c2", 1, state=ContainerState.LOADING), 0.0)
+    world.service_time.hold_ms = 100.0
+    world.pool.update(credit("c2", 1, state=ContainerState.LOADING), 0.0)
     assert not world.shed()
 
 
 def test_a_start_that_comes_in_time_saves_the_queue() -> None:
-    """Capacity that is on its way counts."""
+    """Capacity that is starting counts."""
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
-    world.rooms.start_ms = 500.0
-    world.rooms.hear(credit("c2", 1, slots=9, state=ContainerState.LOADING), 0.0)
+    world.pool.start_ms = 500.0
+    world.pool.update(credit("c2", 1, slots=9, state=ContainerState.LOADING), 0.0)
     assert not world.shed()
 
 
@@ -122,7 +122,7 @@ def test_a_start_that_comes_in_time_saves_the_queue() -> None:
 def test_a_higher_tier_loses_only_what_no_lower_one_can_save(
     waiting: list[tuple[str, int, int, Priority]], slots: int
 ) -> None:
-    """In any queue: where a call is shed, nothing of a lower tier that is in front of it is left; and it ends."""
+    """In any queue, where a call is shed, no call of a lower tier before it is left."""
     world = World(slots, 100.0)
     for number, (tier, count, tenths, priority) in enumerate(waiting):
         world.wait(tier, count, tenths / 10.0, tenant=f"{tier}{number}", priority=priority)
@@ -139,7 +139,7 @@ def test_a_higher_tier_loses_only_what_no_lower_one_can_save(
 
 
 def test_many_tenants_give_way_alike() -> None:
-    """Ten calls of each of a thousand tenants: everybody's last goes."""
+    """Of ten calls of each of a thousand tenants, the last of each leaves."""
     world = World(64, 100.0)
     for tenant in range(1_000):
         world.wait("free", 10, 12.0, tenant=f"t{tenant}")

@@ -8,7 +8,7 @@ from pilotlight_gateway.home.slowdown import ALERT, ENOUGH, FLOWS, Slowdowns
 from tests.builders.calls import call
 
 
-def test_who_floods_is_slow_by_its_own_doing() -> None:
+def test_a_tenant_that_floods_is_not_slowed_down() -> None:
     """Forty calls at once on two slots wait for each other, alone or not."""
     slowdowns = Slowdowns()
     for n in range(40):
@@ -17,8 +17,8 @@ def test_who_floods_is_slow_by_its_own_doing() -> None:
     assert slowdowns.slow("v", "f") == []
 
 
-def test_who_waits_for_others_is_slow_and_they_are_named() -> None:
-    """A call that takes 100 ms and ends after a second is ten times slower than alone; the flood is the neighbour."""
+def test_a_tenant_that_waits_for_others_is_slow_and_they_are_named() -> None:
+    """A call of 100 ms that ends after a second is ten times slower than alone; the neighbour floods."""
     slowdowns = Slowdowns()
     for n in range(2 * ENOUGH):
         slowdowns.ended(call(f"e{n}", "elephant"), 0.0, 0.0, 1.0, 1, 1.0 + n)
@@ -32,7 +32,7 @@ def test_who_waits_for_others_is_slow_and_they_are_named() -> None:
 
 
 def test_a_start_is_waited_for_alone_too() -> None:
-    """Nobody else is to blame for it."""
+    """The wait for a start counts for the tenant alone as well."""
     slowdowns = Slowdowns()
     for n in range(ENOUGH):
         slowdowns.ended(call(str(n)), 100.0 * n, 9_000.0, 1.0, 1, 100.0 * n + 10.0)
@@ -48,7 +48,7 @@ def test_a_few_calls_are_no_alert() -> None:
     assert slowdowns.worst() == {}
 
 
-def test_what_is_followed_is_bounded() -> None:
+def test_the_number_of_followed_flows_is_bounded() -> None:
     """A function that many tenants call once each does not fill the memory."""
     slowdowns = Slowdowns()
     for n in range(FLOWS + 100):

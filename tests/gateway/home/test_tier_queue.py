@@ -1,4 +1,4 @@
-"""Room that is kept for a tier: who may use it, for how long, and what it does to fairness."""
+"""Slots that are kept for a tier, the order of calls within a flow, and how many counters are kept."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.flows import QueueEntry
 from pilotlight_gateway.home.queue import FairQueue
-from pilotlight_gateway.home.tier_queue import RESERVED_FOR
+from pilotlight_gateway.home.tier_queue import KEPT, RESERVE_S, FunctionCounters, QueueEntry
 from tests.builders.calls import call
 
 
@@ -37,34 +35,34 @@ def test_a_tier_finds_its_reserve_free(queue: FairQueue) -> None:
     taken: list[QueueEntry] = []
     while (entry := queue.pick(free=8 - len(taken), slots=8, at=0.0)) is not None:
         taken.append(entry)
-    assert sorted(entry.id for entry in taken) == ["f0", "f1", "f2", "f3", "f4", "f5", "g0"]
+    assert sorted(entry.call_id for entry in taken) == ["f0", "f1", "f2", "f3", "f4", "f5", "g0"]
     push_gold(queue, "g1")
     entry = queue.pick(free=1, slots=8, at=1.0)
     assert entry is not None
-    assert entry.id == "g1"
+    assert entry.call_id == "g1"
     queue.check_integrity()
 
 
-def test_a_reserve_that_nobody_asks_for_lapses(queue: FairQueue) -> None:
-    """A slot for nobody helps nobody."""
+def test_an_unused_reserve_lapses(queue: FairQueue) -> None:
+    """After RESERVE_S without a call the slots are open to all tiers."""
     push_gold(queue, "g0")
     entry = queue.pick(free=4, slots=4, at=0.0)
     assert entry is not None
     queue.settle(entry)
     push(queue, "f", "free")
-    assert queue.pick(free=1, slots=4, at=RESERVED_FOR - 1.0) is None
-    assert queue.pick(free=1, slots=4, at=RESERVED_FOR + 1.0) is not None
+    assert queue.pick(free=1, slots=4, at=RESERVE_S - 1.0) is None
+    assert queue.pick(free=1, slots=4, at=RESERVE_S + 1.0) is not None
 
 
-def test_the_last_slot_is_nobodys(queue: FairQueue) -> None:
-    """With one slot, or with everything reserved, calls without a reserve still go one at a time."""
+def test_the_last_slot_is_never_reserved(queue: FairQueue) -> None:
+    """With one slot, or with all reserved, calls without a reserve still go one at a time."""
     push_gold(queue, "g0", 1.0)
     push(queue, "f", "free")
-    assert {entry.id for _ in range(2) if (entry := queue.pick(free=4, slots=4, at=0.0))} == {"f", "g0"}
+    assert {entry.call_id for _ in range(2) if (entry := queue.pick(free=4, slots=4, at=0.0))} == {"f", "g0"}
 
 
 def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
-    """What others were served from their reserve does not entitle it to all slots later."""
+    """Service of others from their reserve does not entitle it to all slots later."""
     for n in range(40):
         push_gold(queue, f"g{n}", 0.5)
         push(queue, f"f{n}", "free")
@@ -73,7 +71,7 @@ def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
         assert entry is not None
         assert entry.call.tenant == "gold"
         queue.settle(entry, 1.0)
-    turns = Counter(entry.id[0] for _ in range(10) if (entry := queue.pick()) is not None)
+    turns = Counter(entry.call_id[0] for _ in range(10) if (entry := queue.pick()) is not None)
     assert turns["g"] >= 4
 
 
@@ -82,8 +80,8 @@ def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
     steps=st.lists(st.tuples(st.sampled_from("gpfe"), st.sampled_from(list(Priority))), max_size=150),
     share=st.sampled_from([0.1, 0.25, 0.5, 1.0]),
 )
-def test_whoever_has_a_reserve_never_waits_within_it(steps: list[tuple[str, Priority]], share: float) -> None:
-    """In any history: a tier with calls waiting has its share of the slots in use; but one slot is open to all."""
+def test_a_tier_never_waits_within_its_reserve(steps: list[tuple[str, Priority]], share: float) -> None:
+    """In any history a tier with waiting calls uses its share of the slots, except that one slot is open to all."""
     slots = 8
     queue = FairQueue(FunctionCounters())
     push_gold(queue, "first", share)
@@ -102,3 +100,70 @@ def test_whoever_has_a_reserve_never_waits_within_it(steps: list[tuple[str, Prio
         assert not waiting or running >= min(int(share * slots), slots - 1)
         assert not len(queue) or len(flying) >= slots - int(share * slots)
         queue.check_integrity()
+
+
+def filled(*names: str) -> tuple[FairQueue, dict[str, QueueEntry]]:
+    """A queue with these calls, in their order."""
+    queue = FairQueue(FunctionCounters(), tenant_in_flight=None)
+    return queue, {name: queue.push(call(name), cost=1.0, at=float(n)) for n, name in enumerate(names)}
+
+
+def picked(queue: FairQueue) -> list[str]:
+    """All that it lets go, in that order."""
+    names = []
+    while queue and (entry := queue.pick()) is not None:
+        names.append(entry.call_id)
+    return names
+
+
+def test_first_come_first_served() -> None:
+    """A removed call is passed over."""
+    queue, _ = filled("a", "b", "c")
+    queue.remove("b")
+    assert picked(queue) == ["a", "c"]
+
+
+def test_a_call_that_comes_back_goes_where_it_was() -> None:
+    """It goes before all calls that came after it, however many there are."""
+    queue, entries = filled("a", "b", "c", "d")
+    taken = [queue.pick() for _ in range(3)]
+    assert [entry.call_id for entry in taken if entry is not None] == ["a", "b", "c"]
+    for name in ("c", "a"):
+        queue.give_back(entries[name], call(name, grant_number=1))
+    assert picked(queue) == ["a", "c", "d"]
+
+
+def test_dead_entries_are_bounded() -> None:
+    """A flow whose calls come and leave for long is not longer than its waiting calls require."""
+    queue, entries = filled("kept")
+    flow = entries["kept"].flow
+    for n in range(1_000):
+        queue.push(call(f"call{n}"), cost=1.0, at=1.0)
+        queue.remove(f"call{n}")
+    assert flow._length < 200
+    assert picked(queue) == ["kept"]
+
+
+def test_counters_of_tenants_that_went_away_are_forgotten() -> None:
+    """An idle counter at the floor is forgotten, so a million one-time tenants do not fill the memory."""
+    counters = FunctionCounters()
+    queue = FairQueue(counters)
+    for n in range(3 * KEPT):
+        queue.push(call(f"c{n}", f"t{n}"), cost=1.0, at=0.0)
+        entry = queue.pick()
+        assert entry is not None
+        queue.settle(entry, 1.0)
+    assert len(counters.classes[Priority.STANDARD]) <= 2 * KEPT
+
+
+def test_a_counter_above_the_floor_is_kept() -> None:
+    """Forgetting must not be a way to lose a debt."""
+    counters = FunctionCounters()
+    queue = FairQueue(counters)
+    queue.push(call("dear", "debtor"), cost=1e6, at=0.0)
+    queue.push(call("waits", "other"), cost=1.0, at=0.0)
+    queue.pick()
+    for n in range(3 * KEPT):
+        queue.push(call(f"c{n}", f"t{n}"), cost=1.0, at=0.0)
+        queue.remove(f"c{n}")
+    assert counters.classes[Priority.STANDARD].of("debtor").value >= 1e6

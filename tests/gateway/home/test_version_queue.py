@@ -1,63 +1,110 @@
-"""What a home keeps of one version: what the controller hears of it, and when it can be forgotten."""
+"""What a home keeps of one version: its demand, its shortage, its outstanding grants, and when it is forgotten."""
 
 from __future__ import annotations
 
+import pytest
+
 from pilotlight_core.model.messages.agent_messages import ContainerState, RemoteError, Shortage
 from pilotlight_gateway.home.call_admission import QueueLimits
-from pilotlight_gateway.home.counters import FunctionCounters
-from pilotlight_gateway.home.version_queue import KEPT_IDLE, SHORTAGE_FRESH, VersionQueue
-from tests.builders.calls import call, credit
+from pilotlight_gateway.home.tier_queue import FunctionCounters
+from pilotlight_gateway.home.version_queue import (
+    DONE_WITHIN_S,
+    KEEP_IDLE_S,
+    SHORTAGE_S,
+    GrantBook,
+    VersionQueue,
+)
+from tests.builders.calls import call, credit, grant
 
 
 def queue(at: float = 0.0) -> VersionQueue:
     made = VersionQueue("ver_1", QueueLimits(), at)
-    made.name("acme:app.fn", FunctionCounters())
+    made.set_function("acme:app.fn", FunctionCounters())
     return made
 
 
-def test_the_controller_hears_of_the_first_call_at_once_and_of_the_last() -> None:
-    """While calls wait or run it is busy; then it has one more word to say."""
-    desk = queue()
-    assert (desk.edge, desk.busy, desk.tenant) == (False, False, "acme")
-    entry = desk.queue.push(call("a"), cost=1.0, at=1.0)
-    desk.arrivals += 1
-    assert desk.edge
-    told = desk.demand("gw1", 7, 3.0)
+def test_the_first_call_is_an_edge_and_the_last_has_a_demand() -> None:
+    """The queue is busy while calls wait or run, and until a last demand is published."""
+    version_queue = queue()
+    assert (version_queue.edge, version_queue.busy, version_queue.tenant) == (False, False, "acme")
+    entry = version_queue.calls.push(call("a"), cost=1.0, at=1.0)
+    version_queue.arrivals += 1
+    assert version_queue.edge
+    told = version_queue.demand("gw1", 7, 3.0)
     assert (told.queued, told.oldest_ms, told.arrivals, told.edge, told.epoch) == (1, 2_000.0, 1, True, 7)
-    assert (desk.edge, desk.busy) == (False, True)
+    assert (version_queue.edge, version_queue.busy) == (False, True)
 
-    desk.queue.remove(entry.id)
-    assert desk.busy
-    assert desk.demand("gw1", 7, 4.0).queued == 0
-    assert not desk.busy
+    version_queue.calls.remove(entry.call_id)
+    assert version_queue.busy
+    assert version_queue.demand("gw1", 7, 4.0).queued == 0
+    assert not version_queue.busy
 
 
 def test_a_shortage_is_the_reason_for_a_while() -> None:
-    """It is repeated as long as it lasts; that nothing will ever fit counts from when it was said first."""
-    desk = queue()
+    """It is repeated while it lasts, and `never_since` is the first of an unbroken row."""
+    version_queue = queue()
     for at in (1.0, 2.0):
-        desk.note_shortage(Shortage(version="ver_1", epoch=1, reason="no H100", never=True), at)
-    assert (desk.shortage_now(2.0 + SHORTAGE_FRESH), desk.never_since) == ("no H100", 1.0)
-    assert desk.shortage_now(2.1 + SHORTAGE_FRESH) == ""
-    desk.note_shortage(Shortage(version="ver_1", epoch=1, reason="full"), 3.0)
-    assert desk.never_since is None
+        version_queue.note_shortage(Shortage(version="ver_1", epoch=1, reason="no H100", never=True), at)
+    assert (version_queue.shortage_now(2.0 + SHORTAGE_S), version_queue.never_since) == ("no H100", 1.0)
+    assert version_queue.shortage_now(2.1 + SHORTAGE_S) == ""
+    version_queue.note_shortage(Shortage(version="ver_1", epoch=1, reason="full"), 3.0)
+    assert version_queue.never_since is None
 
 
-def test_two_failed_starts_in_a_row_are_the_functions() -> None:
-    """One may be its node's, while another container is on its way."""
-    desk, error = queue(), RemoteError("ImportError", "no", "")
+def test_two_failed_starts_in_a_row_are_due_to_the_function() -> None:
+    """One may be due to its node, while another container is starting."""
+    version_queue, error = queue(), RemoteError("ImportError", "no", "")
     for seq, container in ((1, "c1"), (2, "c2")):
-        desk.rooms.hear(credit(container, seq, state=ContainerState.LOADING), 0.0)
+        version_queue.pool.update(credit(container, seq, state=ContainerState.LOADING), 0.0)
     failed = [credit(container, 9, state=ContainerState.GONE, error=error) for container in ("c1", "c2")]
-    heard = []
+    credit_at = []
     for one in failed:
-        desk.rooms.hear(one, 1.0)
-        heard.append(desk.cannot_load(one, 1.0))
-    assert heard == [False, True]
+        version_queue.pool.update(one, 1.0)
+        credit_at.append(version_queue.cannot_load(one, 1.0))
+    assert credit_at == [False, True]
 
 
-def test_a_version_that_nobody_uses_is_forgotten() -> None:
-    """Not sooner than what was learnt of it is worth."""
-    desk = queue(10.0)
-    assert not desk.is_forgettable(10.0 + KEPT_IDLE)
-    assert desk.is_forgettable(10.1 + KEPT_IDLE)
+def test_an_unused_version_is_forgotten() -> None:
+    """It is kept for KEEP_IDLE_S with what was learnt."""
+    version_queue = queue(10.0)
+    assert not version_queue.is_forgettable(10.0 + KEEP_IDLE_S)
+    assert version_queue.is_forgettable(10.1 + KEEP_IDLE_S)
+
+
+@pytest.fixture
+def book() -> GrantBook:
+    """Three calls that run, two of them in one container."""
+    version_queue = VersionQueue("ver_1", QueueLimits(), 0.0)
+    version_queue.set_function("acme:app.f", FunctionCounters())
+    made = GrantBook()
+    for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
+        entry = version_queue.calls.push(call(name), cost=1.0, guess=0.0, at=0.0)
+        made.enter(entry, grant(call_id=name, container=container), 0.0)
+    return made
+
+
+def test_grants_without_an_end_expire(book: GrantBook) -> None:
+    """They expire in the order of their releases, each once."""
+    book.release(["b"], 1.0)
+    book.release(["a", "b", "unknown"], 2.0)
+
+    assert not list(book.take_expired(0.9 + DONE_WITHIN_S))
+    assert [granted.grant.call_id for granted in book.take_expired(1.0 + DONE_WITHIN_S)] == ["b"]
+    assert [granted.grant.call_id for granted in book.take_expired(2.0 + DONE_WITHIN_S)] == ["a"]
+    assert set(book.by_call) == {"c"}
+    book.check_integrity()
+
+
+def test_a_release_by_one_container_keeps_grants_to_others(book: GrantBook) -> None:
+    """A call that has meanwhile been granted elsewhere holds its new slot."""
+    book.release(["a", "c"], 1.0, "c1")
+    assert (book.is_released("a"), book.is_released("c")) == (True, False)
+
+
+def test_a_grant_that_ends_in_time_does_not_expire(book: GrantBook) -> None:
+    """Its end is counted once."""
+    book.release(["a"], 1.0)
+    book.remove(book.by_call["a"])
+    assert not book.is_released("a")
+    assert not list(book.take_expired(9.0 + DONE_WITHIN_S))
+    assert len(book) == 2

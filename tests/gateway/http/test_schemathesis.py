@@ -17,8 +17,7 @@ import pytest
 
 from pilotlight_gateway.http.server import listen, make_server, url_of
 from pilotlight_gateway.tenancy.api_keys import new_key
-from pilotlight_gateway.tenancy.auth import Authenticator, Principal
-from pilotlight_gateway.tenancy.key_authenticator import KeyAuthenticator
+from pilotlight_gateway.tenancy.auth import Authenticator, KeyAuthenticator, Principal
 from tests.gateway.world import World, function, generator
 
 CALLERS = {

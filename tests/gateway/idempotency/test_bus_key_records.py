@@ -31,7 +31,7 @@ from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.core.bus.test_bus_restarts import crash, restart
 from tests.gateway.idempotency.asking import Work, ask, give
-from tests.waiting import until
+from tests.waiting import until, until_found
 
 TTL = 3600.0
 
@@ -152,9 +152,7 @@ async def test_a_key_is_as_new_when_it_has_expired(one: Process) -> None:
     async def gone() -> bool:
         return await records.read(place) is None
 
-    async with asyncio.timeout(30):
-        while not await gone():  # noqa: ASYNC110 - an expiry rings no bell
-            await asyncio.sleep(0.1)
+    await until_found(gone)
     await records.claim(place, first_call(one.owner), 0, ttl=60.0)
 
 

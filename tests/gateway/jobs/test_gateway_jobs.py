@@ -17,7 +17,7 @@ from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import PreparedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
@@ -54,15 +54,15 @@ def gateway(bus: Bus, world: World, calls: Calls | None = None, *, tenant_bytes:
 def call_of(version: VersionRecord, tenant: str) -> PreparedCall:
     """What a submission asks for."""
     return PreparedCall(
-        id=f"call_local_1_{token()}",
+        call_id=f"call_local_1_{token()}",
         client_id=None,
         tenant=tenant,
         version=version,
         method=version.spec.methods[0],
         input=msgspec.msgpack.encode({"name": "Ada"}),
         priority=version.spec.priority,
-        deadline=0.0,
-        arrived=0.0,
+        deadline_at=0.0,
+        arrived_at=0.0,
         stream=False,
     )
 

@@ -10,7 +10,8 @@ from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
-from pilotlight_gateway.calls.call_port import ChunkEvent, Go, PreparedCall
+from pilotlight_gateway.calls.call_port import ChunkEvent
+from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -19,7 +20,7 @@ from tests.builders.specs import method
 from tests.gateway.world import World, function, generator
 
 
-def gate(run: Run, go: Go) -> None:
+def start_hook(run: Run, go: Go) -> None:
     """Where a start would be written."""
 
 
@@ -36,7 +37,7 @@ def calls_of(world: World, calls: FakeCalls) -> JobCalls:
 def prepared(calls: JobCalls, version: VersionRecord, priority: Priority = Priority.STANDARD) -> PreparedCall:
     name = next(iter(version.spec.methods)).name
     record = job(version=version.id, method=name, priority=priority)
-    return calls.prepare(record, version, b"\x80", 300.0, CallUsage(), gate)
+    return calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
 
 
 def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None:
@@ -44,10 +45,10 @@ def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None
     (version,) = world.deploy(function("hello", timeout=10.0))
     call = prepared(calls_of(world, FakeCalls()), version, Priority.BATCH)
 
-    assert (call.arrived, call.deadline) == (50.0, 360.0)
-    assert (call.standing.queue_calls, call.standing.queue_ms) == (0, 0.0)
+    assert (call.arrived_at, call.deadline_at) == (50.0, 360.0)
+    assert (call.scheduling.queue_calls, call.scheduling.queue_ms) == (0, 0.0)
     assert call.priority is Priority.BATCH
-    assert call.gate is gate
+    assert call.start_hook is start_hook
 
 
 def test_a_jobs_record_decides_whether_it_runs_again(world: World) -> None:
@@ -57,7 +58,7 @@ def test_a_jobs_record_decides_whether_it_runs_again(world: World) -> None:
     one, two = prepared(calls, version), prepared(calls, version)
 
     assert (one.version.spec.retries, one.version.spec.idempotent) == (0, False)
-    assert one.id != two.id
+    assert one.call_id != two.call_id
 
 
 async def test_a_value_is_the_result(world: World) -> None:

@@ -26,7 +26,8 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobState, RunnerIdentity
 from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_payloads import store_payload
 from pilotlight_gateway.jobs.job_permit import JobPermits
@@ -49,7 +50,7 @@ OUTPUT = msgspec.msgpack.encode("done")
 
 @dataclass(kw_only=True)
 class Calls(FakeCalls):
-    """Calls that pass their gate, as real ones do, `grants` times."""
+    """Calls that pass their start hook, as real ones do, `grants` times."""
 
     grants: int = 1
     sent: list[Run] = field(default_factory=list)
@@ -68,11 +69,11 @@ class Calls(FakeCalls):
                 return allowed
 
             run = Run(
-                call_id=call.id, tenant=call.tenant, version=call.version.id, container="c1", method="", epoch=1,
+                call_id=call.call_id, tenant=call.tenant, version=call.version.id, container="c1", method="", epoch=1,
                 grant_number=number, gateway="one-a", home="one-a", start_within_ms=1.0, timeout_ms=1.0,
             )  # fmt: skip
-            assert call.gate is not None
-            call.gate(run, go)
+            assert call.start_hook is not None
+            call.start_hook(run, go)
             if not await opened:
                 raise Cancelled("it was given up")
             self.sent.append(run)

@@ -14,10 +14,10 @@ SECOND = 10**9
 
 
 def event(number: int, t0: int, t1: int, state: LeaseState = LeaseState.IDLE, **more: Any) -> UsageEvent:
-    """An interval of one slice, in ns; by default it is `acme`'s and ends at `wall` = noon plus t1."""
+    """An interval of one slice, in ns; by default it is `acme`'s and ends at noon plus t1."""
     known: dict[str, Any] = {
         "id": f"node-1.s0.{number}", "node": "n1", "device": "d0", "slice": "s0", "ppm": 1_000_000, "price": "cpu",
-        "wall": MIDNIGHT + 43_200 + t1 / SECOND, "tenant": "acme", "app": "shop", "function": "hello",
+        "ended_at": MIDNIGHT + 43_200 + t1 / SECOND, "tenant": "acme", "app": "shop", "function": "hello",
         "version": "ver_1", "container": "c1",
     }  # fmt: skip
     return UsageEvent(state=state, t0=t0, t1=t1, **(known | more))
@@ -48,7 +48,7 @@ def histories(draw: st.DrawFn) -> list[UsageEvent]:
                 for ns in parts
             )
         events.append(
-            event(number, at, at + length, state, tenant=tenant, shares=shares, wall=wall + (at + length) / SECOND)
+            event(number, at, at + length, state, tenant=tenant, shares=shares, ended_at=wall + (at + length) / SECOND)
         )
         at += length
     return events

@@ -41,7 +41,7 @@ def test_laying_out_keeps_both_sums(shares: list[int], data: st.DataObject) -> N
 
 def test_an_interval_over_midnight_is_two_days() -> None:
     """Three seconds that end one second after midnight are two and one."""
-    entries = entries_of([event(1, 0, 3 * SECOND, wall=MIDNIGHT + 1.0)], BOOK)
+    entries = entries_of([event(1, 0, 3 * SECOND, ended_at=MIDNIGHT + 1.0)], BOOK)
 
     assert {key[0]: line.ns for key, line in entries.usage.items()} == {
         "2026-09-21": 2 * SECOND,
@@ -80,7 +80,7 @@ def test_busy_time_that_does_not_fit_its_shares_is_the_operators(shares: tuple[C
 @pytest.mark.parametrize("t1", [-1, 2**70])
 def test_an_impossible_interval_is_left_out(t1: int) -> None:
     """Neither time that runs backwards nor an age of the world stops the fold."""
-    entries = entries_of([event(1, 0, t1, wall=MIDNIGHT), event(2, 0, 5)], BOOK)
+    entries = entries_of([event(1, 0, t1, ended_at=MIDNIGHT), event(2, 0, 5)], BOOK)
 
     assert (entries.misfits, len(entries.leases)) == (1, 1)
 

@@ -86,7 +86,7 @@ def test_the_place_in_the_stream_is_kept_with_what_was_read(ledger: Ledger) -> N
 def test_a_fold_that_fails_leaves_nothing(ledger: Ledger) -> None:
     """Neither lines nor place: the next try reads the same again."""
     with pytest.raises(OverflowError):
-        ledger.fold("USAGE", 7, [event(1, 0, 5), event(2, 2**70, 2**70 + 5, wall=MIDNIGHT)])
+        ledger.fold("USAGE", 7, [event(1, 0, 5), event(2, 2**70, 2**70 + 5, ended_at=MIDNIGHT)])
 
     assert ledger.last_seq("USAGE") == 0
     assert content(ledger) == [[], [], []]
@@ -117,8 +117,10 @@ def test_a_call_that_runs_on_has_one_receipt_that_grows(ledger: Ledger) -> None:
 
 def test_old_intervals_go_and_sums_stay(ledger: Ledger) -> None:
     """Pruning forgets details only."""
-    old = event(1, 0, 5, LeaseState.LOADING, wall=MIDNIGHT - 10 * 86_400)
-    ledger.fold("USAGE", 1, [old, busy(2, 5, ("a", 5, "ok"), wall=MIDNIGHT - 10 * 86_400), busy(3, 10, ("b", 5, "ok"))])
+    old = event(1, 0, 5, LeaseState.LOADING, ended_at=MIDNIGHT - 10 * 86_400)
+    ledger.fold(
+        "USAGE", 1, [old, busy(2, 5, ("a", 5, "ok"), ended_at=MIDNIGHT - 10 * 86_400), busy(3, 10, ("b", 5, "ok"))]
+    )
 
     assert ledger.prune(MIDNIGHT) == 2
 

@@ -32,7 +32,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
             event(3, 3 * SECOND, 4 * SECOND, version="ver_2"),
             event(4, 4 * SECOND, 5 * SECOND, tenant="rival"),
             event(5, 5 * SECOND, 6 * SECOND, LeaseState.FREE, tenant="", app="", function="", version=""),
-            event(6, 6 * SECOND, 7 * SECOND, wall=MIDNIGHT + 90_000),
+            event(6, 6 * SECOND, 7 * SECOND, ended_at=MIDNIGHT + 90_000),
         ],
     )
     yield ledger

@@ -1,4 +1,4 @@
-"""What one tenant has left in one scope: all of it or nothing, and no change of a limit makes anybody richer."""
+"""What one tenant has left in one scope: a call takes all or nothing, and no change of a limit gives more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
 from pilotlight_core.model.messages.limiting import LimitAskKind
-from pilotlight_gateway.limits.account import EpochRange, LimitAccount
+from pilotlight_gateway.limits.account import UNKNOWN_S, EpochRange, LimitAccount, Permits
 from pilotlight_gateway.limits.gcra import PS
 from pilotlight_gateway.limits.limit_policy import LimitScope, policy_of
 
@@ -29,8 +29,8 @@ def account_of(scope: LimitScope, *, born: int = 0, at: int = 0) -> LimitAccount
     return account
 
 
-def test_all_that_keeps_a_call_is_named_with_the_longest_wait() -> None:
-    """Requests, cost and permits each say how long; whoever comes back then is let in."""
+def test_all_limits_that_delay_a_call_are_named_with_the_longest_wait() -> None:
+    """A call that comes back after that wait is let in."""
     scope = scope_of(LIMITS)
     account = account_of(scope)
     assert account.wait(scope, 50.0, 0, CALL) == (0.0, ())
@@ -54,7 +54,7 @@ def test_all_that_keeps_a_call_is_named_with_the_longest_wait() -> None:
     ],
 )
 def test_a_part_of_a_job_takes_what_it_is_asked_for(part: LimitAskKind, standing: str) -> None:
-    """Its submission a request, its start cost and a permit; what is left is told as the RateLimit header has it."""
+    """Its submission takes a request, its start cost and a permit; `standing` has the form of the RateLimit header."""
     scope = scope_of(LIMITS)
     account = account_of(scope)
     account.take(scope, ("g1", 1), 50.0, 0, part)
@@ -63,7 +63,7 @@ def test_a_part_of_a_job_takes_what_it_is_asked_for(part: LimitAskKind, standing
 
 
 def test_what_a_call_cost_beyond_its_estimate_is_owed_and_the_rest_comes_back() -> None:
-    """Also where nothing is limited by cost, of which nothing is remembered."""
+    """An account without a limit on cost ignores the correction."""
     scope = scope_of(LIMITS)
     account = account_of(scope)
     account.take(scope, ("g1", 1), 10.0, 0, START)
@@ -88,8 +88,8 @@ def test_what_a_call_cost_beyond_its_estimate_is_owed_and_the_rest_comes_back() 
         (LONG_AGO, 2.0),
     ],
 )
-def test_what_a_home_that_died_may_have_granted_counts_as_spent(since: int, wait: float) -> None:
-    """The bucket is full a whole burst after the first home of those that know of each other began."""
+def test_grants_of_an_unknown_former_home_count_as_spent(since: int, wait: float) -> None:
+    """The bucket is full a whole burst after the first known home began."""
     scope = scope_of(Limits(requests_per_s=1.0, burst=2.0), requests_since=since)
     account = account_of(scope, born=0, at=0)
 
@@ -100,7 +100,7 @@ def test_what_a_home_that_died_may_have_granted_counts_as_spent(since: int, wait
 
 
 def test_a_limit_that_is_lifted_and_set_again_forgets_nothing() -> None:
-    """So changing it back and forth lets nobody have a second burst."""
+    """Changing a limit back and forth gives no second burst."""
     scope, lifted = scope_of(Limits(requests_per_s=1.0, burst=2.0)), scope_of(Limits(concurrency=9))
     account = account_of(scope)
     for number in (1, 2):
@@ -115,7 +115,7 @@ def test_a_limit_that_is_lifted_and_set_again_forgets_nothing() -> None:
 
 
 def test_a_limit_that_is_set_later_counts_from_then_on() -> None:
-    """Of an account that was limited already the new rate is as old as the change, not as the home."""
+    """In an account with a limit, a new rate is as old as the change, not as the home."""
     first = scope_of(Limits(concurrency=1))
     account = account_of(first, born=0, at=0)
     second = scope_of(Limits(requests_per_s=1.0, burst=2.0), requests_since=LONG_AGO)
@@ -125,8 +125,8 @@ def test_a_limit_that_is_set_later_counts_from_then_on() -> None:
     assert account.wait(second, 0.0, 100 * PS, CALL) == (1.0, ("requests",))
 
 
-def test_an_account_is_idle_when_a_new_one_would_say_the_same() -> None:
-    """Nothing runs and all that was taken has come back, also what a smaller burst would not remember."""
+def test_an_account_is_idle_when_a_new_one_would_decide_the_same() -> None:
+    """No call runs and everything taken has returned, without the cut-off of a smaller burst."""
     scope = scope_of(LIMITS)
     account = account_of(scope)
     assert account.idle(0)
@@ -138,8 +138,8 @@ def test_an_account_is_idle_when_a_new_one_would_say_the_same() -> None:
     assert account.idle(PS)
 
 
-def test_restored_buckets_are_gone_on_with() -> None:
-    """What another home had left is what there is; it counts no death in between."""
+def test_restored_buckets_continue() -> None:
+    """What another home had left is available, and nothing counts as spent in between."""
     scope = scope_of(Limits(requests_per_s=1.0, burst=2.0), requests_since=LONG_AGO)
     giver = account_of(scope, born=-100 * PS)
     giver.take(scope, ("g1", 1), 0.0, 0, CALL)
@@ -149,3 +149,42 @@ def test_restored_buckets_are_gone_on_with() -> None:
     heir.follow(scope, 0)
 
     assert heir.standing(scope, 0) == giver.standing(scope, 0) == '"requests";r=1;t=1'
+
+
+def test_a_permit_comes_back_once() -> None:
+    """A second end of a call, or the end of an unknown one, frees nothing."""
+    permits = Permits()
+    permits.enter(("g1", 1), 0.0)
+    permits.enter(("g2", 1), 0.0)
+
+    permits.leave(("g1", 1), 1.0)
+    permits.leave(("g1", 1), 1.0)
+    permits.drop(("g3", 1))
+
+    assert permits.keys() == {("g2", 1)}
+
+
+def test_the_wait_is_until_the_oldest_ends() -> None:
+    """It follows the mean of earlier calls; an overdue call may end at any moment, one of many sooner than one."""
+    permits = Permits()
+    permits.enter(("g1", 1), 0.0)
+    assert permits.wait(0.0) == UNKNOWN_S
+    permits.leave(("g1", 1), 4.0)
+
+    permits.enter(("g1", 2), 10.0)
+    permits.enter(("g1", 3), 11.0)
+    assert permits.wait(11.0) == 3.0
+    assert permits.wait(100.0) == pytest.approx(4.0 / 3)
+
+
+def test_the_mean_follows_slowly_and_the_dropped_do_not_count() -> None:
+    """One long call hardly changes the wait, and a lost one does not."""
+    permits = Permits()
+    for number, seconds in enumerate((2.0, 2.0, 12.0)):
+        permits.enter(("g1", number), 0.0)
+        permits.leave(("g1", number), seconds)
+    permits.enter(("g1", 9), 0.0)
+    permits.drop(("g1", 9))
+    permits.enter(("g1", 10), 0.0)
+
+    assert permits.wait(0.0) == pytest.approx(3.0)

@@ -1,4 +1,4 @@
-"""What calls have taken, also when nobody waits for them any more."""
+"""The usage of calls, also after their callers have left."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.builders.calls import grant
 MS = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
 
 
-def left_behind(tabs: UsageTracker, *, timeout: float = 60.0) -> tuple[CallUsage, list[CallUsage]]:
+def left_behind(tracker: UsageTracker, *, timeout: float = 60.0) -> tuple[CallUsage, list[CallUsage]]:
     """A call that was cancelled while it ran, whose first start took 2 ms, and the list of those that are settled."""
-    tab, settled = CallUsage(), list[CallUsage]()
-    tab.count(2.0, 1, 0)
-    tabs.left(tab, grant(2), timeout, 10.0)
-    tab.settle(settled.append)
-    return tab, settled
+    usage, settled = CallUsage(), list[CallUsage]()
+    usage.count(2.0, 1, 0)
+    tracker.left(usage, grant(2), timeout, 10.0)
+    usage.settle(settled.append)
+    return usage, settled
 
 
 def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
@@ -37,43 +37,45 @@ def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
         (Refused(call_id="a", grant_number=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
     ],
 )
-def test_a_tab_is_settled_by_what_the_agent_says(frame: Ended | Refused, expected: tuple[float, int, int]) -> None:
-    """Not before, and not by what it says of another start."""
-    tabs = UsageTracker()
-    tab, settled = left_behind(tabs)
-    tabs.told(ended(grant_number=1, spent=MS))
+def test_an_open_usage_is_settled_by_the_end_of_its_start(
+    frame: Ended | Refused, expected: tuple[float, int, int]
+) -> None:
+    """The end of another start does not settle it."""
+    tracker = UsageTracker()
+    usage, settled = left_behind(tracker)
+    tracker.on_frame(ended(grant_number=1, spent=MS))
     assert settled == []
 
-    tabs.told(frame)
-    tabs.told(frame)
+    tracker.on_frame(frame)
+    tracker.on_frame(frame)
 
-    assert settled == [tab]
-    assert (tab.cost, tab.known, tab.lost) == expected
-    assert not tabs.open
+    assert settled == [usage]
+    assert (usage.cost, usage.known, usage.lost) == expected
+    assert not tracker.open
 
 
 @pytest.mark.parametrize("node_gone", [True, False])
-def test_what_will_never_be_told_is_lost(node_gone: bool) -> None:
+def test_a_start_without_an_end_is_lost(node_gone: bool) -> None:
     """Its node is gone, or it must have ended long ago."""
-    tabs = UsageTracker()
-    tab, settled = left_behind(tabs)
-    tabs.node_gone("n1", "i2")
-    tabs.expire(69.0 + AFTER_TIMEOUT_S)
+    tracker = UsageTracker()
+    usage, settled = left_behind(tracker)
+    tracker.node_gone("n1", "i2")
+    tracker.expire(69.0 + AFTER_TIMEOUT_S)
     assert settled == []
 
     if node_gone:
-        tabs.node_gone("n1", "i1")
+        tracker.node_gone("n1", "i1")
     else:
-        tabs.expire(70.0 + AFTER_TIMEOUT_S)
-    assert settled == [tab]
-    assert (tab.cost, tab.known, tab.lost) == (2.0, 1, 1)
+        tracker.expire(70.0 + AFTER_TIMEOUT_S)
+    assert settled == [usage]
+    assert (usage.cost, usage.known, usage.lost) == (2.0, 1, 1)
 
 
-def test_what_is_over_is_settled_at_once() -> None:
-    """A call that failed by itself left nothing behind."""
-    tab, settled = CallUsage(), list[CallUsage]()
-    tab.count(2.0, 2, 1)
-    tab.settle(settled.append)
+def test_a_closed_usage_is_settled_at_once() -> None:
+    """A call that failed by itself leaves no start behind."""
+    usage, settled = CallUsage(), list[CallUsage]()
+    usage.count(2.0, 2, 1)
+    usage.settle(settled.append)
 
-    assert settled == [tab]
-    assert (tab.cost, tab.known, tab.lost) == (2.0, 2, 1)
+    assert settled == [usage]
+    assert (usage.cost, usage.known, usage.lost) == (2.0, 2, 1)

@@ -1,4 +1,4 @@
-"""However limits are set, changed and removed, and whatever homes die meanwhile: nobody gains a burst by it."""
+"""Setting, changing and removing limits gives no tenant a second burst, whatever homes are lost meanwhile."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Operator:
         self.ticks += self.random.choice((1, 100, 1024, 3000, 40_000))
 
     def set(self) -> None:
-        """Other limits, or none; the gateway that writes them may not have heard yet of the present home."""
+        """Set other limits, or none; the gateway that writes them may not know the present home yet."""
         function, limits = self.random.choice((None, FUNCTION)), self.random.choice(CHOICES)
         heard = self.epoch - self.random.choice((0, 0, 1))
         at_once(set_limits(self.registry, "acme", limits, function, home=heard))
@@ -157,7 +157,7 @@ def at_once(work: Coroutine[Any, Any, None]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_change_of_limits_gives_more_than_the_bound(seed: int) -> None:
-    """Checked at every grant, over all windows that end there."""
+    """The bound is checked at every grant, over all windows that end there."""
     world = Operator(seed)
     for _ in range(STEPS):
         world.step()
@@ -165,8 +165,8 @@ def test_no_change_of_limits_gives_more_than_the_bound(seed: int) -> None:
     assert world.granted or world.number == 0 or world.home.statistics().refused
 
 
-def test_a_burst_that_was_just_set_is_there() -> None:
-    """However young the home is, and at the first limit as at a larger one."""
+def test_a_burst_that_was_just_set_is_available() -> None:
+    """It does not matter how young the home is, or whether a smaller limit came before."""
     world = Operator(0)
     registry, home = world.registry, world.home
     for burst, expected in ((20.0, 20), (50.0, 30)):

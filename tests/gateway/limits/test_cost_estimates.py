@@ -1,4 +1,4 @@
-"""What a call is taken to cost."""
+"""Estimates of the cost of a call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pilotlight_gateway.limits.cost_estimates import FIRST, MOST_KNOWN, Estimate
 
 
 def test_an_estimate_follows_what_calls_cost() -> None:
-    """The first known one replaces the guess, later ones move it slowly."""
+    """The first known cost replaces the guess, later ones move it slowly."""
     costs = Estimates()
     assert costs.of("v1") == FIRST
 
@@ -18,8 +18,8 @@ def test_an_estimate_follows_what_calls_cost() -> None:
     assert costs.of("v1") == pytest.approx(11.0)
 
 
-def test_only_so_many_are_remembered() -> None:
-    """The version that was learnt of longest ago goes first."""
+def test_the_number_of_known_versions_is_bounded() -> None:
+    """The version that was learnt first is forgotten first."""
     costs = Estimates()
     for number in range(MOST_KNOWN):
         costs.learn(str(number), 1.0)

@@ -1,4 +1,4 @@
-"""The bound holds over any interleaving of asks, ends, lost messages and deaths of homes and gateways."""
+"""The bound holds over any interleaving of asks, ends, lost messages, and losses of homes and gateways."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = st.one_of(REQUESTS, COSTS, RUNNING, ALL)
 
 
 class SeveralGateways:
-    """Three gateways with more calls than are allowed, and a home that dies and forgets everything."""
+    """Three gateways with more calls than are allowed, and a home that is lost with all it knows."""
 
     def __init__(self, tenant: Limits, function: Limits, seed: int) -> None:
         self.random = random.Random(seed)
@@ -50,12 +50,12 @@ class SeveralGateways:
     def step(self) -> None:
         """Something happens."""
         often = (self.ask, self.wait, self.end)
-        rarely = (self.tell, self.kill_gateway, self.kill_home, self.move_home, self.sweep)
+        rarely = (self.report, self.kill_gateway, self.kill_home, self.move_home, self.sweep)
         steps = self.random.choices((*often, *rarely), weights=(8, 4, 6, 1, 0.3, 1, 1, 1))
         steps[0](self.random.choice(GATEWAYS))
 
     def ask(self, gateway: str) -> None:
-        """It asks until it is refused. When an answer is lost its call does not run, and `tell` frees its permit."""
+        """Ask until refused. The call of a lost answer does not run, and `report` frees its permit."""
         verdict = LimitVerdict.GRANTED
         while verdict is LimitVerdict.GRANTED:
             self.number += 1
@@ -73,17 +73,17 @@ class SeveralGateways:
         self.ticks += self.random.choice((1, 100, 1024, 3000))
 
     def end(self, gateway: str) -> None:
-        """A call ends, and the home may not hear of it."""
+        """End a call; the message to the home may be lost."""
         if self.running[gateway]:
             number = self.running[gateway].pop()
             if self.random.random() < 0.8:
                 self.home.ended(SHARD, gateway, LimitEnd(number, "acme", FUNCTION, self.random.choice((0, 5))), self.at)
 
-    def tell(self, gateway: str) -> None:
-        """It tells what runs there."""
+    def report(self, gateway: str) -> None:
+        """Report the running calls."""
         held = (HeldPermits("acme", FUNCTION, tuple(self.running[gateway])),)
         told = Holdings(gateway=gateway, shard=SHARD, epoch=self.epoch, upto=self.number, held=held)
-        self.home.heard(told, self.at)
+        self.home.on_holdings(told, self.at)
 
     def kill_gateway(self, gateway: str) -> None:
         """Its calls die with it."""
@@ -91,7 +91,7 @@ class SeveralGateways:
         self.home.gateway_gone(gateway)
 
     def kill_home(self, silent: str) -> None:
-        """Nothing of it is left. The next one begins later, and hears of what runs from all or all but one."""
+        """Lose the home. The next one begins later, with the reports of all gateways or all but one."""
         self.succeed(silent, NOTHING)
 
     def move_home(self, silent: str) -> None:
@@ -107,7 +107,7 @@ class SeveralGateways:
         for gateway in GATEWAYS:
             self.ask(gateway)
             if gateway != silent or self.random.random() < 0.5:
-                self.tell(gateway)
+                self.report(gateway)
 
     def sweep(self, _: str) -> None:
         """Idle accounts are forgotten."""
@@ -117,7 +117,7 @@ class SeveralGateways:
         """Everything ends, and buckets fill: then something is let in, however unlucky it was before."""
         for gateway in GATEWAYS:
             self.running[gateway].clear()
-            self.tell(gateway)
+            self.report(gateway)
         self.ticks += 2**20
         self.ask(GATEWAYS[0])
 
@@ -141,7 +141,7 @@ class SeveralGateways:
 @settings(max_examples=80, deadline=None)
 @given(tenant=LIMITS, function=st.one_of(st.just(NO_LIMITS), LIMITS), seed=st.integers(0, 2**32))
 def test_no_interleaving_grants_more_than_the_bound(tenant: Limits, function: Limits, seed: int) -> None:
-    """Checked at every grant, over all windows that end there."""
+    """The bound is checked at every grant, over all windows that end there."""
     world = SeveralGateways(tenant, function, seed)
     for _ in range(STEPS):
         world.step()

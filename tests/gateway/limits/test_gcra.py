@@ -1,4 +1,4 @@
-"""A bucket never gives more than its burst and what came back since, in any window."""
+"""A bucket never gives more than its burst and what has returned since, in any window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TICK = PS // 1024
 
 
 def test_a_burst_goes_at_once_and_then_one_comes_back_at_a_time() -> None:
-    """Three at once; the fourth waits for an interval, and what is told is exactly that."""
+    """Three go at once, the fourth waits for an interval, and `wait` is exactly that."""
     bucket = RateBucket(rate(2.0, 3.0), 0)
     step = bucket.rate.interval
     for _ in range(3):
@@ -27,7 +27,7 @@ def test_a_burst_goes_at_once_and_then_one_comes_back_at_a_time() -> None:
 
 
 def test_what_never_fits_takes_a_full_bucket() -> None:
-    """Ten of a burst of three wait until it is full, and are counted as three."""
+    """Ten from a burst of three wait until the bucket is full, and are counted as three."""
     bucket = RateBucket(rate(1.0, 3.0), 0)
     bucket.take(bucket.rate.interval, 0)
 
@@ -37,7 +37,7 @@ def test_what_never_fits_takes_a_full_bucket() -> None:
 
 
 def test_a_correction_is_a_debt_or_comes_back() -> None:
-    """What cost more keeps the next one waiting longer; what cost less lets it in at once."""
+    """A dearer call delays the next one, a cheaper one lets it in at once."""
     bucket = RateBucket(rate(1.0, 1.0), 0)
     bucket.take(PS, 0)
     bucket.correct(2 * PS, 0)
@@ -49,7 +49,7 @@ def test_a_correction_is_a_debt_or_comes_back() -> None:
 
 
 def test_another_rate_keeps_what_was_taken() -> None:
-    """A larger burst is there at once but for what was taken; a smaller one takes what it cannot hold."""
+    """A larger burst is available less what was taken; a smaller one cuts off what it cannot hold."""
     bucket = RateBucket(rate(1.0, 10.0), 0)
     bucket.take(4 * PS, 0)
     bucket.change(rate(5.0, 100.0), 0)
@@ -60,7 +60,7 @@ def test_another_rate_keeps_what_was_taken() -> None:
 
 
 def test_a_smaller_burst_in_between_forgets_nothing() -> None:
-    """Neither does it keep anybody waiting for what the larger one gave."""
+    """It delays no call for what the larger one gave, either."""
     large, small = rate(1.0, 100.0), rate(1.0, 10.0)
     bucket = RateBucket(large, 0)
     bucket.take(100 * PS, 0)
@@ -71,8 +71,8 @@ def test_a_smaller_burst_in_between_forgets_nothing() -> None:
     assert bucket.standing(10 * PS)[0] == 10
 
 
-def test_what_a_dead_home_gave_is_not_given_again() -> None:
-    """Where nobody knows what was taken, a larger burst fills as time goes on."""
+def test_grants_of_a_lost_home_are_not_repeated() -> None:
+    """If it is not known what was taken, a larger burst fills with time."""
     bucket = RateBucket(rate(1.0, 10.0), 0, known=False)
     bucket.change(rate(1.0, 100.0), 0)
     assert bucket.standing(0)[0] == 10
@@ -87,7 +87,7 @@ def test_what_a_dead_home_gave_is_not_given_again() -> None:
     asks=st.lists(st.tuples(st.integers(0, 3000), st.sampled_from([0.1, 1, 1, 1, 2.5, 7, 50])), max_size=60),
 )
 def test_no_window_gets_more_than_the_bound(per_second: float, burst: float, asks: list[tuple[int, float]]) -> None:
-    """Over every window w: taken <= burst + rate · w; in exact arithmetic, without tolerance."""
+    """In exact arithmetic, every window w has taken <= burst + rate · w."""
     bucket = RateBucket(rate(per_second, burst), 0)
     at, taken = 0, []
     for pause, units in asks:
@@ -106,5 +106,5 @@ def test_no_window_gets_more_than_the_bound(per_second: float, burst: float, ask
 
 
 def test_seconds_become_picoseconds() -> None:
-    """As exactly as a float is."""
+    """The conversion is as exact as a float is."""
     assert instant(1.5) == 3 * PS // 2

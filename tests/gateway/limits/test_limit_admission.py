@@ -1,4 +1,4 @@
-"""What a home's answer means for a call: its error, the headers of its answer, and that its end is told once."""
+"""What a home's answer means for a call: its error, its headers, and a single report of its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REQUESTS, COST = policy(requests_per_s=1.0, burst=5.0), policy(cost_per_s=100.0,
 
 
 class Ends:
-    """What was told of ends."""
+    """The ends that were reported."""
 
     def __init__(self) -> None:
         self.told: list[float | None] = []
@@ -36,8 +36,8 @@ class Ends:
         self.told.append(cost)
 
 
-def test_a_granted_call_may_begin_and_its_end_is_told_once() -> None:
-    """However often whoever runs it says so."""
+def test_a_granted_call_may_begin_and_its_end_is_reported_once() -> None:
+    """Calling `end` again does nothing."""
     ends = Ends()
     admission = admission_of("acme", FUNCTION, REQUESTS, GRANTED, ends)
     assert admission.error is None
@@ -49,7 +49,7 @@ def test_a_granted_call_may_begin_and_its_end_is_told_once() -> None:
 
 
 def test_a_refused_call_has_its_error_and_no_end() -> None:
-    """What refuses and for how long; nothing was counted, so nothing is given back."""
+    """The error names the limit and the wait; nothing was counted, so nothing is given back."""
     ends = Ends()
     answer = LimitAnswer(1, LimitVerdict.REFUSED, wait_s=2.0, violated=("requests",), standing='"requests";r=0;t=2')
     admission = admission_of("acme", FUNCTION, REQUESTS, answer, ends)
@@ -60,8 +60,8 @@ def test_a_refused_call_has_its_error_and_no_end() -> None:
     assert ends.told == []
 
 
-def test_headers_say_the_policy_and_what_is_left_where_that_is_known() -> None:
-    """A home that could not be asked told nothing of it."""
+def test_headers_have_the_policy_and_what_is_left_if_known() -> None:
+    """Without an answer of the home there is no RateLimit header."""
     assert admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()).headers() == (
         (b"ratelimit-policy", b'"requests";q=5;w=5'),
         (b"ratelimit", b'"requests";r=4'),
@@ -81,24 +81,22 @@ def test_headers_say_the_policy_and_what_is_left_where_that_is_known() -> None:
         ((0.0, 0, 0), 0.0, None),  # it never started
     ],
 )
-def test_the_end_of_a_call_counts_what_is_on_its_tab(
-    counts: tuple[float, int, int], told: float, learnt: float | None
-) -> None:
-    """And the next call of its version is estimated by it, where all of it is known."""
-    tab, ends, costs = CallUsage(), Ends(), Estimates()
-    tab.count(*counts)
+def test_the_end_of_a_call_counts_its_usage(counts: tuple[float, int, int], told: float, learnt: float | None) -> None:
+    """The estimate of its version follows if all of the usage is known."""
+    usage, ends, costs = CallUsage(), Ends(), Estimates()
+    usage.count(*counts)
 
-    end_admission(tab, admission_of("acme", FUNCTION, COST, GRANTED, ends), costs, "ver_1")
+    end_admission(usage, admission_of("acme", FUNCTION, COST, GRANTED, ends), costs, "ver_1")
 
     assert ends.told == [told]
     assert costs.of("ver_1") == (FIRST if learnt is None else learnt)
 
 
-def test_where_cost_is_not_limited_nothing_is_learnt() -> None:
-    """Nobody asks for an estimate there."""
-    tab, costs = CallUsage(), Estimates()
-    tab.count(20.0, 1, 0)
+def test_without_a_limit_on_cost_nothing_is_learnt() -> None:
+    """No estimate is needed there."""
+    usage, costs = CallUsage(), Estimates()
+    usage.count(20.0, 1, 0)
 
-    end_admission(tab, admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()), costs, "ver_1")
+    end_admission(usage, admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()), costs, "ver_1")
 
     assert costs.of("ver_1") == FIRST

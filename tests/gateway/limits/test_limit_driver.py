@@ -1,4 +1,4 @@
-"""Gateways that count a tenant's calls together, over ports in memory: what is lost, and when, is a test's to say."""
+"""Gateways that count a tenant's calls together, over ports in memory where tests decide which messages are lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, L
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.limiting import Holdings, LimitAnswer, LimitAnswers, LimitAsk, LimitVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
-from pilotlight_gateway.limits.limit_driver import AGAIN_S, LOOK_S, TELL_EVERY, LimitDriver, PendingAsk
+from pilotlight_gateway.limits.limit_driver import REFRESH_S, REPORT_EVERY, RETRY_S, LimitDriver, PendingAsk
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.silent_homes import PATIENCE_S
 from tests.gateway.driver_port import MemoryDriverPort
@@ -23,7 +23,7 @@ GRANTED, REFUSED = LimitVerdict.GRANTED, LimitVerdict.REFUSED
 
 
 class Gateway:
-    """One driver, its port, and what its callers have heard."""
+    """One driver, its port, and the answers to its callers."""
 
     def __init__(self, name: str, limits: Limits) -> None:
         self.name = name
@@ -51,22 +51,22 @@ class Gateway:
 
 
 class Fleet:
-    """Gateways that live and hear each other."""
+    """Live gateways that reach each other."""
 
     def __init__(self, *names: str, home: str = "g1", **limits: Any) -> None:
         self.gateways = {name: Gateway(name, Limits(**limits)) for name in names}
-        self.tell(ShardOwner(home, 5))
+        self.announce(ShardOwner(home, 5))
         self.settle()
         self.later(1000.0)
 
     def __getitem__(self, name: str) -> Gateway:
         return self.gateways[name]
 
-    def tell(self, home: ShardOwner) -> None:
-        """All hear who lives and who is the home, and look."""
+    def announce(self, home: ShardOwner) -> None:
+        """Set the live gateways and the home for all drivers, and refresh them."""
         for gateway in self.gateways.values():
             gateway.ownership.home, gateway.ownership.alive = home, set(self.gateways)
-            gateway.driver.look()
+            gateway.driver.refresh()
 
     def later(self, seconds: float) -> None:
         """So much later."""
@@ -77,13 +77,13 @@ class Fleet:
     def settle(self, lost: Callable[[Message], bool] = lambda _: False) -> None:
         """Turns and messages, until nothing is under way; those that `lost` picks never arrive."""
         for gateway in self.gateways.values():
-            gateway.driver.turn()
+            gateway.driver.take_turn()
         while letters := list(self._posted()):
             for sender, subject, message, reply in letters:
                 if not lost(message):
                     self._deliver(sender, subject, message, reply)
             for gateway in self.gateways.values():
-                gateway.driver.turn()
+                gateway.driver.take_turn()
 
     def _posted(self) -> Iterator[tuple[Gateway, str, Message, str]]:
         for gateway in self.gateways.values():
@@ -101,7 +101,7 @@ class Fleet:
 
 
 def test_the_home_answers_its_own_calls_at_once() -> None:
-    """Without a message; what it is asked by others counts with them."""
+    """They need no message, and count together with the calls of other gateways."""
     fleet = Fleet("g1", "g2", concurrency=2)
     answer = fleet["g1"].driver.ask_here(LimitAsk(0, "acme", FUNCTION))
     assert answer is not None
@@ -117,7 +117,7 @@ def test_the_home_answers_its_own_calls_at_once() -> None:
 
 
 def test_a_permit_comes_back_wherever_its_call_ended() -> None:
-    """Once: an end that is told again gives nothing."""
+    """It comes back once, however often the end is reported."""
     fleet = Fleet("g1", "g2", concurrency=1)
     fleet["g2"].ask()
     fleet.settle()
@@ -134,7 +134,7 @@ def test_a_permit_comes_back_wherever_its_call_ended() -> None:
 
 
 def test_a_home_that_does_not_answer_lets_nothing_in() -> None:
-    """Its callers hear nothing for as long as their patience, and then that nobody has counted them."""
+    """Its callers get an answer after PATIENCE_S: the call was not counted."""
     fleet = Fleet("g1", "g2", concurrency=1)
     fleet["g2"].ask()
     fleet.settle(lost=lambda message: isinstance(message, LimitAnswers))
@@ -146,44 +146,44 @@ def test_a_home_that_does_not_answer_lets_nothing_in() -> None:
     assert fleet["g2"].driver.wait("acme") > 0.0
 
 
-def test_where_nobody_listens_it_is_asked_again_soon_and_the_heir_answers() -> None:
-    """Long before patience ends."""
+def test_without_a_listener_the_ask_is_repeated_and_the_next_home_answers() -> None:
+    """This takes much less than PATIENCE_S."""
     fleet = Fleet("g1", "g2", "g3", concurrency=1)
     del fleet.gateways["g1"]
     fleet["g2"].ask()
     fleet.settle()
     assert fleet["g2"].heard == []
 
-    fleet.tell(ShardOwner("g3", 6))
+    fleet.announce(ShardOwner("g3", 6))
     fleet.settle()
-    fleet.later(AGAIN_S)
+    fleet.later(RETRY_S)
 
     assert fleet["g2"].verdicts == [GRANTED]
 
 
-def test_the_heir_of_a_home_knows_what_runs_before_it_lets_anything_in() -> None:
-    """What was lost on the way is told again; meanwhile nobody is told anything."""
+def test_a_new_home_has_all_reports_before_it_grants_a_permit() -> None:
+    """Lost reports are repeated; meanwhile no call gets a decision."""
     fleet = Fleet("g1", "g2", "g3", concurrency=1)
     fleet["g2"].ask()
     fleet.settle()
     del fleet.gateways["g1"]
 
-    fleet.tell(ShardOwner("g3", 6))
+    fleet.announce(ShardOwner("g3", 6))
     fleet["g3"].ask()
     fleet.settle(lost=lambda message: isinstance(message, Holdings))
     assert fleet["g3"].heard == []
-    assert fleet["g3"].driver.home.unheard() == dict.fromkeys(range(subjects.SHARDS), 6)
+    assert fleet["g3"].driver.home.unreported() == dict.fromkeys(range(subjects.SHARDS), 6)
 
-    fleet.later(LOOK_S)
+    fleet.later(REFRESH_S)
     fleet["g3"].ask()
 
-    assert fleet["g3"].driver.home.unheard() == {}
+    assert fleet["g3"].driver.home.unreported() == {}
     assert fleet["g3"].verdicts[-1] is REFUSED
     assert GRANTED not in fleet["g3"].verdicts
 
 
-def test_an_answer_of_a_home_whose_successor_was_told_is_void() -> None:
-    """The successor does not know of that call: it asks again."""
+def test_an_answer_of_a_home_whose_successor_has_a_report_is_void() -> None:
+    """The successor does not count that call, so it is asked again."""
     fleet = Fleet("g1", "g2", "g3", concurrency=1)
     held: list[LimitAnswers] = []
 
@@ -194,37 +194,37 @@ def test_an_answer_of_a_home_whose_successor_was_told_is_void() -> None:
 
     fleet["g2"].ask()
     fleet.settle(lost=keep)
-    fleet.tell(ShardOwner("g3", 6))
+    fleet.announce(ShardOwner("g3", 6))
     fleet.settle(lost=keep)
     answers = subjects.allowed(REGION, "g2")
     fleet["g2"].driver.handlers()[answers](answers, held[0], "")
     assert fleet["g2"].heard == []
 
-    fleet.later(AGAIN_S)
+    fleet.later(RETRY_S)
 
     (answer,) = fleet["g2"].heard
     assert answer is not None
     assert (answer.verdict, answer.epoch) == (GRANTED, 6)
 
 
-def test_a_permit_of_whom_nobody_waits_for_comes_back_with_the_next_telling() -> None:
-    """Its caller hung up while it was counted."""
+def test_a_permit_without_a_caller_comes_back_with_the_next_report() -> None:
+    """The caller left before the answer."""
     fleet = Fleet("g1", "g2", concurrency=1)
     ask = fleet["g2"].ask()
-    fleet["g2"].driver.turn()
+    fleet["g2"].driver.take_turn()
     fleet["g2"].driver.forget(ask)
     fleet.settle()
     assert fleet["g1"].driver.home.statistics().permits == 1
 
-    for _ in range(TELL_EVERY):
-        fleet.later(LOOK_S)
+    for _ in range(REPORT_EVERY):
+        fleet.later(REFRESH_S)
 
     assert fleet["g2"].heard == []
     assert fleet["g1"].driver.home.statistics().permits == 0
 
 
-def test_what_is_handed_over_in_order_is_gone_on_with() -> None:
-    """The heir grants no second burst, and needs no death to settle."""
+def test_a_home_continues_from_the_state_that_it_gets() -> None:
+    """It grants no second burst, and has no unknown homes before it."""
     fleet = Fleet("g1", "g2", requests_per_s=1.0, burst=2.0)
     for _ in range(2):
         fleet["g2"].ask()
@@ -243,31 +243,31 @@ def test_what_is_handed_over_in_order_is_gone_on_with() -> None:
     assert fleet["g2"].verdicts == [GRANTED, GRANTED, REFUSED]
 
 
-def test_a_gateway_that_dies_gives_its_permits_back() -> None:
-    """When the others see that it is gone."""
+def test_the_permits_of_a_lost_gateway_come_back() -> None:
+    """They come back when its lease is gone."""
     fleet = Fleet("g1", "g2", concurrency=1)
     fleet["g2"].ask()
     fleet.settle()
     del fleet.gateways["g2"]
 
-    fleet.tell(ShardOwner("g1", 5))
+    fleet.announce(ShardOwner("g1", 5))
     fleet["g1"].ask()
 
     assert fleet["g1"].verdicts == [GRANTED]
 
 
 def test_the_next_turn_is_asked_for_when_something_is_due() -> None:
-    """At once for what is to be sent, else for the next look, or for who asks again before it."""
+    """At once for messages to send, else for the next refresh or an earlier retry."""
     fleet = Fleet("g1", "g2", concurrency=1)
     gateway = fleet["g2"]
     gateway.port.woken()
-    gateway.driver.turn()
-    assert gateway.port.woken() == gateway.port.at + LOOK_S
+    gateway.driver.take_turn()
+    assert gateway.port.woken() == gateway.port.at + REFRESH_S
 
     gateway.port.connected = False
     gateway.ask()
-    gateway.driver.turn()
+    gateway.driver.take_turn()
     assert gateway.port.woken() < gateway.port.at
-    gateway.driver.turn()
+    gateway.driver.take_turn()
 
-    assert gateway.port.woken() == gateway.port.at + AGAIN_S
+    assert gateway.port.woken() == gateway.port.at + RETRY_S

@@ -1,4 +1,4 @@
-"""Limits become what is counted, and what headers say of it."""
+"""How limits are compiled for counting, and described in headers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FUNCTION = "acme:shop.hello"
 
 
 def test_without_limits_nothing_is_counted() -> None:
-    """Payload and queue are bounds of one call and one queue: nobody has to be asked about them."""
+    """Payload and queue are bounds of one call and one queue, for which no home is asked."""
     only_bounds = EffectiveLimits(tenant=NO_LIMITS, function=Limits(payload_bytes=10, queue_calls=1, queue_seconds=1.0))
 
     assert policy_of(UNLIMITED, FUNCTION).scopes == ()
@@ -18,7 +18,7 @@ def test_without_limits_nothing_is_counted() -> None:
 
 
 def test_the_header_names_quota_window_and_unit() -> None:
-    """As the draft has them: whole seconds, a unit where it is not requests."""
+    """As in the draft, windows are whole seconds, and a unit is named unless it is requests."""
     policy = policy_of(
         EffectiveLimits(
             tenant=Limits(requests_per_s=10.0, burst=20.0, cost_per_s=1000.0, cost_burst=60000.0, concurrency=10),
@@ -45,7 +45,7 @@ def test_a_client_that_spreads_its_quota_over_the_window_is_never_refused() -> N
 
 
 def test_policies_follow_their_limits() -> None:
-    """The same limits are compiled once; others anew."""
+    """Equal limits are compiled once, changed ones anew."""
     book = {"acme": EffectiveLimits(tenant=Limits(concurrency=1), function=NO_LIMITS)}
     policies = LimitPolicies(lambda tenant, _: book.get(tenant, UNLIMITED))
 

@@ -1,4 +1,4 @@
-"""Several gateways over a real bus: one is the home, the others ask it, and no death of either lets too much in."""
+"""Several gateways over a real bus: one is the home, and no loss of a gateway lets too many calls in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.limiting import LimitVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.limits.limit_driver import RETRY_S
 from pilotlight_gateway.limits.limit_policy import policy_of
-from pilotlight_gateway.limits.limiter import HomeLimiter
+from pilotlight_gateway.limits.limiter import HomeLimiter, LeaseWatch
 from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
@@ -50,19 +51,19 @@ class Fleet:
         await stack.enter_async_context(limiter.running())
         await bus.flush()
         self.gateways[name] = limiter, ownership, stack, bus
-        self.tell()
+        self.announce()
 
     async def kill(self, name: str) -> None:
-        """It is gone; whether others know is another matter (`tell`)."""
+        """End it; the others learn of it by `announce`."""
         await self.gateways.pop(name)[2].aclose()
 
-    def tell(self, home: ShardOwner | None = None) -> None:
-        """All hear who lives and who is the home."""
+    def announce(self, home: ShardOwner | None = None) -> None:
+        """Set the live gateways and the home for all."""
         self.home = home or self.home
         for _, ownership, _, _ in self.gateways.values():
             ownership.home, ownership.alive = self.home, set(self.gateways)
         for limiter, _, _, _ in list(self.gateways.values()):
-            limiter.driver.look()
+            limiter.driver.refresh()
 
     async def admit(self, name: str, cost: float = 0.0) -> Admission:
         """A call at one gateway."""
@@ -82,7 +83,7 @@ async def fleet_of(url: str, limits: Limits, *names: str) -> AsyncIterator[Fleet
     fleet = Fleet(url, limits)
     for name in names:
         await fleet.add(name)
-    fleet.tell(ShardOwner(names[0], 5))
+    fleet.announce(ShardOwner(names[0], 5))
     await fleet.until(lambda: not fleet.gateways[names[0]][0].statistics().settling)
     fleet.at += 1000.0
     try:
@@ -98,7 +99,7 @@ def is_refused(admission: Admission) -> bool:
 
 
 async def test_all_gateways_share_one_bucket(server_url: str) -> None:
-    """Asked at once from everywhere, exactly the burst is granted; each answer tells what is left."""
+    """Asked from everywhere at once, exactly the burst is granted, and each answer has what is left."""
     async with fleet_of(server_url, Limits(requests_per_s=1.0, burst=5.0), "g1", "g2", "g3") as fleet:
         admissions = await asyncio.gather(*(fleet.admit(name) for name in ("g1", "g2", "g3") * 4))
 
@@ -111,7 +112,7 @@ async def test_all_gateways_share_one_bucket(server_url: str) -> None:
 
 
 async def test_calls_of_one_turn_are_one_message(server_url: str) -> None:
-    """Twenty calls at once cost one message each way."""
+    """Twenty calls at once take one message each way."""
     async with fleet_of(server_url, Limits(requests_per_s=1.0, burst=50.0), "g1", "g2") as fleet:
         bus = fleet.gateways["g2"][3]
         before = bus.statistics()
@@ -122,7 +123,7 @@ async def test_calls_of_one_turn_are_one_message(server_url: str) -> None:
 
 
 async def test_what_a_call_cost_is_counted_at_the_home(server_url: str) -> None:
-    """Also when the call ran at another gateway; twice told is once counted."""
+    """The call may run at another gateway, and an end that is reported twice counts once."""
     async with fleet_of(server_url, Limits(cost_per_s=10.0, cost_burst=100.0), "g1", "g2") as fleet:
         call = await fleet.admit("g2", cost=10.0)
         call.end(100.0)
@@ -134,7 +135,7 @@ async def test_what_a_call_cost_is_counted_at_the_home(server_url: str) -> None:
 
 
 async def test_a_permit_comes_back_when_its_call_ends_or_its_gateway_is_gone(server_url: str) -> None:
-    """Over all gateways no more run than allowed."""
+    """Over all gateways no more calls run than allowed."""
     async with fleet_of(server_url, Limits(concurrency=2), "g1", "g2", "g3") as fleet:
         first, second = await fleet.admit("g2"), await fleet.admit("g3")
         assert is_refused(await fleet.admit("g1"))
@@ -144,13 +145,13 @@ async def test_a_permit_comes_back_when_its_call_ends_or_its_gateway_is_gone(ser
         assert (third.error, is_refused(await fleet.admit("g2"))) == (None, True)
 
         await fleet.kill("g3")
-        fleet.tell()
+        fleet.announce()
         assert (await fleet.admit("g1")).error is None
         second.end(None)
 
 
 async def test_a_limit_that_is_set_while_a_call_asks_leaves_no_permit_behind(server_url: str) -> None:
-    """Its gateway asked by the old policy, its home counted by the new one: its end frees what was counted."""
+    """The gateway asked by the old policy and the home counted by the new one; the end frees what was counted."""
     async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
         before = fleet.policy
         limits = Limits(requests_per_s=100.0, concurrency=1)
@@ -165,29 +166,30 @@ async def test_a_limit_that_is_set_while_a_call_asks_leaves_no_permit_behind(ser
             await fleet.until(lambda: home.statistics().permits == 0)
 
 
-async def test_what_the_dead_told_is_forgotten(server_url: str) -> None:
-    """A gateway whose lease is gone tells what runs there, and dies: its permits come back nevertheless."""
+async def test_a_report_of_a_lost_gateway_is_forgotten(server_url: str) -> None:
+    """A gateway without a lease reports its permits and is lost: they come back nevertheless."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1", "g2") as fleet:
         home = fleet.gateways["g1"][0]
         await fleet.admit("g2")
         fleet.gateways["g1"][1].alive = {"g1"}
-        home.driver.look()
+        home.driver.refresh()
         assert home.statistics().permits == 0
 
-        fleet.gateways["g2"][0].driver._tell_all()
+        fleet.gateways["g2"][0].driver._report_all_holdings()
         await fleet.until(lambda: home.statistics().permits == 1)
-        home.driver.look()
+        home.driver.refresh()
         assert home.statistics().permits == 0
 
 
 async def test_a_new_home_counts_what_runs_everywhere_before_it_lets_more_in(server_url: str) -> None:
-    """The home dies with everything it knew; the permits of the others are told to the next one."""
+    """The former home is lost with all it knew, and the other gateways report their permits to the next one."""
     async with fleet_of(server_url, Limits(concurrency=3), "g1", "g2", "g3") as fleet:
         held = [await fleet.admit(name) for name in ("g2", "g3", "g1")]
         assert is_refused(await fleet.admit("g2"))
 
         await fleet.kill("g1")
-        fleet.tell(ShardOwner("g2", 9))
+        fleet.announce(ShardOwner("g2", 9))
+        fleet.step = RETRY_S / 25
 
         again = [await fleet.admit(name) for name in ("g3", "g2")]
         assert [admission.error is None for admission in again] == [True, False]
@@ -196,11 +198,11 @@ async def test_a_new_home_counts_what_runs_everywhere_before_it_lets_more_in(ser
 
 
 async def test_a_new_home_begins_with_an_empty_bucket(server_url: str) -> None:
-    """What the dead one may have granted counts as granted."""
+    """What the lost home may have granted counts as granted."""
     async with fleet_of(server_url, Limits(requests_per_s=2.0, burst=5.0), "g1", "g2", "g3") as fleet:
         assert (await fleet.admit("g3")).error is None
         await fleet.kill("g1")
-        fleet.tell(ShardOwner("g2", 9))
+        fleet.announce(ShardOwner("g2", 9))
 
         assert is_refused(await fleet.admit("g3"))
         fleet.at += 0.5
@@ -208,8 +210,8 @@ async def test_a_new_home_begins_with_an_empty_bucket(server_url: str) -> None:
         assert is_refused(await fleet.admit("g2"))
 
 
-async def test_a_shard_that_moves_keeps_its_buckets_and_asks_what_runs(server_url: str) -> None:
-    """The home hands over in order: what was left is left, and what runs is counted."""
+async def test_a_shard_that_moves_keeps_its_buckets_and_asks_for_reports(server_url: str) -> None:
+    """The home hands over in order: what was left is available, and running calls are counted."""
     limits = Limits(requests_per_s=0.001, burst=5.0, concurrency=2)
     async with fleet_of(server_url, limits, "g1", "g2") as fleet:
         fleet.at += 1e6
@@ -220,7 +222,7 @@ async def test_a_shard_that_moves_keeps_its_buckets_and_asks_what_runs(server_ur
         fleet.gateways["g2"][1].home = ShardOwner("g2", 9)
         new = fleet.gateways["g2"][0]
         new.driver.begin(shard, 9, state)
-        fleet.tell(ShardOwner("g2", 9))
+        fleet.announce(ShardOwner("g2", 9))
         await fleet.until(lambda: not new.statistics().settling)
 
         second = await fleet.admit("g1")
@@ -230,7 +232,7 @@ async def test_a_shard_that_moves_keeps_its_buckets_and_asks_what_runs(server_ur
 
 
 async def test_without_a_home_nothing_is_let_in(server_url: str) -> None:
-    """The home's process is gone: 503, and the time to wait is until its lease has ended, less what passed."""
+    """The home's process is gone: 503, with the rest of its lease as Retry-After."""
     async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
         await fleet.kill("g1")
         fleet.step = PATIENCE_S / 8
@@ -246,7 +248,7 @@ async def test_without_a_home_nothing_is_let_in(server_url: str) -> None:
 
 
 async def test_a_home_that_is_silent_is_waited_for_until_its_lease_is_gone(server_url: str) -> None:
-    """Its process is there and does not answer: nobody else can begin before its lease has ended."""
+    """Its process is there and does not answer, so no other home can begin before its lease has ended."""
     async with fleet_of(server_url, Limits(requests_per_s=100.0), "g1", "g2") as fleet:
         await fleet.gateways["g1"][3].subscribe(subjects.limits(fleet.region, "silent"), lambda *_: None)
         await fleet.gateways["g1"][3].flush()
@@ -260,12 +262,12 @@ async def test_a_home_that_is_silent_is_waited_for_until_its_lease_is_gone(serve
 
 
 async def test_a_home_whose_lease_lapsed_lets_nothing_in(server_url: str) -> None:
-    """It does not act on a lease that may be somebody else's; when it holds again, nothing was forgotten."""
+    """Another gateway may hold the lease; when it holds again, nothing is forgotten."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1") as fleet:
         limiter, ownership, _, _ = fleet.gateways["g1"]
         held = await fleet.admit("g1")
         ownership.lease_holds = False
-        limiter.driver.look()
+        limiter.driver.refresh()
 
         fleet.step = PATIENCE_S / 8
         assert isinstance((await fleet.admit("g1")).error, Unavailable)
@@ -277,7 +279,7 @@ async def test_a_home_whose_lease_lapsed_lets_nothing_in(server_url: str) -> Non
 
 
 async def test_a_lost_answer_costs_no_permit(server_url: str) -> None:
-    """A caller that hangs up while it is being counted leaves a permit behind that the next telling gives back."""
+    """The permit of a caller that leaves while it is counted is given back by the next report."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1", "g2") as fleet:
         home, asker = fleet.gateways["g1"][0], fleet.gateways["g2"][0]
         task = asyncio.create_task(fleet.admit("g2"))
@@ -285,32 +287,68 @@ async def test_a_lost_answer_costs_no_permit(server_url: str) -> None:
         task.cancel()
         await fleet.until(lambda: home.statistics().permits == 1)
 
-        asker.driver._tell_all()
+        asker.driver._report_all_holdings()
         await fleet.until(lambda: home.statistics().permits == 0)
         assert (await fleet.admit("g2")).error is None
 
 
 async def test_the_answer_of_a_home_that_was_succeeded_is_void(server_url: str) -> None:
-    """Its successor was told what runs here, and does not know of that call: it asks again."""
+    """Its successor has the report and does not count that call, so it is asked again."""
     async with fleet_of(server_url, Limits(concurrency=1), "g1", "g2") as fleet:
         asker = fleet.gateways["g2"][0]
-        asker.driver._told = dict.fromkeys(range(64), 6)
+        asker.driver._reported = dict.fromkeys(range(64), 6)
         task = asyncio.create_task(fleet.admit("g2"))
         await fleet.until(lambda: fleet.gateways["g1"][0].statistics().permits == 1)
-        fleet.tell(ShardOwner("g2", 7))
+        fleet.announce(ShardOwner("g2", 7))
+        fleet.step = RETRY_S / 25
 
         assert (await task).error is None
         assert asker.statistics().permits == 1
 
 
-async def test_whoever_is_not_the_home_says_so(server_url: str) -> None:
+async def test_a_gateway_that_is_not_the_home_does_not_decide(server_url: str) -> None:
     """A gateway with an old view asks again until its view is new."""
     async with fleet_of(server_url, Limits(requests_per_s=10.0), "g1", "g2", "g3") as fleet:
         fleet.gateways["g3"][1].home = ShardOwner("g2", 9)
         task = asyncio.create_task(fleet.admit("g3"))
         await fleet.until(lambda: fleet.gateways["g3"][3].statistics().messages_in > 0)
-        fleet.tell(ShardOwner("g1", 5))
+        fleet.announce(ShardOwner("g1", 5))
 
         answer = (await task).answer
         assert answer is not None
         assert (answer.verdict, answer.epoch) == (LimitVerdict.GRANTED, 5)
+
+
+async def test_renewals_are_known_by_process(bus: Bus, other: Bus) -> None:
+    """The lease names the process that holds it, and a released lease has no renewal."""
+    at = 10.0
+    renewals, name = LeaseWatch(bus, lambda: at), f"g{token(8)}"
+    lease = other.lease(f"gateway.{name}", name, data=b"g-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda key, _: changed.set() if key == f"gateway.{name}" else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        assert renewals.of("g-process") == at
+
+        await lease.release()
+        await changed.wait()
+        assert renewals.of("g-process") is None
+
+
+async def test_an_unreadable_lease_renews_nothing(bus: Bus, other: Bus) -> None:
+    """The earlier renewal is forgotten."""
+    renewals, key = LeaseWatch(bus, lambda: 10.0), f"gateway.g{token(8)}"
+    lease = other.lease(key, "g", data=b"a-process")
+    changed = asyncio.Event()
+    async with renewals.followed():
+        renewals._mirror.on_change.append(lambda told, _: changed.set() if told == key else None)
+        await lease.acquire()
+        await changed.wait()
+        changed.clear()
+        kv = other.kv("LEASES")
+        await kv.put(key, b"\xff")
+        await changed.wait()
+        assert renewals.of("a-process") is None
+        await kv.delete(key)

@@ -1,4 +1,4 @@
-"""The home of limits decides for everybody, and the next one grants nothing that the former one may have granted."""
+"""The home of limits decides for all gateways, and the next one repeats no grant of the former one."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def ask(
 
 
 def holdings(gateway: str, *numbers: int, upto: int = 100, pending: tuple[int, ...] = (), epoch: int = 3) -> Holdings:
-    """What a gateway tells of its running calls."""
+    """A report of the running calls of a gateway."""
     held = (HeldPermits("acme", FUNCTION, numbers),)
     return Holdings(gateway=gateway, shard=SHARD, epoch=epoch, upto=upto, held=held, pending=pending)
 
 
-def test_a_refusal_says_what_refuses_and_for_how_long() -> None:
-    """All policies that refuse are named, the longest wait is told, and nothing is taken from any."""
+def test_a_refusal_names_the_limits_and_the_wait() -> None:
+    """All limits that refuse are named with the longest wait, and nothing is taken from any."""
     home = home_of(Limits(requests_per_s=1.0, burst=2.0), Limits(requests_per_s=0.5, burst=1.0))
 
     first = ask(home, 1, 0.0)
@@ -68,7 +68,7 @@ def test_a_refusal_says_what_refuses_and_for_how_long() -> None:
 
 
 def test_cost_is_counted_on_estimate_and_corrected_at_the_end() -> None:
-    """What a call cost beyond its estimate is owed before the next one begins; what it did not cost comes back."""
+    """Cost beyond the estimate is owed before the next call begins, and cost below it is given back."""
     home = home_of(Limits(cost_per_s=100.0, cost_burst=50.0))
 
     assert ask(home, 1, 0.0, cost=50.0).charged == 50.0
@@ -81,8 +81,8 @@ def test_cost_is_counted_on_estimate_and_corrected_at_the_end() -> None:
     assert ask(home, 4, 0.0, cost=10.0).wait_s == 1.1
 
 
-def test_a_job_is_counted_as_a_request_when_it_is_stored_and_by_what_it_takes_when_it_starts() -> None:
-    """Whatever there is left of the others: neither asks for what the other one takes."""
+def test_a_job_takes_a_request_when_it_is_stored_and_cost_when_it_starts() -> None:
+    """Neither part needs what the other one takes."""
     home = home_of(Limits(requests_per_s=1.0, burst=1.0, cost_per_s=100.0, cost_burst=50.0, concurrency=1))
 
     stored = ask(home, 1, 0.0, cost=50.0, part=LimitAskKind.SUBMISSION)
@@ -107,7 +107,7 @@ def test_a_call_dearer_than_the_burst_is_counted_as_the_burst() -> None:
 
 
 def test_no_more_run_at_once_than_allowed() -> None:
-    """Over all gateways; the wait is told by how long calls ran so far."""
+    """This holds over all gateways; the wait follows the time of earlier calls."""
     home = home_of(Limits(concurrency=2))
     assert [ask(home, n, 0.0, gateway=f"g{n}").verdict for n in (1, 2, 3)] == [0, 0, LimitVerdict.REFUSED]
 
@@ -121,8 +121,8 @@ def test_no_more_run_at_once_than_allowed() -> None:
     assert refused.standing == '"concurrency";r=0'
 
 
-def test_a_dead_gateways_permits_come_back() -> None:
-    """They are its own alone."""
+def test_permits_of_a_lost_gateway_come_back() -> None:
+    """Permits of other gateways stay."""
     home = home_of(Limits(concurrency=2))
     ask(home, 1, 0.0, gateway="g1")
     ask(home, 1, 0.0, gateway="g2")
@@ -133,16 +133,16 @@ def test_a_dead_gateways_permits_come_back() -> None:
     assert [ask(home, n, 0.0, gateway="g2").verdict for n in (2, 3)] == [LimitVerdict.GRANTED, LimitVerdict.REFUSED]
 
 
-def test_a_new_home_grants_no_permit_before_it_has_heard_of_all_that_run() -> None:
-    """Every gateway that lives has told, or is gone; what was told counts."""
+def test_a_new_home_grants_no_permit_before_all_gateways_have_reported() -> None:
+    """Every live gateway has reported or is gone, and what was reported counts."""
     home = home_of(Limits(concurrency=2))
     home.begin(SHARD, 4, 0.0, ("g1", "g2", "g3"))
     assert ask(home, 1, 0.0).verdict is LimitVerdict.SETTLING
-    assert home.unheard() == {SHARD: 4}
+    assert home.unreported() == {SHARD: 4}
 
-    home.heard(holdings("g1", 10, epoch=3), 0.0)
-    home.heard(holdings("g1", 11, epoch=4), 0.0)
-    home.heard(holdings("g2", epoch=4), 0.0)
+    home.on_holdings(holdings("g1", 10, epoch=3), 0.0)
+    home.on_holdings(holdings("g1", 11, epoch=4), 0.0)
+    home.on_holdings(holdings("g2", epoch=4), 0.0)
     assert ask(home, 2, 0.0).verdict is LimitVerdict.SETTLING
 
     home.gateway_gone("g3")
@@ -150,7 +150,7 @@ def test_a_new_home_grants_no_permit_before_it_has_heard_of_all_that_run() -> No
 
 
 def test_a_home_that_leaves_in_order_hands_over_what_is_left() -> None:
-    """The next one, on a clock of its own, goes on where it stopped; also with those who never asked."""
+    """The next one continues on its own clock, also for tenants that never asked."""
     home = home_of(Limits(requests_per_s=1.0, burst=5.0), Limits(cost_per_s=1.0, cost_burst=100.0), at=0.0)
     for number in (1, 2, 3):
         assert ask(home, number, 7.0, cost=2.0).verdict is LimitVerdict.GRANTED
@@ -165,7 +165,7 @@ def test_a_home_that_leaves_in_order_hands_over_what_is_left() -> None:
 
 
 def test_too_many_accounts_are_not_handed_over() -> None:
-    """As after a death: everything counts as spent."""
+    """As after a crash, everything counts as spent."""
     policy = policy_of(EffectiveLimits(tenant=Limits(requests_per_s=1.0), function=NO_LIMITS), FUNCTION)
     home = LimitHome(lambda *_: policy)
     home.begin(SHARD, 1, -1e6, ())
@@ -175,7 +175,7 @@ def test_too_many_accounts_are_not_handed_over() -> None:
     assert home.end(SHARD, 0.0) == LimitState()
 
 
-def test_rates_need_not_wait_for_that_and_begin_with_nothing() -> None:
+def test_rates_need_no_reports_and_begin_with_nothing() -> None:
     """A new home's bucket is empty when it begins, and fills from then on."""
     home = home_of(Limits(requests_per_s=2.0, burst=5.0))
     home.begin(SHARD, 4, 100.0, ("g1", "g2"))
@@ -185,32 +185,32 @@ def test_rates_need_not_wait_for_that_and_begin_with_nothing() -> None:
     assert ask(home, 3, 100.5).wait_s == 0.5
 
 
-def test_what_a_gateway_tells_mends_what_was_lost() -> None:
-    """An end that never came frees its permit; asks that are under way or came later keep theirs."""
+def test_a_report_repairs_lost_messages() -> None:
+    """A permit without its call is freed; those of pending or later asks stay."""
     home = home_of(Limits(concurrency=4))
     for number in (1, 2, 3, 9):
         ask(home, number, 0.0)
 
-    home.heard(holdings("g1", 1, upto=5, pending=(2,)), 1.0)
+    home.on_holdings(holdings("g1", 1, upto=5, pending=(2,)), 1.0)
 
     home.check_integrity()
     assert home.statistics().permits == 3
     assert [ask(home, n, 1.0).verdict for n in (10, 11)] == [LimitVerdict.GRANTED, LimitVerdict.REFUSED]
 
 
-def test_who_is_not_the_home_says_so() -> None:
-    """Before it began, and after it ended; what else is told then is dropped."""
+def test_a_shard_without_its_home_gets_no_decision() -> None:
+    """Before the home began and after it ended, ends and reports are ignored."""
     home = home_of(Limits(concurrency=1))
     home.end(SHARD, 0.0)
     home.ended(SHARD, "g1", LimitEnd(1, "acme", FUNCTION), 0.0)
-    home.heard(holdings("g1", 1), 0.0)
+    home.on_holdings(holdings("g1", 1), 0.0)
 
     assert ask(home, 1, 0.0).verdict is LimitVerdict.NOT_HOME
     assert home.epoch(SHARD) == 0
 
 
 def test_a_tenant_without_limits_is_granted() -> None:
-    """The home may know of a change before the gateway that asks."""
+    """The home may know a change before the gateway that asks."""
     home = home_of(Limits(concurrency=1))
 
     answer = home.ask(SHARD, "g1", LimitAsk(1, "free", FUNCTION), 0.0)
@@ -219,7 +219,7 @@ def test_a_tenant_without_limits_is_granted() -> None:
 
 
 def test_a_limit_that_was_never_counted_elsewhere_begins_with_its_burst() -> None:
-    """Set under this home, or under one that has handed over to it. What is older may have been spent."""
+    """It was set under this home or one that handed over to it; an older limit may have been spent."""
     limits = Limits(requests_per_s=1.0, burst=5.0)
     for begun, here, there in ((3, 4, 4), (2, 0, 0), (4, 0, 4), (LONG_AGO, 0, 0), (0, 0, 0)):
         home = home_of(limits, at=0.0, begun=RateLimitStart(requests=begun))
@@ -232,7 +232,7 @@ def test_a_limit_that_was_never_counted_elsewhere_begins_with_its_burst() -> Non
 
 
 def test_what_was_taken_is_handed_over_too() -> None:
-    """What a smaller burst would forget, the next home remembers when the larger one returns."""
+    """What a smaller burst would cut off counts again when the larger one returns."""
     small, large = (Limits(requests_per_s=1.0, burst=burst) for burst in (2.0, 50.0))
     now = {"limits": large}
     marked = RateLimitStart(requests=3)
@@ -253,7 +253,7 @@ def test_what_was_taken_is_handed_over_too() -> None:
 
 
 def test_idle_accounts_are_forgotten_only_when_nothing_is_lost() -> None:
-    """What was never spent, or has come back, a new account would say too; what nobody knows stays."""
+    """An account is kept while it would decide other than a new one, or its past is unknown."""
     limits = Limits(requests_per_s=1.0, burst=5.0, concurrency=5)
     for begun, left in ((3, 0), (LONG_AGO, 1)):
         home = home_of(limits, begun=RateLimitStart(requests=begun))

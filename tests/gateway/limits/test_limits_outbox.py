@@ -1,4 +1,4 @@
-"""Asks and ends of one turn are one message to each home, and what could not go is said."""
+"""Asks and ends of one turn are one message to each home, and failures to send are returned."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def end(number: int) -> LimitEnd:
     return LimitEnd(number, "acme", "acme:a.f")
 
 
-def test_what_comes_up_in_one_turn_is_one_message_to_each_home() -> None:
-    """Asks and ends travel together and in order, when the turn is over; what comes up later is the next one."""
+def test_items_of_one_turn_are_one_message_to_each_home() -> None:
+    """Asks and ends travel together and in order at the end of the turn; later ones go with the next."""
     port = MemoryDriverPort()
     outbox = LimitOutbox(port, REGION, "g1")
     for number in (1, 2):
@@ -47,8 +47,8 @@ def test_what_comes_up_in_one_turn_is_one_message_to_each_home() -> None:
     ]
 
 
-def test_no_message_carries_more_than_fits_one() -> None:
-    """Of a crowd in one turn everybody's ask goes, once and in order."""
+def test_no_message_carries_more_than_allowed() -> None:
+    """All asks of a large turn are sent, once and in order."""
     port = MemoryDriverPort()
     outbox = LimitOutbox(port, REGION, "g1")
     for number in range(AT_ONCE + 1):
@@ -64,8 +64,8 @@ def test_no_message_carries_more_than_fits_one() -> None:
     assert [one.number for letter in letters for one in letter.ends] == list(range(2 * AT_ONCE + 1))
 
 
-def test_who_asks_wants_to_hear_that_nobody_listens() -> None:
-    """Ends alone want no answer: their home hears of them by what is told to run."""
+def test_asks_request_a_report_of_missing_listeners() -> None:
+    """Ends alone do not, since the next report of permits repairs a lost one."""
     port = MemoryDriverPort()
     outbox = LimitOutbox(port, REGION, "g1")
     outbox.ask("h1", ask(1))
@@ -75,8 +75,8 @@ def test_who_asks_wants_to_hear_that_nobody_listens() -> None:
     assert port.replies == [ANSWERS, ""]
 
 
-def test_homes_to_which_asks_could_not_go_are_told() -> None:
-    """Their callers ask again at once, not when their patience ends; what could not be sent is forgotten."""
+def test_homes_to_which_asks_could_not_be_sent_are_returned() -> None:
+    """Their callers ask again at once, and the unsent messages are forgotten."""
     port = MemoryDriverPort(connected=False)
     outbox = LimitOutbox(port, REGION, "g1")
     outbox.ask("h1", ask(1))

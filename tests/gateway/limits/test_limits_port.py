@@ -1,4 +1,4 @@
-"""The limiter in memory, which tests elsewhere stand on, counts as the real home does."""
+"""The limiter in memory, which other tests use, counts as the real home does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Gateway:
 
 
 async def test_a_burst_is_granted_and_what_comes_back_with_time() -> None:
-    """The one too many hears when to come back."""
+    """One call too many gets the time to wait."""
     gateway = Gateway(requests_per_s=1.0, burst=2.0)
     granted = [await gateway.admit() for _ in range(3)]
 
@@ -40,7 +40,7 @@ async def test_a_burst_is_granted_and_what_comes_back_with_time() -> None:
 
 
 async def test_a_permit_comes_back_with_the_end_of_its_call() -> None:
-    """And only then."""
+    """It does not come back before."""
     gateway = Gateway(concurrency=1)
     first = await gateway.admit()
     assert (await gateway.admit()).error is not None
@@ -66,7 +66,7 @@ async def test_what_a_call_cost_beyond_its_estimate_is_owed() -> None:
 
 
 async def test_a_jobs_submission_and_start_are_asked_for_apart() -> None:
-    """Each takes its own."""
+    """The submission takes a request, the start the rest."""
     gateway = Gateway(requests_per_s=1.0, burst=1.0, concurrency=1)
 
     assert (await gateway.admit(part=LimitAskKind.SUBMISSION)).error is None
@@ -76,7 +76,7 @@ async def test_a_jobs_submission_and_start_are_asked_for_apart() -> None:
 
 
 async def test_tests_may_refuse_anyway() -> None:
-    """As where the home does not answer; without a script nothing is limited, and one home is there."""
+    """Without a script there is one home, and nothing is limited."""
     limiter = MemoryLimiter()
     assert limiter.policy("acme", FUNCTION) is FREE
     assert limiter.epoch("acme") == 1

@@ -56,7 +56,7 @@ def sent(state: LimitState) -> LimitState:
 def test_the_next_home_says_the_same_on_its_own_clock(
     takes: list[tuple[float, float]], corrections: list[float], pause: float, other_clock: float
 ) -> None:
-    """Whatever was taken, owed and given back: each scope has as much left, and is full as soon."""
+    """Whatever was taken, owed and given back, each scope has as much left and is full as soon."""
     account, at = account_of(), 0.0
     for number, (after, cost) in enumerate(takes):
         at += after
@@ -78,7 +78,7 @@ def test_the_next_home_says_the_same_on_its_own_clock(
 
 
 def test_permits_are_not_handed_over() -> None:
-    """They are told by those who hold them, who alone know."""
+    """The gateways that hold them report them."""
     scope = scope_of(Limits(concurrency=1))
     account = account_of(scope)
     account.take(scope, ("g1", 1), 0.0, 0, CALL)
@@ -89,7 +89,7 @@ def test_permits_are_not_handed_over() -> None:
 
 
 def test_of_more_accounts_than_travel_none_does() -> None:
-    """As after a death: the next home takes all as spent, and grants nothing that was granted."""
+    """As after a crash, the next home counts everything as spent."""
     accounts: AccountsByScope = {(f"t{number}", ""): account_of() for number in range(ACCOUNTS_AT_MOST)}
     assert len(handed_over(accounts, 0, 3, PS).accounts) == ACCOUNTS_AT_MOST
 
@@ -99,15 +99,15 @@ def test_of_more_accounts_than_travel_none_does() -> None:
 
 
 @pytest.mark.parametrize("cost", [1e12, -1e12])
-def test_a_debt_longer_than_travels_is_forgotten_with_all_else(cost: float) -> None:
-    """A number that fits no message is no reason to lose the message."""
+def test_a_debt_that_is_too_long_to_travel_empties_the_state(cost: float) -> None:
+    """The message must not be lost because one number does not fit."""
     account = account_of()
     account.correct(cost, 0)
 
     assert handed_over({("acme", ""): account}, 0, 3, PS) == NOTHING
 
 
-def test_whoever_knows_nothing_begins_anew() -> None:
-    """Its own epoch is the first, and it was born when it took over; a very old home says no more than it may."""
+def test_an_empty_state_begins_anew() -> None:
+    """The own epoch is the first, from the takeover on; the age of an old home is bounded."""
     assert taken_over(NOTHING, 7, 5 * PS) == (5 * PS, (7, 7), {})
     assert sent(handed_over({}, -2 * MOST, 3, 0)) == LimitState(MOST, (), 3)

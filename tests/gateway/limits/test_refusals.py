@@ -1,4 +1,4 @@
-"""Who is refused hears which limit, whose, how much it allows, and what is left."""
+"""A refusal names the limit, its tenant, what it allows, and what is left."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def answer(*violated: str, standing: str = "") -> LimitAnswer:
     return LimitAnswer(7, LimitVerdict.REFUSED, 3, 1.5, violated, standing)
 
 
-def test_each_limit_that_is_reached_is_told_in_words_and_in_numbers() -> None:
-    """Of the tenant and of its calls to the function, as they were set."""
+def test_each_reached_limit_is_named_in_words_and_in_numbers() -> None:
+    """They are those of the tenant and of its calls to the function, as they were set."""
     standing = '"requests";r=2,"cost";r=51;t=1,"function-requests";r=0;t=1,"function-concurrency";r=0'
 
     error = refused(answer("cost", "function-requests", "function-concurrency", standing=standing), POLICY, "acme")
@@ -40,7 +40,7 @@ def test_each_limit_that_is_reached_is_told_in_words_and_in_numbers() -> None:
 
 
 def test_a_limit_that_only_its_home_knows_is_named() -> None:
-    """It was set a moment ago."""
+    """It was set a moment ago, so the gateway does not know it yet."""
     error = refused(answer("requests"), policy_of(EffectiveLimits(tenant=NO_LIMITS, function=ONE), FUNCTION), "acme")
 
     assert (error.detail, error.more["limits"]) == ("The limit of requests is reached.", ())

@@ -22,7 +22,7 @@ from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
 from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery
 from tests.gateway.webhooks.makers import webhook_of
-from tests.waiting import until
+from tests.waiting import until, until_found
 
 
 class Site:
@@ -53,10 +53,11 @@ class Site:
         return next((one for one in found if one.id == record.id), None)
 
     async def until_over(self, record: DeliveryRecord) -> DeliveryRecord:
-        async with asyncio.timeout(30):
-            while (found := await self.state(record)) is None or found.state is DeliveryState.PENDING:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        return found
+        async def over() -> DeliveryRecord | None:
+            found = await self.state(record)
+            return None if found is None or found.state is DeliveryState.PENDING else found
+
+        return await until_found(over)
 
     @asynccontextmanager
     async def sending(self, store: BusWebhooks | None = None) -> AsyncIterator[DeliverySender]:
@@ -96,11 +97,14 @@ async def test_a_failed_attempt_is_followed_by_another_later(site: Site) -> None
     webhook = await site.webhook()
     site.http.statuses[site.url] = [500]
     record = await site.delivery(webhook.id)
+
+    async def attempted() -> DeliveryRecord | None:
+        found = await site.state(record)
+        return found if found is not None and found.attempts else None
+
     async with site.sending() as sender:
         await until(lambda: site.http.to(site.url))
-        async with asyncio.timeout(30):
-            while (found := await site.state(record)) is None or not found.attempts:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        found = await until_found(attempted)
         await until(lambda: sender.under_way == 0)
         assert sender.pending >= 1
 
@@ -126,11 +130,14 @@ async def test_a_receiver_that_is_gone_disables_its_webhook(site: Site) -> None:
     webhook = await site.webhook()
     site.http.statuses[site.url] = [410]
     record = await site.delivery(webhook.id)
+
+    async def disabled() -> bool:
+        found = await site.store.webhook(site.tenant, webhook.id)
+        return found is not None and bool(found.disabled)
+
     async with site.sending():
         await site.until_over(record)
-        async with asyncio.timeout(30):
-            while not ((found := await site.store.webhook(site.tenant, webhook.id)) and found.disabled):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        assert await until_found(disabled)
 
     assert len(site.http.to(site.url)) == 1
 
@@ -181,11 +188,13 @@ async def test_deliveries_of_a_deleted_webhook_go(site: Site) -> None:
     """What waits for another day, too."""
     webhook = await site.webhook()
     record = await site.delivery(webhook.id, time.time() + 86_400.0)
+
+    async def removed() -> bool:
+        return await site.state(record) is None
+
     async with site.sending() as sender:
         await until(lambda: sender.pending)
         await site.store.change_webhook(site.tenant, webhook.id, lambda _: None)
-        async with asyncio.timeout(30):
-            while await site.state(record) is not None:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        assert await until_found(removed)
 
     assert not site.http.to(site.url)

@@ -21,6 +21,7 @@ from pilotlight_gateway.webhooks.event_feed import KEEP_EVERY, WebhookFeeds, _Cu
 from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
 from tests.builders.jobs import dead_job, job
 from tests.gateway.webhooks.makers import webhook_of
+from tests.waiting import until_found
 
 
 class Site:
@@ -46,10 +47,12 @@ class Site:
 
     async def deliveries(self, webhook: WebhookRecord, count: int) -> list[DeliveryRecord]:
         """Those of a webhook, once they are so many."""
-        async with asyncio.timeout(30):
-            while len(found := await self.store.deliveries(self.tenant, webhook.id)) < count:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        return found
+
+        async def enough() -> list[DeliveryRecord] | None:
+            found = await self.store.deliveries(self.tenant, webhook.id)
+            return found if len(found) >= count else None
+
+        return await until_found(enough)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:

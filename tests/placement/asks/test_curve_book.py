@@ -57,7 +57,7 @@ def test_the_most_trustworthy_source_counts(
 
 
 def test_hardly_any_throughput_is_a_number_still() -> None:
-    """Whoever keeps such a curve is placed by it, or not at all; nobody who divides by it fails on it."""
+    """Such a curve orders places or is ignored; no division by it fails."""
     tiny = 1e-320
     declared = version(measured=(Measured(gpu="T4", batch=1, throughput=tiny, p95_ms=10.0),))
     for points in (
@@ -105,7 +105,7 @@ class Shelf:
 
 
 def test_a_book_gives_the_same_object_until_something_is_found_out() -> None:
-    """Asks are compared by it: a new one for each pass would make all tables anew."""
+    """Asks are compared by it: a new object per pass would recompute all tables."""
     shelf = Shelf(record(1, curve(CurveSource.MEASURED, 4.0)))
     book = CurveBook(shelf)
     first = book.of(version())

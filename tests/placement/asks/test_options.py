@@ -40,7 +40,7 @@ def refused(wanted: Ask, *, mig: bool = True) -> str:
     ],
 )
 def test_memory_decides_which_instances_hold_it(gib: int, expected: list[str]) -> None:
-    """By usable memory, not by the name; what nobody has declared needs all."""
+    """By usable memory, not by name; an undeclared need takes the whole device."""
     assert keys(ask("H100", gib=gib)) == expected
 
 
@@ -121,7 +121,7 @@ def test_slots_are_taken_as_they_are() -> None:
 
 
 def test_a_whole_device_that_an_agent_offers_has_its_curve() -> None:
-    """Of a part nobody knows how it was cut, so it counts as not measured."""
+    """The cut of a part is unknown, so it counts as not measured."""
     full = Slot(id="g", kind=SliceKind.GPU, type="T4", memory=15_360, ppm=1_000_000)
     known = Curves({("T4", whole()): (ThroughputPoint(batch=1, throughput=5, p95_ms=50),)})
 

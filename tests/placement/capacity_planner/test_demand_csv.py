@@ -49,7 +49,7 @@ def test_a_function_with_its_points_in_several_rows(tmp_path: Path) -> None:
 
 
 def test_several_tables_add_up(tmp_path: Path) -> None:
-    """Points of the demand's file and of a file of curves count alike."""
+    """Points of the demand file and of a file of curves count equally."""
     path = tmp_path / "curves.csv"
     path.write_text("function,gpu,batch,latency_ms,throughput\nf,T4,1,10,\nf,T4,4,20,150\n")
     measured = read_curves(path)

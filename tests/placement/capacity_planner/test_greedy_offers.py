@@ -1,4 +1,4 @@
-"""What can be bought at once, and whom its slices serve best."""
+"""Purchases, and the functions that gain most from their slices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_each_slice_goes_to_whom_it_is_worth_most_until_its_need_is_met() -> Non
 
 
 def test_what_misses_nothing_gains_nothing() -> None:
-    """Its slices are left to others, or to nobody."""
+    """Its slices go to other functions, or to none."""
     made = demands(f={"3g": 80.0})
     (offer,) = offers_of(made)
     gains = Gains([offer], {"f": 100.0}, {"f": 1.0})

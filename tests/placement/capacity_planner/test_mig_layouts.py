@@ -45,7 +45,7 @@ def test_a_device_that_cannot_be_cut() -> None:
 
 
 def test_layouts_are_given_to_pieces_and_what_is_too_much_is_left_out() -> None:
-    """A layout with a slice that nobody needs stays legal without it; a lack is an error."""
+    """A layout stays legal without a superfluous slice; a missing one is an error."""
     layout = tuple(MigPlacement(start=start, profile=key) for start, key in ((0, "4g"), (4, "2g"), (6, "1g")))
     cuttings = fill_in(A100, [layout, layout], [("4g", "f"), ("1g", "g")])
     assert [cutting.functions for cutting in cuttings] == [("f", "g")]

@@ -1,4 +1,4 @@
-"""Decisions, the fleet and memory, as the API tells them."""
+"""Decisions, the fleet and memory, as bodies of the API."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_what_fits_and_what_says_nothing_of_memory() -> None:
     ],
 )
 def test_how_much_of_a_floor_fits_is_told(floor: FloorInfo, said: str) -> None:
-    """Now and ever, last of all; of what can never run at all nothing more is said."""
+    """Now and at most, in the last line; a function that can never run has no such line."""
     fleet, wanted = Fleet([node("n", gpu("g", "T4"))]), spec("T4")
     told = placement_info(fleet, wanted, Ask.of(wanted), "x.f@v1", floor=floor)
 

@@ -12,7 +12,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 from pilotlight_placement.asks.options import key_of, options, slot_options
-from pilotlight_placement.explain.explanation import REASONS, explain, ruled_out, rules, why_not
+from pilotlight_placement.explain.explanation import REASONS, explain, fleet_at, ruled_out, rules, why_not
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
 from pilotlight_placement.fleet.occupancy import Unit
@@ -32,7 +32,7 @@ def placed(fleet: Fleet, wanted: Ask) -> Placement:
 
 
 def test_the_winner_and_the_best_loser_of_each_step_are_told() -> None:
-    """Each loser is alike in all steps before the one by which it lost."""
+    """Each loser is equal in all steps before the one at which it lost."""
     fleet = Fleet([
         node("a", gpu("g1", mig=True)), node("b", gpu("g2", mig=True)), node("c", gpu("g3", "B200", mig=True)),
         node("d", gpu("g4", mig=True), weights=frozenset(("w",))),
@@ -76,7 +76,7 @@ def test_each_step_has_its_own_sentence() -> None:
 
 
 def test_an_instance_that_exists_saves_making_one() -> None:
-    """Between places that are alike in all else."""
+    """Between places that are equal otherwise."""
     idle = (MigPlacement(start=6, profile="1g"),)
     for first in ("a", "b"):
         fleet = Fleet([node(name, gpu(f"g{name}", mig=True, instances=idle if name == first else ())) for name in "ab"])
@@ -165,7 +165,7 @@ def test_the_rules_are_told_in_their_order() -> None:
 def test_every_rejection_has_a_true_reason_and_keeps_it(
     nodes: list[Node], before: list[tuple[Ask, int]], wanted: Ask, after: list[tuple[Ask, int]]
 ) -> None:
-    """Each reason is checked by its meaning, and is told alike after the fleet has changed."""
+    """Each reason is checked by its meaning, and is the same after the fleet has changed."""
     fleet = Fleet(nodes)
     fill(fleet, before)
     found = place(fleet, wanted)
@@ -187,7 +187,7 @@ def test_every_rejection_has_a_true_reason_and_keeps_it(
 
 
 def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: C901 - one line a filter
-    """Whether a filter's claim holds, by what it says and not by how it is computed."""
+    """Whether a filter's claim holds, by its meaning and not by the filter's own code."""
     node, domain = unit.node.node, unit.node.node.domain
     runs = [held for held in fleet.held.values() if held.slice.node == node.name]
     match name:
@@ -235,7 +235,7 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
 
 
 def keys_on(unit: Unit, wanted: Ask) -> set[str]:
-    """The kinds of slices of a unit that would hold the ask, whoever uses them."""
+    """The kinds of slices of a unit that would hold the ask, in use or not."""
     if unit.slot is not None:
         return {"CPU/slot"} if isinstance(slot_options(wanted, unit.slot), list) else set()
     assert unit.gpu is not None
@@ -284,10 +284,42 @@ def can(fleet: Fleet, slices: list[Slice], wanted: Ask) -> bool:
 
 
 def test_of_two_gpus_of_one_node_no_node_is_said_to_stand_first() -> None:
-    """Which node stands first says nothing about devices of the same one."""
+    """The order of nodes does not separate devices of one node."""
     found = placed(Fleet([node("n", gpu("g1", "T4"), gpu("g2", "T4"))]), ask("T4"))
     value = found.record.value
     assert value is not None
 
     told = REASONS["order"](ask("T4"), found.slice, value, found.slice, value)
     assert told == "it is as good in all that counts, and the other one stands first on n"
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_nodes(), HISTORY, HISTORY, asks())
+def test_the_rebuilt_fleet_is_the_one_that_was(
+    nodes: list[Node], before: list[tuple[Ask, int]], after: list[tuple[Ask, int]], wanted: Ask
+) -> None:
+    """Holds, nodes and demand: so the same ask gets the same place there, whatever happened since."""
+    fleet = Fleet(nodes)
+    fill(fleet, before)
+    decided, held = place(fleet, wanted), dict(fleet.held)
+    for name in list(held):
+        fleet.release(name)
+    fill(fleet, after)
+    fleet.remove(min(fleet.places))
+
+    then = fleet_at(fleet, decided.record)
+
+    assert then is not None
+    assert then.held == held
+    assert {name: place.node for name, place in then.places.items()} == {each.name: each for each in nodes}
+    assert place(then, wanted).record.value == decided.record.value
+
+
+def test_a_revision_that_the_journal_forgot_is_gone() -> None:
+    """Nothing is guessed."""
+    fleet = Fleet([node("n", gpu("g", "T4"))])
+    record = place(fleet, ask("T4")).record
+    fleet.drain("n")
+    fleet.journal = Journal()
+
+    assert fleet_at(fleet, record) is None

@@ -55,7 +55,7 @@ FLEET = (
     ],
 )
 def test_what_a_free_fleet_holds(wanted: Ask, held: int) -> None:
-    """By device, mode, share, node and domain; whoever uses it now."""
+    """By device, mode, share, node and domain; used parts count as free."""
     fleet = Fleet(FLEET)
     assert most_containers(fleet, wanted) == held
 

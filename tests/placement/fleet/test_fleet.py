@@ -109,7 +109,7 @@ def test_what_is_taken_is_not_given_again() -> None:
 
 
 def test_a_node_that_changes_keeps_the_containers_whose_slices_stay() -> None:
-    """The others are released; they are the controller's to place anew."""
+    """The others are released."""
     fleet = Fleet([node("n", gpu("g", mig=True), slots=(cpu(0),))])
     fleet.hold(PlacedContainer(container="a", slice=instance(4)))
     fleet.hold(

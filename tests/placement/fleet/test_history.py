@@ -18,7 +18,7 @@ def test_the_journal_tells_what_came_after_a_revision() -> None:
 
 
 def test_what_is_forgotten_or_to_come_is_not_told() -> None:
-    """A bounded journal knows that it lacks something."""
+    """A bounded journal returns None if it lacks an op."""
     journal = Journal(most=2)
     for number in range(1, 5):
         journal.add(Op(revision=number))

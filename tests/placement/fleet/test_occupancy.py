@@ -1,4 +1,4 @@
-"""What of a device is taken, and whom it still takes."""
+"""The used part of a device, and the containers that may join it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shared() -> Unit:
 
 
 def test_a_mig_device_is_the_mask_of_its_containers() -> None:
-    """Idle instances take nothing, and are told apart from those in use."""
+    """Idle instances occupy nothing, and are distinct from used ones."""
     there = (MigPlacement(start=0, profile="1g"), MigPlacement(start=4, profile="3g"))
     unit = Fleet([node("n", gpu("g", mig=True, instances=there))]).places["n"].units[0]
     family = unit.gpu.device.family if unit.gpu else None

@@ -38,7 +38,7 @@ def found(mirror: FleetMirror, wanted: Ask) -> str:
 
 
 def test_a_type_asked_for_without_its_size_takes_any_size() -> None:
-    """ "A100" is either kind; a size is taken at its word, and no other product begins alike."""
+    """ "A100" is either kind; a size means only itself, and no other product has the same prefix."""
     mirror = FleetMirror()
     mirror.sync([report("a", gpu("x", "A10", 24), gpu("s", "A100-40GB", 40), gpu("l", "A100-80GB", 80))])
 
@@ -61,7 +61,7 @@ def test_the_preferred_gpu_wins_and_several_of_a_reported_kind_never_fit() -> No
 
 
 def test_containers_and_what_is_on_its_way_take_their_slices() -> None:
-    """The report counts where both speak of a slice; a container that is gone from both is released."""
+    """The report precedes a bind on the same slice; a container that is gone from both is released."""
     mirror = FleetMirror()
     running = container("c1", "ver_1", slice="cpu-0")
     first = report("a", cpu(0, "c1"), cpu(1), containers=(running,))
@@ -146,7 +146,7 @@ def test_slices_with_one_name_count_once() -> None:
 
 
 def device(name: str = "GPU-1", kind: str = "H100", gib: int = 80, *instances: str, **more: Any) -> DeviceReport:
-    """`device("GPU-1", "H100", 80, "3g@4", "1g@0:ctr_a")`: a GPU with instances, and who runs on them."""
+    """`device("GPU-1", "H100", 80, "3g@4", "1g@0:ctr_a")`: a GPU with instances and their containers."""
     parts = []
     for each in instances:
         where, _, holder = each.partition(":")
@@ -177,7 +177,7 @@ def test_a_gpu_comes_with_its_instances_and_who_runs_on_them() -> None:
 
 
 def test_names_of_slices_go_both_ways() -> None:
-    """What placement chose is what an agent is told, and what it reports back is the same slice."""
+    """The name of a chosen slice, as sent to an agent, parses to the same slice."""
     mirror = FleetMirror()
     gpus = (device("GPU-1"), device("GPU-2"), device("GPU-3", shareable=True), device("GPU-4", "H100", 80, "7g@0"))
     fleet = mirror.sync([report("a", cpu(0), devices=gpus)])
@@ -231,7 +231,7 @@ def test_a_driver_that_contradicts_the_catalogue_is_believed() -> None:
 
 
 def test_a_gpu_that_is_about_to_change_takes_nothing_new() -> None:
-    """The controller closes it before the agent says so; weights that were loaded count as resident."""
+    """The overlay closes it before the agent reports it; loaded weights count as resident."""
     mirror = FleetMirror()
     gpus = (device("GPU-1"), device("GPU-2"))
     beside = ReportOverlay(closed={("a", "GPU-1")}, resident={"a": frozenset({"acme:llama"})})

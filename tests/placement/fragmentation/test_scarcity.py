@@ -63,12 +63,12 @@ def test_demand_for_one_model_makes_it_dear_as_its_room_shrinks() -> None:
 
 
 def test_a_set_of_models_is_scarce_together() -> None:
-    """Demand for a or b alike weighs on both, however their room is divided."""
+    """Demand for either of two models loads both, however their room is divided."""
     claimed = claims(("a", "b", "c"), {frozenset("ab"): 3.0, ANY: 1.0})
     found = loads(claimed, {"a": 10.0, "b": 20.0, "c": 70.0})
     assert found["a"] == found["b"] > found["c"]
 
 
 def test_demand_for_unknown_models_is_left_out() -> None:
-    """What no model of the fleet could meet says nothing about the fleet."""
+    """Demand that no model of the fleet could meet has no effect."""
     assert claims(("a",), {frozenset("z"): 3.0, frozenset("az"): 1.0}).demand == ((1, 1.0),)

@@ -1,4 +1,4 @@
-"""The devices that placement knows."""
+"""The catalogue of devices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_drivers_figures_win() -> None:
 
 
 def test_a_driver_that_places_otherwise_is_not_overruled() -> None:
-    """A GPU whose geometry is not as the catalogue says must not be cut by it."""
+    """A GPU whose geometry contradicts the catalogue must not be cut."""
     with pytest.raises(ValueError, match="the driver places 3g"):
         corrected(standard()["H200"], readings=[ProfileReading(name="3g.71gb", memory=1, sms=1, size=4, starts=(0, 2))])
 

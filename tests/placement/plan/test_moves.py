@@ -39,7 +39,7 @@ def test_room_is_made_by_moving_what_is_in_the_way_first_elsewhere() -> None:
 
 @pytest.mark.parametrize("reason", ["young", "not movable", "too dear", "draining"])
 def test_what_may_not_be_moved_is_not(reason: str) -> None:
-    """Then the blocked container goes without, and says why."""
+    """The blocked container then has no place, with the reason."""
     draining = reason == "draining"
     fleet = Fleet([node("n", gpu("g", mig=True)), node("m", gpu("h", mig=True), draining=False)])
     fleet.hold(instance("a", "1g", 0))
@@ -63,7 +63,7 @@ def test_what_may_not_be_moved_is_not(reason: str) -> None:
 
 
 def test_all_that_is_in_the_way_moves_or_nothing_does() -> None:
-    """One victim without a new home, and nobody is moved."""
+    """If one victim finds no place, none moves."""
     fleet = Fleet([node("n", gpu("g", mig=True)), node("m", gpu("h", mig=True))])
     for start in range(4):
         fleet.hold(instance(f"a{start}", "1g", start))

@@ -39,7 +39,7 @@ def test_what_is_missing_is_started_and_what_is_too_much_stopped() -> None:
 
 
 def test_containers_of_a_draining_node_are_replaced_and_left_alone() -> None:
-    """They are leaving already: whoever drains the node stops them."""
+    """Their agent stops them itself."""
     fleet = Fleet([node("n", gpu("a", "T4")), node("m", gpu("b", "T4"))])
     whole = Slice(node="n", kind=SliceKind.GPU, type="T4", ids=("a",), memory=15360)
     fleet.hold(PlacedContainer(container="old", slice=whole, function="f"))

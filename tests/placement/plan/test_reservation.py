@@ -44,7 +44,7 @@ def test_devices_of_one_node_with_least_on_them_are_chosen() -> None:
 
 
 def test_devices_in_the_other_mode_will_do_where_that_is_switched_without_a_reset() -> None:
-    """Once nobody is on them."""
+    """Once they are empty."""
     hopper, ampere = Fleet([node("a", gpu("a1", mig=True))]), Fleet([node("a", gpu("a1", "A100-80GB", mig=True))])
 
     assert choose_reservation(hopper, ask("H100:1")) == {("a", "a1")}
@@ -52,7 +52,7 @@ def test_devices_in_the_other_mode_will_do_where_that_is_switched_without_a_rese
 
 
 def test_what_is_kept_is_given_to_nobody_and_is_there_all_the_same() -> None:
-    """Whoever runs there runs on, and nobody is told that there is no such device; it ends with the trial."""
+    """Present containers stay, and refusals do not say that there is no such device; it ends with the trial."""
     fleet = two_nodes()
     kept = Reservation(ask=ask("H100:2", function="acme:app.pair"), devices=frozenset({("b", "b1"), ("b", "b2")}))
     with fleet.trial():
@@ -73,7 +73,7 @@ def test_what_is_kept_is_given_to_nobody_and_is_there_all_the_same() -> None:
 
 
 def test_whoever_it_is_kept_for_comes_first_and_then_the_others() -> None:
-    """As soon as all of it is free; before that nobody gets a part of it."""
+    """As soon as all of it is free; before that no other ask gets a part of it."""
     fleet = two_nodes()
     pair, single = ask("H100:2", function="acme:app.pair"), ask("H100", function="acme:app.one")
     kept = Reservation(ask=pair, devices=choose_reservation(fleet, pair))

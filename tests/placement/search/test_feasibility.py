@@ -50,7 +50,7 @@ def test_a_withdrawn_device_holds_nothing() -> None:
 @settings(max_examples=150, deadline=None)
 @given(some_nodes(), asks())
 def test_what_fits_an_empty_fleet_could_be_held(nodes: list[Node], wanted: Ask) -> None:
-    """And whoever hears "never" finds no place in an empty fleet, in whatever mode its GPUs are."""
+    """An ask with `never` finds no place in an empty fleet, in any mode of its GPUs."""
     fleet = Fleet(nodes)
     found = place(fleet, wanted)
 

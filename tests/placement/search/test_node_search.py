@@ -36,7 +36,7 @@ def test_the_first_is_the_smallest_candidate_of_the_nodes(
 
 
 def test_blocked_nodes_and_other_zones_are_passed_over() -> None:
-    """A scope says where not to look."""
+    """A scope excludes them."""
     fleet = Fleet([node("n", gpu("a", "T4"), zone="x"), node("m", gpu("b", "T4"), zone="y")])
     (choice,) = fleet.offers(ask("T4")).choices
 

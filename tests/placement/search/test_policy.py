@@ -100,7 +100,7 @@ def test_refusals_name_the_first_filter_and_why() -> None:
 def test_the_best_of_the_winners_node_is_the_winner(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask
 ) -> None:
-    """What is told of one node agrees with what the search chose there."""
+    """`best_on` agrees with the search on the winner's node."""
     fleet = Fleet(nodes)
     fill(fleet, steps)
     found = place(fleet, wanted)

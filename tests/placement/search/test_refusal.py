@@ -32,7 +32,7 @@ def test_what_is_taken_is_not_impossible(isolation: Isolation) -> None:
 
 
 def test_what_only_another_mode_could_hold_is_told_by_what_is_idle() -> None:
-    """Nothing is said to be in use that is not."""
+    """Idle GPUs are not described as in use."""
     fleet = Fleet([node("n", gpu("a"))])
     wanted = ask("H100", gib=8, slice="H100-80GB/1g")
 

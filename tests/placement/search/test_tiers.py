@@ -33,7 +33,7 @@ def three_nodes(*busy: str) -> Fleet:
 
 
 def test_tiers_follow_the_counts_of_the_function() -> None:
-    """Nodes without any first, then those with one, then those with two; or zones alike."""
+    """Nodes without any first, then those with one, then those with two; the same for zones."""
     by_node = visited(three_nodes("a", "a", "b"), ask("T4", function="f", spread=Spread(over=Over.NODE)))
     by_zone = visited(three_nodes("a", "b", "c"), ask("T4", function="f", spread=Spread(over=Over.ZONE)))
 

@@ -9,8 +9,8 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.calls import batch_queue
-from pilotlight_runtime.calls.accepted_call import AcceptedCall
 from pilotlight_runtime.calls.batch_queue import DynamicBatches
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult
 from tests.builders.calls import run
 from tests.builders.specs import function_spec, method

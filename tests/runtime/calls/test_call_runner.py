@@ -48,7 +48,7 @@ def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
     ended = io.last("a")
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.started, ended.output) == (Outcome.OK, True, b"\x2a")
-    assert (ended.stages.execute, ended.stages.total) == (2.0, 500.0)
+    assert (ended.stages.execute_ms, ended.stages.total_ms) == (2.0, 500.0)
     assert [frame.call_id for frame in io.of(Started)] == ["a"]
     assert [frame.input for frame in io.of(Invoke)] == [b"\x80"]
     assert io.released == ["a"]
@@ -72,7 +72,7 @@ def test_the_guests_word_on_its_time_is_bounded_by_ours(io: FakeRunnerIO) -> Non
 
     ended = io.last("a")
     assert isinstance(ended, Ended)
-    assert ended.stages.execute == 250.0
+    assert ended.stages.execute_ms == 250.0
 
 
 def test_the_guest_gets_as_much_as_it_works_on_at_a_time(io: FakeRunnerIO) -> None:
@@ -149,7 +149,7 @@ def test_a_large_input_is_fetched_first(io: FakeRunnerIO) -> None:
     assert io.of(Invoke)[0].input == b"large"
     ended = io.last("a")
     assert isinstance(ended, Ended)
-    assert ended.stages.fetch == pytest.approx(200.0)
+    assert ended.stages.fetch_ms == pytest.approx(200.0)
 
 
 def test_an_input_that_cannot_be_had_is_refused(io: FakeRunnerIO) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pilotlight_runtime.containers.base_environment import BaseEnvironment
-from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.blank_starter import BlankStarter
 from pilotlight_runtime.containers.resource_limits import BASE
-from pilotlight_runtime.guest.frames import Hello, encode
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_spec import SandboxSpec
+from tests.runtime.containers.fake_guests import greeting_guest, silent_guest, starter_of
+from tests.waiting import until
 
 
 class World:
@@ -28,25 +26,12 @@ class World:
         self.silent = False
         self.changed = asyncio.Event()
         self.launcher = FakeLauncher(self.guest)
-        starter = BlankStarter(
-            launcher=self.launcher,
-            base=BaseEnvironment(name="default", python=Path("/usr/bin/python3"), read_only=()),
-            folder=folder,
-            group=group,
+        self.pool = BlankPool(
+            starter_of(self.launcher, folder, group), size=2, changed=self.changed.set, pauses_s=(0.01,)
         )
-        self.pool = BlankPool(starter, size=2, changed=self.changed.set, pauses_s=(0.01,))
 
     async def guest(self, spec: SandboxSpec, sock: socket.socket) -> int:
-        """Says Hello and lives until it is killed."""
-        if not self.silent:
-            sock.sendall(encode(Hello(pid=1, ms=1.0)))
-        await asyncio.Event().wait()
-        return 0
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
-            while not condition():  # noqa: ASYNC110 - it rings no bell
-                await asyncio.sleep(0.005)
+        return await (silent_guest if self.silent else greeting_guest)(spec, sock)
 
 
 @asynccontextmanager
@@ -64,14 +49,14 @@ async def running(folder: Path) -> AsyncIterator[World]:
 async def test_the_pool_fills_and_a_blank_is_used_once(tmp_path: Path, anyio_backend: str) -> None:
     """A taken blank is replaced; its folder is its own, and empty."""
     async with running(tmp_path) as world:
-        await world.until(lambda: world.pool.ready == 2)
+        await until(lambda: world.pool.ready == 2)
 
         blank = await world.pool.take(BASE)
         world.pool.wake()
 
         assert blank.is_ready
         assert list(blank.code.iterdir()) == []
-        await world.until(lambda: world.pool.ready == 2)
+        await until(lambda: world.pool.ready == 2)
         assert len(world.launcher.started) == 3
         await blank.destroy()
         assert not blank.code.exists()
@@ -83,7 +68,7 @@ async def test_it_makes_no_more_than_the_node_has_room_for(tmp_path: Path, anyio
     """A blank that no container could ever use would only cost memory."""
     async with running(tmp_path) as world:
         world.cpu_slots = 1
-        await world.until(lambda: world.pool.ready == 1)
+        await until(lambda: world.pool.ready == 1)
         world.pool.wake()
         await asyncio.sleep(0.02)  # what must not come rings no bell
 
@@ -100,7 +85,7 @@ async def test_it_waits_for_containers_that_start(tmp_path: Path, anyio_backend:
         assert world.launcher.started == []
         world.any_starting = False
         world.pool.wake()
-        await world.until(lambda: world.pool.ready == 2)
+        await until(lambda: world.pool.ready == 2)
         filling.cancel()
         await asyncio.wait([filling])
         await world.pool.close()
@@ -112,7 +97,7 @@ async def test_nobody_waits_for_a_blank_that_still_imports(tmp_path: Path, anyio
         world = World(tmp_path, group)
         world.silent = True
         filling = group.create_task(world.pool.run(world))
-        await world.until(lambda: len(world.launcher.started) == 1)
+        await until(lambda: len(world.launcher.started) == 1)
 
         blank = await world.pool.take(BASE)
 
@@ -141,10 +126,10 @@ async def test_without_blanks_a_sandbox_is_started(tmp_path: Path, anyio_backend
 async def test_a_blank_that_dies_is_replaced(tmp_path: Path, anyio_backend: str) -> None:
     """Before anybody has taken it."""
     async with running(tmp_path) as world:
-        await world.until(lambda: world.pool.ready == 2)
+        await until(lambda: world.pool.ready == 2)
         world.launcher.running[0].kill()
 
-        await world.until(lambda: len(world.launcher.started) == 3 and world.pool.ready == 2)
+        await until(lambda: len(world.launcher.started) == 3 and world.pool.ready == 2)
 
 
 async def test_blanks_that_cannot_be_made_are_tried_again(tmp_path: Path, anyio_backend: str) -> None:
@@ -152,25 +137,4 @@ async def test_blanks_that_cannot_be_made_are_tried_again(tmp_path: Path, anyio_
     async with running(tmp_path) as world:
         world.launcher.fail_next = SandboxNotStarted("no")
 
-        await world.until(lambda: world.pool.ready == 2)
-
-
-async def test_whoever_waits_for_a_blank_that_dies_is_told(tmp_path: Path, anyio_backend: str) -> None:
-    """Instead of waiting for ever."""
-    async with asyncio.TaskGroup() as group:
-        world = World(tmp_path, group)
-        world.silent = True
-        blank: Blank = await world.pool.starter.start(BASE)
-        waiting = group.create_task(_wait(blank))
-        blank.sandbox.kill()
-
-        assert await waiting == "died"
-        await blank.destroy()
-
-
-async def _wait(blank: Blank) -> str:
-    try:
-        await blank.wait_ready()
-    except BlankDied:
-        return "died"
-    return "ready"
+        await until(lambda: world.pool.ready == 2)

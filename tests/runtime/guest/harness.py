@@ -14,9 +14,9 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.spec import FunctionSpec
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
 from pilotlight_runtime.guest.frames import (
     ChunkOut,
+    FrameDecoder,
     FromGuest,
     GuestFrame,
     Hello,

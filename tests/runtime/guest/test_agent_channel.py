@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from pilotlight_runtime.guest.agent_channel import ONE_PIECE, AgentGone, Channel
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
 from pilotlight_runtime.guest.frames import (
     MAX_FRAME,
     CancelCall,
+    FrameDecoder,
     FrameTooLarge,
     FromGuest,
     Leave,

@@ -36,7 +36,7 @@ try:
             hook()
 except NotLoaded:
     target = None
-from pilotlight_runtime.guest.frame_decoder import FrameDecoder
+from pilotlight_runtime.guest.frames import FrameDecoder
 from pilotlight_runtime.guest.frames import FromGuest
 decoder = FrameDecoder(FromGuest)
 frames = decoder.filled(theirs.recv_into(decoder.space()))

@@ -9,6 +9,7 @@ from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_runtime.logs import log_shipper
 from pilotlight_runtime.logs.log_shipper import BATCH_LINES, LogKey, LogShipper
+from tests.waiting import until
 
 TOPIC = LogKey("acme", "demo", "f")
 
@@ -112,9 +113,7 @@ async def test_lines_leave_by_themselves(anyio_backend: str) -> None:
         running = group.create_task(shipper.run())
         for number in range(BATCH_LINES):
             shipper.offer(TOPIC, line(str(number)))
-        async with asyncio.timeout(30):
-            while not stream.kept:  # noqa: ASYNC110 - it rings no bell
-                await asyncio.sleep(0.005)
+        await until(lambda: stream.kept)
         running.cancel()
 
     assert len(stream.texts) == BATCH_LINES

@@ -6,9 +6,8 @@ import pytest
 
 from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_runtime.metering.container_meter import ContainerMeter
+from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.meter import MeteredSlice, MeterMisuse, SliceMeter, SliceOwner
-from pilotlight_runtime.metering.work_log import WorkKey, WorkLog
 
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
 

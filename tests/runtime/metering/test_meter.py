@@ -180,7 +180,7 @@ def test_wall_time_is_that_of_the_end() -> None:
     """Reports get unix seconds at t1."""
     meter = SliceMeter(LEASE, at_ns=0, wall_offset=1_000.0)
 
-    assert meter.checkpoint(2_500_000_000)[0].wall == 1_002.5
+    assert meter.checkpoint(2_500_000_000)[0].ended_at == 1_002.5
 
 
 def test_misuse_is_refused() -> None:

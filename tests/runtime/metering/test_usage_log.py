@@ -30,7 +30,7 @@ def record(number: int, device: str = "cpu") -> UsageRecord:
         state=LeaseState.FREE,
         t0=number * 10,
         t1=number * 10 + 10,
-        wall=0.0,
+        ended_at=0.0,
     )
     return UsageRecord(id=f"i.{number}", tenant="acme", events=(event,))
 

@@ -69,7 +69,7 @@ def event(tenant: str, shares: int) -> UsageEvent:
         state=LeaseState.BUSY,
         t0=0,
         t1=1,
-        wall=0.0,
+        ended_at=0.0,
         tenant=tenant,
         shares=tuple(CallShare(str(n), tenant, 1) for n in range(shares)),
     )

@@ -11,7 +11,7 @@ import msgspec
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import values
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Reconcile, Refusal, Stop
+from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Refusal
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import boot_id, boot_ns
@@ -35,7 +35,7 @@ async def test_a_bound_container_answers_calls(world: Harness) -> None:
     assert ended.spent is not None
     assert ended.spent.ns > 0
     assert ended.spent.price == "cpu"
-    assert 0 < ended.stages.execute <= ended.stages.total
+    assert 0 < ended.stages.execute_ms <= ended.stages.total_ms
     assert call.started
     timeline = world.credits[container][-1].timeline
     assert {"manifest", "stage", "import", "enter"} <= timeline.keys()
@@ -68,59 +68,6 @@ async def test_the_tenants_exception_comes_back_as_text(world: Harness) -> None:
     assert ended.error.type == "ZeroDivisionError"
     assert "return 1 / n" in ended.error.traceback
     assert await world.run(container, n=4).output() == 0.25
-
-
-async def test_calls_beyond_the_slots_are_refused(world: Harness) -> None:
-    """The agent's slot count is the hard truth, and a refusal is followed by a credit that shows it."""
-    container = await world.bind(await world.deploy("import time\ndef f():\n    time.sleep(0.2)\n"))
-
-    first, second = world.run(container), world.run(container)
-
-    assert (await second.refused()).reason is Refusal.NO_SLOT
-    assert (await first.ended()).outcome is Outcome.OK
-
-
-async def test_what_an_agent_cannot_take_is_refused_with_its_reason(world: Harness) -> None:
-    """Unknown containers, an older home's grants, and copies of a grant never reach a guest."""
-    container = await world.bind(await world.deploy(GREET))
-    world.remember("c-unknown", container)
-
-    assert (await world.run("c-unknown").refused()).reason is Refusal.GONE
-    done = world.run(container)
-    await done.ended()
-    assert (await world.run(container, {"epoch": world.epoch - 1}).refused()).reason is Refusal.STALE_EPOCH
-    grant = next(frame.grant_number for frame in done.frames)
-    assert (
-        await world.run(container, {"call_id": done.id, "grant_number": grant}).refused()
-    ).reason is Refusal.DUPLICATE
-    assert (await world.run(container, {"start_within_ms": 0.0}).refused()).reason is Refusal.EXPIRED
-
-
-async def test_commands_are_fenced_and_idempotent(world: Harness) -> None:
-    """A repeated bind changes nothing; an old controller, a taken slice and a dead container are refused."""
-    version = await world.deploy(GREET)
-    bind = world.bind_of(version)
-    assert (await world.command(bind)).ok
-    await world.credit(bind.container, ContainerState.READY)
-
-    assert (await world.command(bind)).ok
-    assert (await world.command(world.bind_of(version))).reason == "slice_taken"
-    assert (await world.command(world.bind_of(version, "cpu-9"))).reason == "no_such_slice"
-    old = await world.command(world.bind_of(version, "cpu-1", epoch=world.epoch - 1))
-    assert (old.reason, old.epoch) == ("stale_epoch", world.epoch)
-    assert (await world.command(Stop(epoch=world.epoch, container=bind.container))).ok
-    await world.report(lambda report: not any(part.container for part in report.slices))
-    assert (await world.command(bind)).reason == "gone"
-    assert (await world.command(Stop(epoch=world.epoch, container=bind.container))).reason == "gone"
-
-
-async def test_plain_processes_serve_one_tenant_only(world: Harness) -> None:
-    """A sandbox without walls refuses a second tenant."""
-    await world.bind(await world.deploy(GREET))
-
-    other = await world.deploy(GREET, tenant="rival")
-
-    assert (await world.command(world.bind_of(other, "cpu-1"))).reason == "other_tenant"
 
 
 async def test_a_module_that_does_not_import_is_told_with_its_traceback(world: Harness) -> None:
@@ -195,7 +142,7 @@ async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> No
 
         assert ended.outcome is Outcome.OK
         assert ended.output == b""
-        assert ended.stages.fetch > 0
+        assert ended.stages.fetch_ms > 0
         answer = bodies.answer(place)
         assert answer is not None
         assert len(answer) == ended.answer_size
@@ -227,22 +174,6 @@ async def test_a_last_frame_that_nobody_heard_is_sent_again(world: Harness) -> N
     await world.listen_as(late)
 
     assert await call.output() == "Hello, late!"
-
-
-async def test_an_origin_may_ask_what_became_of_its_calls(world: Harness) -> None:
-    """A grant that never came is answered as not started, and cannot start later."""
-    container = await world.bind(await world.deploy(GREET))
-    lost = world.expect("call_lost")
-
-    instance = world.reports[-1].instance
-    ask = Reconcile(gateway=world.gateway, calls=("call_lost",), grants={"call_lost": 10_000}, instance=instance)
-    world.control(ask)
-
-    ended = await lost.ended()
-    assert (ended.outcome, ended.started) == (Outcome.DIED, False)
-    assert (
-        await world.run(container, {"call_id": "call_lost", "grant_number": 10_000}).refused()
-    ).reason is Refusal.DUPLICATE
 
 
 async def test_usage_is_complete_and_sums_to_the_receipts(world: Harness) -> None:
@@ -304,7 +235,7 @@ def leave_usage(folder: Path, node: str) -> UsageEvent:
         state=LeaseState.IDLE,
         t0=now - 2 * 10**9,
         t1=now - 10**9,
-        wall=0.0,
+        ended_at=0.0,
         tenant=TENANT,
     )
     log = UsageLog(folder, boot_id())

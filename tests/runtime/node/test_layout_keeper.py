@@ -18,6 +18,7 @@ from pilotlight_core.model.subjects import LAYOUT_BUCKET
 from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 from tests.runtime.gpus import devices, machine
+from tests.waiting import until_found
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 HALVES = (MigPlacement(start=0, profile="3g"), MigPlacement(start=4, profile="3g"))
@@ -41,15 +42,15 @@ async def node(
 
 async def kept(bus: Bus, name: str, device: str, places: Collection[MigPlacement]) -> None:
     """Until the record says so."""
-    async with asyncio.timeout(30):
-        while True:
-            entry = await bus.kv(LAYOUT_BUCKET).get(name)
-            record = LayoutRecord(devices={}, at=0.0)
-            if entry is not None and entry.value != TORN:
-                record = msgspec.msgpack.decode(entry.value, type=LayoutRecord)
-            if record.devices.get(device) == GpuLayout(mig=True, places=tuple(places)):
-                return
-            await asyncio.sleep(0.01)
+
+    async def is_kept() -> bool:
+        entry = await bus.kv(LAYOUT_BUCKET).get(name)
+        if entry is None or entry.value == TORN:
+            return False
+        record = msgspec.msgpack.decode(entry.value, type=LayoutRecord)
+        return record.devices.get(device) == GpuLayout(mig=True, places=tuple(places))
+
+    await until_found(is_kept)
 
 
 def first(gpus: NvmlDevices) -> str:

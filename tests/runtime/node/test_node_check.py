@@ -39,6 +39,7 @@ def anyio_backend() -> str:
 
 
 def test_this_node_is_well_and_its_table_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every default guarantee has an aligned line, and the exit code is 0."""
     assert main([]) == 0
 
     lines = capsys.readouterr().out.splitlines()
@@ -50,6 +51,7 @@ def test_this_node_is_well_and_its_table_readable(capsys: pytest.CaptureFixture[
 
 
 def test_a_plain_process_misses_nearly_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each gap has a consequence, and the exit code is 1."""
     assert main(["--json", "--sandbox", "process"]) == 1
 
     checks = json.loads(capsys.readouterr().out)
@@ -67,6 +69,7 @@ def test_a_probe_leaves_nothing_behind_on_the_host() -> None:
 def test_without_bubblewrap_it_names_the_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The operator reads how to install it."""
     monkeypatch.setitem(ENV, "PATH", str(tmp_path))
 
     assert main([]) == 1
@@ -98,6 +101,7 @@ async def test_a_sandbox_that_cannot_start_is_a_failed_check(broken_python: Path
 
 
 def test_all_is_well() -> None:
+    """The findings of a full sandbox pass every check."""
     checks = judge(GOOD, frozenset({300_000}), "memory", cpu=True)
 
     assert [one.name for one in checks] == NAMES
@@ -123,6 +127,7 @@ def test_all_is_well() -> None:
     ],
 )
 def test_each_gap_fails_its_own_check(change: dict[str, Any], name: str) -> None:
+    """One wrong finding fails one check, and no other."""
     checks = judge(GOOD | change, frozenset({300_000}), "memory", cpu=True)
 
     assert [one.name for one in checks if not one.ok] == [name]
@@ -130,12 +135,14 @@ def test_each_gap_fails_its_own_check(change: dict[str, Any], name: str) -> None
 
 @pytest.mark.parametrize("uids", [frozenset[int](), frozenset({0}), frozenset({300_000, 0})])
 def test_root_on_the_host_is_a_gap(uids: frozenset[int]) -> None:
+    """So are a memory hog that was not killed, and no cgroup for processors."""
     checks = judge(GOOD, uids, "exited", cpu=False)
 
     assert [one.name for one in checks if not one.ok] == ["own host uid", "memory limit", "cpu limit"]
 
 
 def test_a_table_tells_the_consequence_where_there_is_one() -> None:
+    """Only below a failed check."""
     checks = [
         GuaranteeCheck(name="short", ok=True, detail="fine", consequence="never seen"),
         GuaranteeCheck(name="a longer one", ok=False, detail="open", consequence="trouble"),
@@ -149,6 +156,7 @@ def test_a_table_tells_the_consequence_where_there_is_one() -> None:
 
 
 def test_a_node_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe beyond its time is a failed check."""
     monkeypatch.setattr(node_check, "PROBE_S", 0.001)
 
     assert main([]) == 1

@@ -18,7 +18,7 @@ import pytest
 
 from pilotlight_runtime.sandbox.bubblewrap import BubblewrapLauncher
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
-from pilotlight_runtime.sandbox.launchers import Launcher, Sandbox
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, Sandbox
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 MIB = 1 << 20

@@ -51,6 +51,7 @@ tell(client.getpeername()[0])"""
 
 
 async def test_every_place_but_tmp_and_shm_is_read_only(ask: Ask) -> None:
+    """Also the code folder and the interpreter."""
     told = await ask(
         """import sys
 venv = os.path.dirname(os.path.dirname(sys.executable))
@@ -63,6 +64,7 @@ tell({place: attempt(open, place + "/x", "w") for place in places})"""
 
 
 async def test_nothing_of_the_host_is_visible_but_what_was_mounted(ask: Ask) -> None:
+    """Neither its users' passwords nor its devices."""
     told = await ask("tell([os.listdir('/'), os.listdir('/etc'), os.listdir('/dev')])")
 
     system = {"app", "bin", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "tmp", "usr"}
@@ -72,6 +74,7 @@ async def test_nothing_of_the_host_is_visible_but_what_was_mounted(ask: Ask) -> 
 
 
 async def test_tmp_and_shm_are_capped(ask: Ask) -> None:
+    """Each has room for `tmp_bytes`."""
     told = await ask(
         """def fill(path):
     written = 0
@@ -87,6 +90,7 @@ tell([fill("/tmp/x"), fill("/dev/shm/x")])"""
 
 
 async def test_other_processes_are_invisible(ask: Ask) -> None:
+    """Only the sandbox's own two can be listed or signalled."""
     told = await ask(
         f"tell([sorted(p for p in os.listdir('/proc') if p.isdigit()), attempt(os.kill, {os.getpid()}, 0)])"
     )
@@ -112,6 +116,7 @@ tell([dict(os.environ), "sesame" in "".join(seen)])""",
 
 
 async def test_only_the_socket_and_the_standard_descriptors_are_inherited(ask: Ask) -> None:
+    """No descriptor of the agent reaches tenant code."""
     told = await ask(
         """os.chdir("/proc/self/fd")
 tell([{fd: os.readlink(fd) for fd in os.listdir() if os.path.lexists(fd)}, agent.fileno()])"""
@@ -158,6 +163,7 @@ def _uid(pid: int) -> int:
 
 
 async def test_a_given_uid_is_used_and_a_lent_one_comes_back(spec: Any, start: Start) -> None:
+    """A given uid is not taken from the pool."""
     pool = UidPool(first=300_000, count=1)
     launcher = BubblewrapLauncher(uids=pool)
     given = await start("tell(1); agent.recv(1)", using=launcher, uid=300_777)
@@ -176,6 +182,7 @@ async def test_a_given_uid_is_used_and_a_lent_one_comes_back(spec: Any, start: S
 
 
 async def test_no_capability_and_none_to_gain(ask: Ask) -> None:
+    """As the kernel itself reports of the process."""
     status = await ask("tell(dict(line.split(':', 1) for line in open('/proc/self/status').read().splitlines()))")
 
     assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
@@ -183,6 +190,7 @@ async def test_no_capability_and_none_to_gain(ask: Ask) -> None:
 
 
 async def test_dangerous_system_calls_are_refused(ask: Ask) -> None:
+    """With the errors that libc expects."""
     x86 = platform.machine() == "x86_64"
     numbers = (
         {"unshare": 272, "ptrace": 101, "mount": 165, "bpf": 321}
@@ -214,12 +222,14 @@ thread.start(); thread.join(); tell(done)"""
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86_64 has a second table of system calls")
 async def test_the_x32_calls_are_death(start: Start) -> None:
+    """Their numbers mean something else than the filter's."""
     sandbox = await start("call(0x40000000 + 39)")
 
     assert await sandbox.wait() == SandboxExit(code=None, signal=signal.SIGSYS, reason="signal")
 
 
 async def test_a_fork_bomb_stops_at_its_limit(start: Start) -> None:
+    """The exit names the limit as its reason."""
     sandbox = await start(
         """import select
 try:
@@ -235,6 +245,7 @@ except BlockingIOError:
 
 
 async def test_threads_count_as_processes(ask: Ask) -> None:
+    """The first process counts too."""
     assert (
         await ask(
             """import threading
@@ -252,6 +263,7 @@ tell(made)"""
 
 
 async def test_a_memory_hog_is_killed_for_memory(start: Start) -> None:
+    """The exit names the reason; the peak can be read even after the cleanup."""
     sandbox = await start(f"bytearray({128 * MIB})", limits=limits(memory_bytes=64 * MIB))
 
     assert await sandbox.wait() == SandboxExit(code=None, signal=signal.SIGKILL, reason="memory", oom=True)
@@ -272,6 +284,7 @@ async def test_the_memory_of_tmp_counts(start: Start) -> None:
 
 
 async def test_the_processor_is_capped(ask: Ask) -> None:
+    """A busy loop gets its share of the time."""
     used, wall = await ask(
         """begin = time.monotonic()
 while time.monotonic() - begin < 0.6: pass
@@ -284,6 +297,7 @@ tell([time.process_time(), time.monotonic() - begin])""",
 
 
 async def test_rlimits_hold(ask: Ask) -> None:
+    """Core dumps, open files and the size of a file are bounded."""
     assert await ask(
         """import resource
 tell([resource.getrlimit(which) for which in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)])"""
@@ -312,6 +326,7 @@ tell([later.ANSWER, attempt(open, path, "w"), attempt(os.unlink, path), attempt(
 
 
 async def test_devices_are_visible_only_if_given(ask: Ask) -> None:
+    """Whatever devices the host has."""
     node = next(path for path in map(Path, ("/dev/fuse", "/dev/kvm", "/dev/hwrng", "/dev/kmsg")) if path.exists())
 
     assert await ask(f"tell(os.path.exists('{node}'))") is False
@@ -359,6 +374,7 @@ async def test_kill_ends_what_is_in_the_cgroup_but_not_in_the_pid_namespace(star
 
 
 async def test_when_the_first_process_ends_the_rest_ends(start: Start) -> None:
+    """Also a child in a session of its own."""
     sandbox = await start(
         """if os.fork() == 0:
     os.setsid()
@@ -376,6 +392,7 @@ agent.recv(1)"""
 
 
 async def test_the_cgroup_is_gone_after_cleanup_and_the_name_free_again(start: Start, launcher: Any) -> None:
+    """Until then a second sandbox of that name is refused."""
     sandbox = await start("tell(1); agent.recv(1)")
     folders = sandbox._group.folders  # type: ignore[attr-defined]
     with pytest.raises(SandboxNotStarted, match="no cgroup for sandbox test"):
@@ -390,6 +407,7 @@ async def test_the_cgroup_is_gone_after_cleanup_and_the_name_free_again(start: S
 
 
 async def test_torch_works_inside(ask: Ask) -> None:
+    """The filter and the read-only root leave it everything that it needs."""
     told = await ask(
         "import torch; tell([float((torch.ones(64, 64) @ torch.ones(64, 64)).sum())])",
         options=("-I",),
@@ -400,6 +418,7 @@ async def test_torch_works_inside(ask: Ask) -> None:
 
 
 async def test_output_comes_through_pipes(start: Start) -> None:
+    """Standard output and standard error apart."""
     sandbox = await start("print('out'); print('err', file=sys.stderr)")
 
     await sandbox.wait()
@@ -408,6 +427,7 @@ async def test_output_comes_through_pipes(start: Start) -> None:
 
 
 async def test_an_interpreter_that_is_not_there_is_a_failed_setup(start: Start) -> None:
+    """Standard error names it."""
     sandbox = await start("pass", python=Path("/nowhere/python"))
 
     assert (await sandbox.wait()).reason == "setup"
@@ -415,6 +435,7 @@ async def test_an_interpreter_that_is_not_there_is_a_failed_setup(start: Start) 
 
 
 async def test_a_source_that_is_not_there_is_refused_at_once(start: Start, spec: Any) -> None:
+    """The name is free for the next start."""
     lost = Mount(source=Path("/nowhere"), target=Path("/nowhere"))
 
     with pytest.raises(SandboxNotStarted, match="cannot show /nowhere"):
@@ -424,6 +445,7 @@ async def test_a_source_that_is_not_there_is_refused_at_once(start: Start, spec:
 
 
 async def test_a_code_folder_closed_to_the_container_is_refused(start: Start, code_dir: Path) -> None:
+    """The error names the command that mends it."""
     os.chmod(code_dir, 0o700)  # noqa: PTH101 - pathlib's would be taken for waiting on a disk
 
     with pytest.raises(SandboxNotStarted, match=r"chmod o\+rX"):
@@ -431,6 +453,7 @@ async def test_a_code_folder_closed_to_the_container_is_refused(start: Start, co
 
 
 async def test_without_a_uid_drop_the_rest_holds_and_the_guarantee_says_so(start: Start) -> None:
+    """A uid that was asked for is refused then."""
     launcher = BubblewrapLauncher(drop_uid=False)
     sandbox = await start("tell(os.getuid()); agent.recv(1)", using=launcher)
 
@@ -445,6 +468,7 @@ async def test_without_a_uid_drop_the_rest_holds_and_the_guarantee_says_so(start
 
 
 async def test_without_cgroups_rlimits_take_over_and_the_guarantee_says_so(start: Start) -> None:
+    """Memory and processes are bounded, processors are not; kill still ends all."""
     launcher = BubblewrapLauncher()
     launcher._cgroups = Cgroups({}, "nobody")
     small = limits(memory_bytes=128 * MIB, pids=8)
@@ -471,6 +495,7 @@ async def test_without_cgroups_rlimits_take_over_and_the_guarantee_says_so(start
 
 
 def test_a_full_node_guarantees_everything(launcher: BubblewrapLauncher) -> None:
+    """No note explains a gap."""
     guarantees = launcher.guarantees()
 
     assert guarantees.own_host_uid
@@ -481,6 +506,7 @@ def test_a_full_node_guarantees_everything(launcher: BubblewrapLauncher) -> None
 def test_a_missing_bubblewrap_names_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Before any sandbox is started."""
     monkeypatch.setitem(ENV, "PATH", str(tmp_path))
 
     with pytest.raises(SandboxUnavailable, match="bwrap is not installed on this node: apt-get install -y bubblewrap"):
@@ -526,6 +552,7 @@ def test_a_missing_bubblewrap_names_the_command_that_installs_it(
     ],
 )
 def test_judge(returncode: int, events: CgroupEvents, status: bytes, killed: bool, expected: SandboxExit) -> None:
+    """The exit code, what the cgroup has refused, and bwrap's own report decide together."""
     assert judge(returncode, events=events, status=status, killed=killed) == expected
 
 

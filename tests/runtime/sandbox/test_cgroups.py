@@ -10,16 +10,12 @@ from pathlib import Path
 import pytest
 
 from pilotlight_runtime.sandbox.cgroup import (
-    Cgroup,
     CgroupController,
-    CgroupEvents,
-    CgroupFolder,
     remove_folder,
-    settings,
 )
 from pilotlight_runtime.sandbox.cgroups import LEAF, AgentCgroupFolder, Cgroups, _delegated, own_folders
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
-from tests.runtime.sandbox.conftest import LIMITS, MIB, limits, sleeper
+from tests.runtime.sandbox.conftest import LIMITS, limits, sleeper
 
 V1 = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
@@ -32,6 +28,7 @@ UNIFIED = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\
 
 
 def test_version_1_has_a_folder_for_each_controller() -> None:
+    """By the mount table and the agent's own membership."""
     membership = "9:name=systemd:/\n8:pids:/\n4:memory:/agents/a:b\n2:cpu,cpuacct:/agents\n0::/\n"
 
     found = own_folders(V1 + UNIFIED, membership)
@@ -44,6 +41,7 @@ def test_version_1_has_a_folder_for_each_controller() -> None:
 
 
 def test_version_2_has_one_for_all() -> None:
+    """Every controller is in the agent's one group."""
     mounts = "30 1 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
 
     found = own_folders(mounts, "0::/system.slice/pilotlight.service\n")
@@ -68,41 +66,6 @@ def test_a_container_that_sees_only_its_own_part() -> None:
     assert str(own_folders(mounts, "4:memory:/\n")["memory"].folder) == "/sys/fs/cgroup/memory"
 
 
-def test_settings_of_both_versions() -> None:
-    small = limits(memory_bytes=64 * MIB, pids=10, cpu_millis=1500)
-
-    assert settings("memory", 1, small) == {
-        "memory.limit_in_bytes": str(64 * MIB),
-        "memory.memsw.limit_in_bytes": str(64 * MIB),
-    }
-    assert settings("memory", 2, small) == {
-        "memory.max": str(64 * MIB),
-        "memory.swap.max": "0",
-        "memory.oom.group": "1",
-    }
-    assert settings("pids", 1, small) == settings("pids", 2, small) == {"pids.max": "12"}
-    assert settings("cpu", 1, small) == {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000"}
-    assert settings("cpu", 2, small) == {"cpu.max": "150000 100000"}
-
-
-def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:
-    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 31\noom 2\noom_kill 2\noom_group_kill 1\n")
-    (tmp_path / "pids.events").write_text("max 7\n")
-    (tmp_path / "memory.peak").write_text("4096\n")
-    place = CgroupFolder(version=2, folder=tmp_path)
-    group = Cgroup({"memory": place, "pids": place, "cpu": place})
-
-    assert group.events() == CgroupEvents(oom_kills=2, pids_refused=7)
-    assert group.memory_peak_bytes() == 4096
-    assert group.folders == (tmp_path,)
-
-
-def test_a_group_without_controllers_tells_nothing(tmp_path: Path) -> None:
-    assert Cgroup({}).events() == CgroupEvents()
-    assert Cgroup({}).memory_peak_bytes() == 0
-    assert Cgroup({"memory": CgroupFolder(version=2, folder=tmp_path)}).pids() == ()
-
-
 def _group(folder: Path, *, has: str, hands_down: str | None, pids: str = "") -> Path:
     """A made-up version 2 group; with None for `hands_down`, asking for a controller fails, as it does when busy."""
     folder.mkdir(exist_ok=True)
@@ -116,6 +79,7 @@ def _group(folder: Path, *, has: str, hands_down: str | None, pids: str = "") ->
 
 
 def test_what_is_handed_down_already_is_used_and_what_is_not_asked_for(tmp_path: Path) -> None:
+    """A file is written only for what is missing."""
     own = AgentCgroupFolder(version=2, folder=_group(tmp_path, has="memory pids io", hands_down="pids"), top=tmp_path)
 
     assert _delegated(["pids"], own) == {"pids": own}
@@ -192,6 +156,7 @@ def test_a_living_agent_is_left_alone_and_a_dead_one_swept_away(
 
 
 def test_a_refused_limit_leaves_no_folder() -> None:
+    """The next start finds the name free."""
     cgroups = Cgroups.detect()
 
     with pytest.raises(SandboxNotStarted, match="no cgroup for sandbox x"):
@@ -202,6 +167,7 @@ def test_a_refused_limit_leaves_no_folder() -> None:
 
 
 def test_without_controllers_there_is_no_group() -> None:
+    """That is no error: rlimits take over."""
     assert Cgroups({}, "1-1").create("x", LIMITS) is None
     assert Cgroups({}, "1-1").controllers == frozenset()
     assert Cgroups({}, "1-1").sweep() == 0

@@ -29,12 +29,14 @@ def test_into_the_groups_first_then_the_limits_then_down_to_the_uid() -> None:
 
 
 def test_nothing_is_done_that_was_not_asked_for() -> None:
+    """Without a cgroup, a uid or a namespace there is only the step of the limits."""
     assert staged(["true"], limits=LIMITS)[0] == "prlimit"
     assert staged(["true"], limits=LIMITS)[-2:] == ["--", "true"]
     assert "--mount" not in " ".join(staged(["true"], limits=LIMITS, descent=PrivilegeDrop(uid=1, entrance=None)))
 
 
 def test_rlimits_stand_in_for_what_no_cgroup_limits() -> None:
+    """Memory by the address space, processes by the uid's count."""
     command = staged(["true"], limits=LIMITS, address_space=True, processes=True, end_with_parent=True)
 
     assert "--as=1000:1000" in command

@@ -11,6 +11,7 @@ from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable, UidsEx
 
 
 def test_each_taker_gets_its_own() -> None:
+    """From the first of the range on."""
     pool = UidPool(first=1000, count=3)
 
     assert [pool.take() for _ in range(3)] == [1000, 1001, 1002]
@@ -18,6 +19,7 @@ def test_each_taker_gets_its_own() -> None:
 
 
 def test_when_all_are_taken_the_next_is_refused_until_one_comes_back() -> None:
+    """The error names the range."""
     pool = UidPool(first=1000, count=1)
     uid = pool.take()
 
@@ -29,6 +31,7 @@ def test_when_all_are_taken_the_next_is_refused_until_one_comes_back() -> None:
 
 
 def test_a_freed_one_rests_as_long_as_possible() -> None:
+    """The next tenant does not meet what the last one left."""
     pool = UidPool(first=1, count=3)
     pool.release(pool.take())
 
@@ -40,6 +43,7 @@ def test_a_freed_one_rests_as_long_as_possible() -> None:
 
 
 def test_a_second_release_is_a_bug() -> None:
+    """It could give one uid to two containers."""
     pool = UidPool(first=1, count=1)
     pool.release(pool.take())
 
@@ -49,11 +53,13 @@ def test_a_second_release_is_a_bug() -> None:
 
 @pytest.mark.parametrize(("first", "count"), [(0, 1), (1, 0)])
 def test_root_is_in_no_range(first: int, count: int) -> None:
+    """Nor is a range empty."""
     with pytest.raises(ValueError, match="first >= 1"):
         UidPool(first=first, count=count)
 
 
 def test_two_agents_never_claim_the_same_range(tmp_path: Path) -> None:
+    """A closed claim is free for the next agent."""
     first = UidPool.claim(tmp_path, first=1000, count=10, blocks=2)
     second = UidPool.claim(tmp_path, first=1000, count=10, blocks=2)
 
@@ -70,6 +76,7 @@ def test_two_agents_never_claim_the_same_range(tmp_path: Path) -> None:
 
 
 def test_a_claim_needs_a_folder(tmp_path: Path) -> None:
+    """The error names it."""
     (tmp_path / "file").touch()
 
     with pytest.raises(SandboxUnavailable, match="needs a writable folder"):

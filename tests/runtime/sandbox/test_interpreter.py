@@ -29,6 +29,7 @@ def _venv(root: Path, real: Path) -> Path:
 
 
 def test_a_venv_needs_itself_and_the_real_installation(tmp_path: Path) -> None:
+    """Each at its own path."""
     python = _venv(tmp_path / "venv", _installation(tmp_path / "real"))
 
     assert interpreter_mounts(python) == tuple(
@@ -58,11 +59,13 @@ def test_a_link_in_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_systems_own_needs_nothing() -> None:
+    """/usr is always there."""
     python = next(path for path in (Path("/usr/bin/python3"), Path(sys.executable)) if path.exists())
 
     assert not [mount for mount in interpreter_mounts(python) if mount.source.is_relative_to("/usr")]
 
 
 def test_no_interpreter(tmp_path: Path) -> None:
+    """It is refused, rather than shown as an empty folder."""
     with pytest.raises((FileNotFoundError, SandboxUnavailable)):
         interpreter_mounts(tmp_path / "bin" / "python")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
-from pilotlight_runtime.sandbox.launchers import Launcher, launcher
+from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted, SandboxUnavailable
-from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import Launcher, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import SandboxSpec
 from tests.runtime.sandbox.conftest import Starter, read_output, read_value
 
@@ -40,6 +40,7 @@ def any_launcher(request: Any) -> Iterator[Launcher]:
 
 
 async def test_a_guest_talks_ends_and_is_cleaned_up(any_launcher: Launcher, start: Starter) -> None:
+    """Its exit stays the same for every caller and after the cleanup."""
     sandbox = await start(ECHO, using=any_launcher)
     assert sandbox.name == "test"
     assert sandbox.pid in sandbox.pids()
@@ -65,6 +66,7 @@ async def test_a_guest_talks_ends_and_is_cleaned_up(any_launcher: Launcher, star
 
 
 async def test_a_killed_guest_is_told_from_one_that_ended(any_launcher: Launcher, start: Starter) -> None:
+    """By the reason of its exit."""
     sandbox = await start(ECHO, using=any_launcher)
     sandbox.socket.sendall(b"x")
     await read_value(sandbox)
@@ -76,6 +78,7 @@ async def test_a_killed_guest_is_told_from_one_that_ended(any_launcher: Launcher
 
 
 async def test_cleanup_ends_what_still_runs(any_launcher: Launcher, start: Starter) -> None:
+    """As a kill does."""
     sandbox = await start(ECHO, using=any_launcher)
 
     await sandbox.cleanup()
@@ -86,6 +89,7 @@ async def test_cleanup_ends_what_still_runs(any_launcher: Launcher, start: Start
 async def test_a_name_is_free_again_after_cleanup_and_no_descriptor_is_left(
     any_launcher: Launcher, start: Starter
 ) -> None:
+    """However often it is used."""
     await (await start(ECHO, using=any_launcher)).cleanup()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - one descriptor of its own either way
 
@@ -96,6 +100,7 @@ async def test_a_name_is_free_again_after_cleanup_and_no_descriptor_is_left(
 
 
 async def test_pipes_do_not_block(any_launcher: Launcher, start: Starter) -> None:
+    """The agent's loop reads them; the socket blocks until it is set otherwise."""
     sandbox = await start(ECHO, using=any_launcher)
 
     for fd in (sandbox.stdout_fd, sandbox.stderr_fd):
@@ -105,6 +110,7 @@ async def test_pipes_do_not_block(any_launcher: Launcher, start: Starter) -> Non
 
 
 async def test_a_fake_does_as_it_was_told(spec: SandboxSpec) -> None:
+    """It fails, ends for memory, and lists what it has started."""
     fake = FakeLauncher(_echo)
     fake.fail_next = SandboxNotStarted("told to")
 
@@ -121,5 +127,6 @@ async def test_a_fake_does_as_it_was_told(spec: SandboxSpec) -> None:
 
 
 def test_the_name_is_the_operators_word() -> None:
+    """An unknown one is refused with the known ones."""
     with pytest.raises(SandboxUnavailable, match="no sandbox is called 'docker'"):
         launcher("docker")

@@ -37,6 +37,7 @@ def _read_as_stranger(namespace: MountNamespace, path: Path) -> str:
 
 
 def test_the_bind_is_made_below_the_last_closed_folder(open_path: Path) -> None:
+    """So one bind serves all that lie below it."""
     inner = open_path / "a" / "b" / "c"
     inner.mkdir(parents=True)
     assert closed_at(inner) is None
@@ -49,6 +50,7 @@ def test_the_bind_is_made_below_the_last_closed_folder(open_path: Path) -> None:
 
 
 def test_an_open_path_needs_no_namespace(namespace: MountNamespace, open_path: Path) -> None:
+    """None is made."""
     assert namespace.reachable(open_path) == open_path
     assert namespace.entrance is None
 
@@ -91,6 +93,7 @@ def test_a_folder_made_anew_is_bound_anew(namespace: MountNamespace, open_path: 
 
 
 def test_a_single_file_and_a_link_to_it(namespace: MountNamespace, open_path: Path) -> None:
+    """The link leads to the file in the closed folder."""
     closed = open_path / "closed"
     closed.mkdir(mode=0o700)
     (closed / "file").write_text("content")
@@ -100,6 +103,7 @@ def test_a_single_file_and_a_link_to_it(namespace: MountNamespace, open_path: Pa
 
 
 def test_what_is_not_there_or_not_readable_is_refused(namespace: MountNamespace, open_path: Path) -> None:
+    """The error names the command that mends it."""
     (open_path / "secret").touch(0o600)
 
     with pytest.raises(SandboxNotStarted, match="cannot show"):
@@ -109,6 +113,7 @@ def test_what_is_not_there_or_not_readable_is_refused(namespace: MountNamespace,
 
 
 def test_the_mount_root_must_be_reachable_itself(open_path: Path) -> None:
+    """And it must be a folder that the agent can write."""
     closed = open_path / "closed"
     (closed / "source").mkdir(parents=True)
     closed.chmod(0o700)
@@ -143,6 +148,7 @@ assert Path("/proc/self/mountinfo").read_text() == before"""
 
 
 def test_closing_ends_the_namespace(open_path: Path) -> None:
+    """A second close does nothing."""
     closed = open_path / "closed"
     (closed / "source").mkdir(parents=True)
     closed.chmod(0o700)

@@ -19,6 +19,7 @@ def plain() -> ProcessLauncher:
 
 
 def test_it_promises_nothing_but_to_die_with_its_agent(plain: ProcessLauncher) -> None:
+    """So the node is for one tenant."""
     guarantees = plain.guarantees()
 
     assert not guarantees.many_tenants
@@ -31,6 +32,7 @@ def test_it_promises_nothing_but_to_die_with_its_agent(plain: ProcessLauncher) -
 async def test_it_runs_in_its_code_folder_with_a_clean_environment(
     start: Starter, plain: ProcessLauncher, code_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nothing of the agent's environment is in it."""
     monkeypatch.setenv("PILOTLIGHT_TEST_SECRET", "sesame")
     sandbox = await start("tell([os.getcwd(), os.environ['PL_APP'], 'sesame' in os.environ.values()])", using=plain)
 
@@ -38,6 +40,7 @@ async def test_it_runs_in_its_code_folder_with_a_clean_environment(
 
 
 async def test_rlimits_hold(start: Starter, plain: ProcessLauncher) -> None:
+    """Core dumps, open files and the size of a file are bounded; it leads a session."""
     sandbox = await start(
         """import resource
 tell([resource.getrlimit(which)[1] for which in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)])
@@ -50,6 +53,7 @@ tell(os.getsid(0) == os.getpid())""",
 
 
 async def test_kill_reaches_its_group(start: Starter, plain: ProcessLauncher) -> None:
+    """Children too."""
     sandbox = await start("os.fork(); tell(1); time.sleep(1000)", using=plain)
     assert [await read_value(sandbox), await read_value(sandbox)] == [1, 1]
     assert len(sandbox.pids()) == 2
@@ -61,6 +65,7 @@ async def test_kill_reaches_its_group(start: Starter, plain: ProcessLauncher) ->
 
 
 async def test_when_the_first_process_ends_its_group_ends(start: Starter, plain: ProcessLauncher) -> None:
+    """Its own exit is the sandbox's."""
     sandbox = await start("if os.fork() == 0: tell(1); time.sleep(1000)\nagent.recv(1)", using=plain)
     await read_value(sandbox)
     ended = all_end(sandbox.pids())
@@ -72,6 +77,7 @@ async def test_when_the_first_process_ends_its_group_ends(start: Starter, plain:
 
 
 async def test_a_signal_is_reported(start: Starter, plain: ProcessLauncher) -> None:
+    """As its reason, with its number."""
     sandbox = await start("os.abort()", using=plain)
 
     assert await sandbox.wait() == SandboxExit(code=None, signal=6, reason="signal")
@@ -79,6 +85,7 @@ async def test_a_signal_is_reported(start: Starter, plain: ProcessLauncher) -> N
 
 
 async def test_what_it_cannot_show_is_refused(plain: ProcessLauncher, spec: SandboxSpec, start: Starter) -> None:
+    """It has no mounts of its own."""
     elsewhere = Mount(source=Path("/usr"), target=Path("/opt/usr"))
 
     with pytest.raises(SandboxNotStarted, match="cannot show /usr as /opt/usr"):
@@ -86,6 +93,7 @@ async def test_what_it_cannot_show_is_refused(plain: ProcessLauncher, spec: Sand
 
 
 async def test_an_interpreter_that_is_not_there(start: Starter, plain: ProcessLauncher) -> None:
+    """Standard error names it."""
     sandbox = await start("pass", using=plain, python=Path("/nowhere/python"))
 
     assert (await sandbox.wait()).code == 127

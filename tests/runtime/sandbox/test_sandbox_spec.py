@@ -42,6 +42,7 @@ def _options(spec: SandboxSpec = SPEC, **more: Any) -> str:
 
 
 def test_every_namespace_is_left_and_every_privilege_dropped() -> None:
+    """The filter and the report are passed by descriptor."""
     options = _options()
 
     for name in ("user", "pid", "net", "ipc", "uts", "cgroup-try"):
@@ -72,15 +73,18 @@ def test_a_mount_comes_after_what_would_hide_it() -> None:
 
 
 def test_writable_places_are_capped() -> None:
+    """/tmp and /dev/shm, and no other place is writable."""
     assert _options().count(" --size 4096 --tmpfs ") == 2
     assert " --bind " not in _options()
 
 
 def test_the_operating_system_is_shown_as_it_is() -> None:
+    """Folders as folders, links as links."""
     assert " --ro-bind /usr /usr --symlink usr/lib /lib " in _options()
 
 
 def test_sources_are_named_as_the_containers_uid_can_reach_them_and_targets_stay() -> None:
+    """Only bwrap sees the other name."""
     options = _options(source_of=lambda path: Path("/reach") / path.relative_to("/"))
 
     assert " --ro-bind /reach/store/env /env " in options
@@ -88,6 +92,7 @@ def test_sources_are_named_as_the_containers_uid_can_reach_them_and_targets_stay
 
 
 def test_the_environment_cannot_hide_the_socket() -> None:
+    """The platform's variables win over the tenant's."""
     assert environment({"PL_FD": "1", "HOME": "/x"}, socket=7, app=Path("/app"))["PL_FD"] == "7"
     assert environment({"PL_FD": "1", "HOME": "/x"}, socket=7, app=Path("/app"))["HOME"] == "/x"
     assert " --setenv GREETING hello " in _options()
@@ -95,29 +100,34 @@ def test_the_environment_cannot_hide_the_socket() -> None:
 
 @pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/host"}, {"A\0--bind\0/\0/host": "x"}])
 def test_the_environment_cannot_add_options(env: dict[str, str]) -> None:
+    """bwrap reads its options separated by NUL."""
     with pytest.raises(ValueError, match="NUL"):
         _options(dataclasses.replace(SPEC, env=env))
 
 
 @pytest.mark.parametrize("name", ["", "A=B"])
 def test_a_variable_needs_a_name(name: str) -> None:
+    """One without an equals sign."""
     with pytest.raises(ValueError, match="no environment variable can be called"):
         dataclasses.replace(SPEC, env={name: "x"})
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 65, "a b", "ü"])
 def test_a_name_that_is_no_folder_name_is_refused(name: str) -> None:
+    """The cgroup's folder is called so."""
     with pytest.raises(ValueError, match="name is 1-64"):
         dataclasses.replace(SPEC, name=name)
 
 
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(ResourceLimits)])
 def test_a_limit_of_nothing_is_refused(field: str) -> None:
+    """It would be read as no limit."""
     with pytest.raises(ValueError, match=f"needs {field} >= 1"):
         dataclasses.replace(SPEC.limits, **{field: 0})
 
 
 def test_root_and_relative_paths_are_refused() -> None:
+    """When the spec is made, before anything is started."""
     with pytest.raises(ValueError, match="must not be root's"):
         dataclasses.replace(SPEC, uid=0)
     with pytest.raises(ValueError, match="absolute"):

@@ -44,6 +44,7 @@ def refused(error: int) -> int:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_is_denied_is_answered_with_eperm(machine: str) -> None:
+    """By the call's number on each machine."""
     column = ARCHITECTURES[machine].column
     numbers = [entry[column] for entry in DENIED.values() if entry[column] is not None]
 
@@ -65,6 +66,7 @@ def test_nothing_else_is(machine: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("flag", [0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000])
 def test_clone_may_make_threads_but_no_namespace(machine: str, flag: int) -> None:
+    """Every flag of a namespace is refused by itself."""
     clone = ARCHITECTURES[machine].clone
 
     assert answer(machine, clone, flag | 17) == refused(errno.EPERM)
@@ -74,6 +76,7 @@ def test_clone_may_make_threads_but_no_namespace(machine: str, flag: int) -> Non
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_only_families_that_a_network_namespace_contains(machine: str) -> None:
+    """A socket of another family would reach the hypervisor."""
     socket = ARCHITECTURES[machine].socket
     allowed = [family for family in range(64) if answer(machine, socket, family) == ALLOW]
 
@@ -94,13 +97,16 @@ def test_the_terminal_cannot_be_typed_into(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_foreign_architecture_is_death(machine: str) -> None:
+    """Its numbers mean other calls."""
     assert answer(machine, 1, audit=0x40000003) == KILL  # i386
 
 
 def test_x32_is_death_where_it_exists() -> None:
+    """On x86_64 alone."""
     assert answer("x86_64", 0x40000000 + 1) == KILL
 
 
 def test_an_unknown_machine_is_refused() -> None:
+    """Rather than run without a filter."""
     with pytest.raises(SandboxUnavailable, match="no system call filter for riscv64"):
         program("riscv64")

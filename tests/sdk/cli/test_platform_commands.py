@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.cli.platform_commands import GROUP, command_line, find_command
-from pilotlight.errors import OptionError
+from pilotlight.definitions.errors import OptionError
 
 CODE = """
 import sys
@@ -38,26 +38,26 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_command_runs_in_a_process_of_its_own(installed: Path) -> None:
-    """With its own words, under its own name, and its exit code is the process's."""
+    """It has its own arguments and name, and its exit code is that of the process."""
     command = [*command_line("shout"), "-v", "loud"]
     paths = ":".join([str(installed), *filter(None, sys.path)])
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": paths}, timeout=60)
     assert (done.returncode, done.stdout) == (3, "pilotlight shout -v loud\n"), done.stderr
 
 
-def test_what_a_command_needs_is_named_with_the_way_to_get_it(installed: Path) -> None:
-    """Only what is missing, of the extra that it names."""
+def test_missing_packages_are_named_with_their_extra(installed: Path) -> None:
+    """The error names only missing packages, of the extra of the command."""
     with pytest.raises(OptionError, match=r"\(no-such-package\): pip install 'gadgets\[more\]'"):
         command_line("whisper")
 
 
-def test_a_command_that_nothing_brings_is_the_platforms() -> None:
-    """An SDK that was packed without it says where it is."""
+def test_a_command_without_a_platform_is_an_error() -> None:
+    """The error has the command that installs the platform."""
     with pytest.raises(OptionError, match=r"pip install 'pilotlight\[server\]'"):
         command_line("no-such-command")
 
 
 @pytest.mark.parametrize("name", ["up", "node-check", "plan"])
-def test_the_platforms_commands_are_there(name: str) -> None:
-    """What the command line looks up is what the package declares: after an editable install, too."""
+def test_the_commands_of_the_platform_are_installed(name: str) -> None:
+    """The package declares every entry point that the command line uses."""
     assert callable(find_command(name).load())

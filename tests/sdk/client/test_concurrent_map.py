@@ -39,7 +39,7 @@ class CallsClient:
 
 
 async def test_answers_keep_the_order_of_their_inputs() -> None:
-    """Although later ones may end first."""
+    """A later call may end first."""
     calls = CallsClient(at_once=False)
     answers = map_calls(calls, [(number,) for number in range(3)])
     task = asyncio.ensure_future(anext(answers))
@@ -51,7 +51,7 @@ async def test_answers_keep_the_order_of_their_inputs() -> None:
 
 
 async def test_answers_may_come_as_they_end() -> None:
-    """When order does not matter."""
+    """Without an order the first answer is the first one to end."""
     calls = CallsClient(at_once=False)
     answers = map_calls(calls, [(0,), (1,)], ordered=False)
     task = asyncio.ensure_future(anext(answers))
@@ -64,7 +64,7 @@ async def test_answers_may_come_as_they_end() -> None:
 
 
 def test_an_endless_input_is_read_as_room_appears() -> None:
-    """Not more runs than fits, not more is read than runs, and leaving ends the rest."""
+    """Neither calls nor inputs exceed the window, and leaving ends the calls."""
     calls, read = CallsClient(), itertools.count()
     answers = shared_portal().iterate(map_calls(calls, ((next(read),) for _ in itertools.count())))
     assert list(itertools.islice(answers, 200)) == list(range(200))
@@ -75,7 +75,7 @@ def test_an_endless_input_is_read_as_room_appears() -> None:
 
 
 async def test_the_first_exception_ends_the_rest() -> None:
-    """What still runs is cancelled."""
+    """Running calls are cancelled."""
     calls = CallsClient(at_once=False)
     calls.gates["bad"].set()
     with pytest.raises(ValueError, match="bad"):
@@ -84,13 +84,13 @@ async def test_the_first_exception_ends_the_rest() -> None:
 
 
 async def test_exceptions_may_be_kept() -> None:
-    """In the place of their answers."""
+    """An exception stands in the place of its answer."""
     answers = [answer async for answer in map_calls(CallsClient(), [(1,), ("bad",), (2,)], keep_exceptions=True)]
     assert [type(answer) for answer in answers] == [int, ValueError, int]
 
 
 async def test_an_error_of_the_inputs_is_raised() -> None:
-    """Kept exceptions are those of calls."""
+    """Only exceptions of calls are kept."""
 
     def inputs() -> Iterator[tuple[int]]:
         yield (1,)
@@ -103,7 +103,7 @@ async def test_an_error_of_the_inputs_is_raised() -> None:
 
 
 async def test_inputs_may_block() -> None:
-    """They are read beside the loop."""
+    """Inputs are read in a thread."""
     gate = threading.Event()
 
     def inputs() -> Iterator[tuple[int]]:
@@ -118,12 +118,12 @@ async def test_inputs_may_block() -> None:
 
 
 def test_a_batched_function_gets_two_batches_at_a_time() -> None:
-    """One that runs and one that forms."""
+    """One batch runs while the other forms."""
     assert [window_of(size) for size in (None, 8, 100, 1000)] == [WINDOW, WINDOW, 200, MAX_WINDOW]
 
 
 async def test_inputs_that_break_everything_off_end_the_answers() -> None:
-    """Nobody waits for ever for what will not come."""
+    """The reader of the answers does not wait for ever."""
 
     class Stop(BaseException):
         """No Exception: nobody is expected to catch it."""

@@ -13,9 +13,9 @@ import pytest
 from pilotlight import FunctionRaised, Misuse, OptionError, gpu_function
 from pilotlight.client import durable_map
 from pilotlight.client.concurrent_map import WINDOW
-from pilotlight.errors import Cancelled, PilotlightError, TooMuch
+from pilotlight.definitions.errors import Cancelled, PilotlightError, TooMuch
 from pilotlight_core.model import values
-from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
+from tests.sdk.scripted import JOB, Answer, Request, ScriptedPlatform, answer, job_status, problem
 from tests.waiting import until
 
 DOUBLE = "/v1/functions/maps.double/calls"
@@ -34,11 +34,7 @@ def count(upto: int) -> Iterator[int]:
 
 def done(output: Any, **how: Any) -> Answer:
     """The answer of a submission whose job ended while it waited."""
-    return Answer(headers=MSGPACK, pieces=[values.encode({"id": "call_local_1_a", "output": output})], **how)
-
-
-def told(state: str, **more: Any) -> Answer:
-    return Answer(headers=MSGPACK, pieces=[values.encode({"id": "call_local_1_a", "state": state, **more})])
+    return Answer(headers=MSGPACK, pieces=[values.encode({"id": JOB, "output": output})], **how)
 
 
 class Store:
@@ -72,7 +68,7 @@ def store(platform: ScriptedPlatform, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def test_inputs_are_jobs_in_order(platform: ScriptedPlatform, store: Store) -> None:
-    """Hundreds, each submitted once with an id of its own; one request also waits for its end."""
+    """Hundreds of inputs are submitted once each, with an id each, and one request also awaits the end."""
     assert list(double.map(range(300))) == [2 * number for number in range(300)]
     assert sorted(double.starmap([(1, 1), (2, 2)], order_outputs=False)) == [3, 6]
     assert list(double.map([1], kwargs={"plus": 5})) == [7]
@@ -84,15 +80,15 @@ def test_inputs_are_jobs_in_order(platform: ScriptedPlatform, store: Store) -> N
     assert not store.cancelled
 
 
-async def test_in_an_event_loop(store: Store) -> None:
-    """The same as an async iterator."""
+async def test_a_map_is_an_async_iterator_too(store: Store) -> None:
+    """`.aio` submits the same jobs."""
     assert [value async for value in double.map.aio(range(3))] == [0, 2, 4]
     assert [value async for value in double.starmap.aio([(1, 1)])] == [3]
     assert len(store.inputs) == 4
 
 
-def test_what_is_not_sure_to_be_stored_is_sent_again_as_the_same_job(platform: ScriptedPlatform) -> None:
-    """A connection that breaks, a gateway that ends, a busy platform."""
+def test_an_unsure_submission_is_repeated_as_the_same_job(platform: ScriptedPlatform) -> None:
+    """It follows a broken connection, a draining gateway and a busy platform."""
     platform.will(
         "POST", DOUBLE, Answer(cut=True), problem("draining", headers={"retry-after": "0"}),
         problem("rate_limited", headers={"retry-after": "0"}), done(8),
@@ -103,16 +99,16 @@ def test_what_is_not_sure_to_be_stored_is_sent_again_as_the_same_job(platform: S
     assert len({request.call["id"] for request in asked}) == 1
 
 
-def test_what_takes_long_is_asked_for(platform: ScriptedPlatform) -> None:
-    """Also over questions that break off."""
-    platform.will("POST", DOUBLE, answer({"id": "call_local_1_a", "state": "queued"}, status=202))
+def test_a_long_job_is_polled(platform: ScriptedPlatform) -> None:
+    """A request that breaks off is repeated."""
+    platform.will("POST", DOUBLE, answer({"id": JOB, "state": "queued"}, status=202))
     platform.will(
         "GET",
-        "/v1/calls/call_local_1_a",
-        told("queued"),
+        f"/v1/calls/{JOB}",
+        job_status("queued"),
         Answer(cut=True),
-        told("running"),
-        told("succeeded", output=3),
+        job_status("running"),
+        job_status("succeeded", output=3),
     )
     assert list(double.map([1])) == [3]
 
@@ -129,8 +125,8 @@ RAISED = problem("function_raised", "ValueError: no", traceback="Traceback: ther
         (problem("bad_input"), PilotlightError),
     ],
 )
-def test_how_one_failed_is_raised_at_once(platform: ScriptedPlatform, answer: Answer, error: type[Exception]) -> None:
-    """A job that has ended is not submitted again, whatever the code says."""
+def test_a_failure_is_raised_at_once(platform: ScriptedPlatform, answer: Answer, error: type[Exception]) -> None:
+    """A job that has ended is not submitted again, whatever the code."""
     platform.will("POST", DOUBLE, answer)
     with pytest.raises(error):
         list(double.map([1]))
@@ -138,7 +134,7 @@ def test_how_one_failed_is_raised_at_once(platform: ScriptedPlatform, answer: An
 
 
 def test_exceptions_may_stand_in_place_of_answers(platform: ScriptedPlatform) -> None:
-    """With the traceback of where they were raised."""
+    """They have the remote traceback."""
     platform.does("POST", DOUBLE, lambda request: RAISED if request.call["input"]["number"] == 1 else done(0))
     answers = list(double.map(range(3), return_exceptions=True))
     assert [type(one).__mro__[2] if isinstance(one, Exception) else one for one in answers] == [0, FunctionRaised, 0]
@@ -146,8 +142,8 @@ def test_exceptions_may_stand_in_place_of_answers(platform: ScriptedPlatform) ->
     assert "Traceback: there" in "".join(answers[1].__notes__)
 
 
-def test_leaving_cancels_what_is_under_way(platform: ScriptedPlatform, store: Store) -> None:
-    """Whether it was answered or not; what had ended is left alone. Not more is submitted than fits."""
+def test_leaving_cancels_jobs_in_flight(platform: ScriptedPlatform, store: Store) -> None:
+    """Jobs that ended are left alone, and no more inputs are read than fit."""
 
     def submit(request: Request) -> Answer:
         given, number = store.submit(request), request.call["input"]["number"]
@@ -169,7 +165,7 @@ def test_leaving_cancels_what_is_under_way(platform: ScriptedPlatform, store: St
 
 
 def test_the_first_failure_cancels_the_others(platform: ScriptedPlatform, store: Store) -> None:
-    """And is raised here."""
+    """The failure is raised to the caller."""
 
     def submit(request: Request) -> Answer:
         given = store.submit(request)
@@ -185,8 +181,8 @@ def test_the_first_failure_cancels_the_others(platform: ScriptedPlatform, store:
     asyncio.run(until(lambda: store.cancelled == waiting))
 
 
-def test_one_that_is_not_known_yet_is_cancelled_a_moment_later(platform: ScriptedPlatform, store: Store) -> None:
-    """Its submission may be on its way still."""
+def test_a_job_that_is_not_known_yet_is_cancelled_later(platform: ScriptedPlatform, store: Store) -> None:
+    """Its submission may still be in flight."""
     tries = itertools.count()
 
     def cancel(request: Request) -> Answer:
@@ -208,16 +204,16 @@ def test_one_that_is_not_known_yet_is_cancelled_a_moment_later(platform: Scripte
     assert len(store.cancelled) == 1
 
 
-def test_who_would_have_to_wait_too_long_is_told(platform: ScriptedPlatform) -> None:
-    """Room for jobs that comes back tomorrow is no reason to wait here."""
+def test_a_wait_that_is_too_long_is_an_error(platform: ScriptedPlatform) -> None:
+    """A map does not wait until tomorrow."""
     platform.will("POST", DOUBLE, problem("rate_limited", headers={"retry-after": "86400"}))
     with pytest.raises(TooMuch):
         list(double.map([1]))
     assert len(platform.asked(DOUBLE)) == 1
 
 
-def test_options_travel(platform: ScriptedPlatform, store: Store) -> None:
-    """When it may begin, and how long it may wait; what names one call is refused."""
+def test_options_of_a_map_are_sent(platform: ScriptedPlatform, store: Store) -> None:
+    """Times and deadlines are sent; options that name one call are refused."""
     assert list(double.options(run_at=2e9, deadline=60.0).map([1])) == [2]
     (asked,) = platform.asked(DOUBLE)
     assert (asked.call["run_at"], asked.call["expires_in_s"], asked.call["keep_s"]) == (2e9, 60.0, 3600.0)

@@ -1,4 +1,4 @@
-"""How fast a map submits: at once, until it is refused; then as it is told, one by one, and faster again."""
+"""How fast a map submits: at once until a refusal, then one by one, and ever faster."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def turns(backoff: PollBackoff, count: int) -> list[float]:
     return asyncio.run(main())
 
 
-def test_nothing_holds_who_is_not_refused() -> None:
-    """Every turn is now."""
+def test_without_refusals_there_is_no_gap() -> None:
+    """Every request is sent at once."""
     clock = Clock()
     assert turns(PollBackoff(clock, clock.sleep), 100) == [100.0] * 100
 
 
-def test_a_refusal_closes_the_gate_for_all() -> None:
-    """Until the instant that it says; then they go one after the other, ever faster."""
+def test_a_refusal_delays_all_requests() -> None:
+    """After its Retry-After requests go one by one, with a shrinking gap."""
     clock = Clock()
     backoff = PollBackoff(clock, clock.sleep)
     backoff.note_refusal(100.0, 0.02)
@@ -47,7 +47,7 @@ def test_a_refusal_closes_the_gate_for_all() -> None:
 
 
 def test_refusals_of_one_round_count_once() -> None:
-    """What was sent before the first was heard of tells nothing new."""
+    """A request that was sent before the first refusal does not count."""
     clock = Clock()
     backoff = PollBackoff(clock, clock.sleep)
     for _ in range(64):
@@ -58,7 +58,7 @@ def test_refusals_of_one_round_count_once() -> None:
 
 
 def test_each_further_round_doubles_the_gap_to_a_bound() -> None:
-    """Who goes on being refused knocks once a second."""
+    """The bound is one request per second."""
     clock = Clock()
     backoff = PollBackoff(clock, clock.sleep)
     for _ in range(20):

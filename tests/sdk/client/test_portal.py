@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from pilotlight.client.portal import AHEAD, SharedPortal, shared_portal
-from pilotlight.errors import Cancelled
+from pilotlight.definitions.errors import Cancelled
 
 
 class Endless:
@@ -41,7 +41,7 @@ async def forever(began: threading.Event, ended: threading.Event) -> None:
         ended.set()
 
 
-def test_an_interrupt_cancels_what_it_waits_for() -> None:
+def test_an_interrupt_cancels_the_work() -> None:
     """Ctrl-C ends the call and not only the wait."""
     began, ended = threading.Event(), threading.Event()
 
@@ -61,7 +61,7 @@ def test_an_interrupt_cancels_what_it_waits_for() -> None:
 
 
 def test_a_stream_runs_ahead_by_a_bound_and_is_closed_when_left() -> None:
-    """An abandoned iterator leaves nothing behind."""
+    """An abandoned iterator closes its source."""
     source = Endless()
     numbers = shared_portal().iterate(source.numbers())
     assert [next(numbers) for _ in range(3)] == [1, 2, 3]
@@ -71,7 +71,7 @@ def test_a_stream_runs_ahead_by_a_bound_and_is_closed_when_left() -> None:
 
 
 async def test_an_async_stream_is_bounded_and_closed_too() -> None:
-    """In a loop of the caller's own."""
+    """This holds in a loop of the caller."""
     source = Endless()
     async for number in shared_portal().iterate_async(source.numbers()):
         if number == 3:
@@ -93,7 +93,7 @@ def test_a_caller_may_run_trio() -> None:
 
 
 async def test_cancelling_an_async_wait_cancels_the_work() -> None:
-    """Wherever it runs."""
+    """The work runs in the portal's loop, not in the caller's."""
     began, ended = threading.Event(), threading.Event()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(shared_portal().run_async(forever(began, ended)))
@@ -103,7 +103,7 @@ async def test_cancelling_an_async_wait_cancels_the_work() -> None:
 
 
 def test_errors_come_through() -> None:
-    """As they were raised."""
+    """An error is raised as it is."""
 
     async def fail() -> None:
         raise ValueError("no")
@@ -120,8 +120,8 @@ def test_errors_come_through() -> None:
         next(numbers)
 
 
-def test_closing_ends_what_runs() -> None:
-    """Whoever waits is told."""
+def test_closing_cancels_the_work() -> None:
+    """Its callers get an error."""
     own = SharedPortal()
     began, ended = threading.Event(), threading.Event()
     task = own.start(forever(began, ended))
@@ -134,7 +134,7 @@ def test_closing_ends_what_runs() -> None:
 
 
 def test_a_forked_child_gets_a_portal_of_its_own() -> None:
-    """The parent's thread does not exist there."""
+    """The thread of the parent does not exist in the child."""
     parent = shared_portal()
     assert shared_portal() is parent
     pid = os.fork()

@@ -10,7 +10,7 @@ import pytest
 
 import pilotlight
 from pilotlight.client.profiling import ProfileLoad, ProfileSample, SliceBenchmark, batch_sizes, point_of, quantile
-from pilotlight.client.wire import OutgoingCall
+from pilotlight.client.transport.wire import OutgoingCall
 from tests.sdk.scripted import ScriptedPlatform, result, stream
 
 
@@ -19,8 +19,8 @@ def load(batch: int, *times: float, ran_in: int | None = None) -> ProfileLoad:
     return ProfileLoad(batch=batch, samples=samples, seconds=2.0)
 
 
-def test_a_point_is_what_the_slice_does_while_it_works() -> None:
-    """Four items in 20 ms are 200 per second; each batch was told by each of its items."""
+def test_a_point_is_the_throughput_of_a_busy_slice() -> None:
+    """Four items in 20 ms are 200 per second; each item of a batch reports its time."""
     point = point_of(load(4, *[20.0] * 12), batches=True)
 
     assert point is not None
@@ -28,7 +28,7 @@ def test_a_point_is_what_the_slice_does_while_it_works() -> None:
 
 
 def test_calls_that_ran_in_other_batches_do_not_count() -> None:
-    """A batch that was split says nothing of its size; too few batches say nothing at all."""
+    """A split batch gives no point for its size, nor do too few batches."""
     assert point_of(load(4, *[20.0] * 40, ran_in=2), batches=True) is None
     assert point_of(load(4, *[20.0] * 11), batches=True) is None
     concurrent = point_of(load(4, *[20.0] * 40, ran_in=1), batches=False)
@@ -36,8 +36,8 @@ def test_calls_that_ran_in_other_batches_do_not_count() -> None:
     assert concurrent.throughput == 200.0
 
 
-def test_what_is_too_short_for_the_stopwatch_is_no_division_by_zero() -> None:
-    """It is told as 0 ms."""
+def test_a_time_of_zero_is_no_division_by_zero() -> None:
+    """The platform reports short times as 0 ms."""
     point = point_of(load(1, 0.0, 0.0, 0.0), batches=True)
 
     assert point is not None
@@ -45,16 +45,16 @@ def test_what_is_too_short_for_the_stopwatch_is_no_division_by_zero() -> None:
 
 
 @pytest.mark.parametrize(("part", "expected"), [(0.5, 10.0), (0.95, 19.0), (1.0, 20.0), (0.0, 1.0)])
-def test_a_quantile_is_a_value_that_was_seen(part: float, expected: float) -> None:
-    """The smallest one that so large a part does not exceed."""
+def test_a_quantile_is_one_of_the_values(part: float, expected: float) -> None:
+    """It is the smallest one that so large a part does not exceed."""
     assert quantile([float(n) for n in range(1, 21)], part) == expected
 
 
 @pytest.mark.parametrize(
     ("most", "sizes"), [(1, (1,)), (2, (1, 2)), (8, (1, 2, 4, 8)), (12, (1, 2, 4, 8, 12)), (3, (1, 2, 3))]
 )
-def test_batch_sizes_double_up_to_the_most(most: int, sizes: tuple[int, ...]) -> None:
-    """The most is always among them."""
+def test_batch_sizes_double_up_to_the_largest(most: int, sizes: tuple[int, ...]) -> None:
+    """The largest is always among them."""
     assert batch_sizes(most) == sizes
 
 
@@ -72,8 +72,8 @@ def bench(platform: ScriptedPlatform) -> Iterator[SliceBenchmark]:
 
 
 @pytest.mark.parametrize("batches", [True, False])
-def test_a_load_goes_on_until_it_says_something(bench: SliceBenchmark, *, batches: bool) -> None:
-    """However short the time: until three batches have formed, or for three calls of each that is concurrent."""
+def test_a_load_goes_on_until_it_makes_a_point(bench: SliceBenchmark, *, batches: bool) -> None:
+    """It lasts for three batches, or three calls of each concurrent one, however short the time."""
     done = pilotlight.client.shared_portal().run(bench.measure(2, 0.0, batches=batches))
 
     # Of the rounds every other one is split: the fifth makes three.

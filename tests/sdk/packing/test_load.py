@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.errors import BadInput, OptionError
+from pilotlight.definitions.errors import BadInput, OptionError
 from pilotlight.packing import find_target, load_apps
 from pilotlight.packing.load import AppSpecs
 
@@ -26,7 +26,7 @@ GREET = "@app.gpu_function\ndef greet(name: str) -> str: return name\n"
 
 
 def test_apps_are_found_with_their_functions(tmp_path: Path) -> None:
-    """Explicit ones, ones by name, and the module's own."""
+    """They are explicit, by name, or the module's own."""
     code = f"{APP}{GREET}@gpu_function(app='other')\ndef b(): ...\n@gpu_function\ndef c(): ...\n"
     apps = load(tmp_path, app=code)
     assert {name: list(functions) for name, functions in apps.items()} == {
@@ -35,22 +35,22 @@ def test_apps_are_found_with_their_functions(tmp_path: Path) -> None:
     assert (apps["hello"]["greet"].module, apps["hello"]["greet"].qualname) == ("app", "greet")
 
 
-def test_modules_beside_it_belong_to_it(tmp_path: Path) -> None:
-    """What they register too, and an app may be spread over them."""
+def test_modules_beside_the_target_belong_to_it(tmp_path: Path) -> None:
+    """An app may be spread over several modules."""
     helper = "from pilotlight import gpu_function\n@gpu_function(app='hello')\ndef helped(): ...\n"
     apps = load(tmp_path, app=f"import helper\n{APP}{GREET}", helper=helper)
     assert {name: spec.module for name, spec in apps["hello"].items()} == {"helped": "helper", "greet": "app"}
 
 
-def test_a_package_is_imported_as_one(tmp_path: Path) -> None:
-    """With relative imports."""
+def test_a_package_is_imported_as_a_package(tmp_path: Path) -> None:
+    """Relative imports work."""
     code = f"from .data import X\n{APP}{GREET}"
     apps = load(tmp_path, "pkg/app.py", "pkg", __init__="", data="X = 1", app=code)
     assert apps["hello"]["greet"].module == "pkg.app"
 
 
 def test_importing_leaves_no_trace(tmp_path: Path) -> None:
-    """Two apps of the same module name can be deployed one after the other; no byte code is left beside the code."""
+    """Two apps of one module name can be loaded in turn, and no byte code is written."""
     path = list(sys.path)
     first, second = tmp_path / "a", tmp_path / "b"
     assert list(load(first, app=f"import helper\n{APP}{GREET}", helper="X = 1")) == ["hello"]
@@ -61,8 +61,8 @@ def test_importing_leaves_no_trace(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-def test_a_broken_module_is_told_with_its_line(tmp_path: Path) -> None:
-    """Of the tenant's own code."""
+def test_a_broken_module_is_an_error_with_its_line(tmp_path: Path) -> None:
+    """The line is the last one of the tenant's code."""
     with pytest.raises(BadInput, match=r"ZeroDivisionError: division by zero \(helper\.py:2\)"):
         load(tmp_path, app="import helper", helper="\n1/0")
     with pytest.raises(BadInput, match="SyntaxError"):
@@ -71,8 +71,8 @@ def test_a_broken_module_is_told_with_its_line(tmp_path: Path) -> None:
         load(tmp_path / "o", app=f"{APP}@app.gpu_function(keep_warm=1)\ndef greet(): ...")
 
 
-def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
-    """Nothing to deploy, an unknown function, one that no container finds, two of one name."""
+def test_a_target_that_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
+    """It lacks functions, or has one that is unknown, local, or named twice."""
     with pytest.raises(BadInput, match="nothing to deploy"):
         load(tmp_path / "a", app=APP)
     with pytest.raises(BadInput, match="no function 'other'; it has greet"):
@@ -85,7 +85,7 @@ def test_what_cannot_be_deployed_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "e", app=f"{APP}{GREET}{GREET}")
 
 
-def test_functions_of_installed_libraries_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_of_installed_libraries_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their code is not packed."""
     library = tmp_path / "library"
     library.mkdir()

@@ -1,4 +1,4 @@
-"""What a deploy is pointed at."""
+"""The argument of a deploy: a file, a folder or a module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.errors import BadInput
+from pilotlight.definitions.errors import BadInput
 from pilotlight.packing import find_target
 
 
@@ -34,10 +34,10 @@ def tree(tmp_path: Path) -> Path:
         ("shop", "shop", ".", "shop", None),
     ],
 )
-def test_a_target_is_a_module_and_what_is_packed_with_it(
+def test_a_target_is_a_module_and_its_folder(
     tree: Path, text: str, module: str, root: str, folder: str, function: str | None
 ) -> None:
-    """Of a package all of it, of a lone module its folder."""
+    """A package is packed as a whole, and a single module with its folder."""
     target = find_target(text, within=tree)
     assert (target.module, target.function) == (module, function)
     assert (target.root, target.folder) == ((tree / root).resolve(), (tree / folder).resolve())
@@ -55,12 +55,12 @@ def test_a_target_is_a_module_and_what_is_packed_with_it(
         ("builtins", "no file or module"),
     ],
 )
-def test_what_is_no_target_is_refused(tree: Path, text: str, message: str) -> None:
-    """Saying what was looked for."""
+def test_a_malformed_target_is_refused(tree: Path, text: str, message: str) -> None:
+    """The error names what was looked for."""
     with pytest.raises(BadInput, match=message):
         find_target(text, within=tree)
 
 
 def test_an_installed_module_is_found(tree: Path) -> None:
-    """By its name, wherever it lies."""
+    """It is found by its name."""
     assert find_target("pathspec", within=tree).module == "pathspec"

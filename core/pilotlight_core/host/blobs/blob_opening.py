@@ -1,4 +1,4 @@
-"""From an address to a blob store."""
+"""Blob stores by URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def open_blobs(url: str) -> BlobStore:
     """The store at `file:///folder` or `s3://bucket/prefix?endpoint=http://…&region=…`.
 
     Raises:
-        ValueError: if the address is neither.
+        ValueError: if the URL is neither.
     """
     parts = urlsplit(url)
     if parts.scheme == "file" and parts.path.startswith("/") and not parts.netloc:

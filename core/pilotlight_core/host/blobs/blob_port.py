@@ -1,7 +1,7 @@
-"""The port of blob stores.
+"""The interface of blob stores.
 
-A blob is immutable and known by the sha256 of its content, in lower-case hexadecimal. Tenants never share: the same
-content of two tenants is two blobs, so that having a digest gives nobody a way to another's file.
+A blob is immutable and named by the sha256 of its content, in lower-case hexadecimal. The same content of two tenants
+is two blobs, so that knowing a digest gives no access to another tenant's file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BlobContent = bytes | AsyncIterator[bytes]
 
 
 class BadBlob(BadInput):
-    """The content is not what its digest says, or the digest is none."""
+    """The content does not match its digest, or the digest is malformed."""
 
 
 class BlobMissing(NotFound):
@@ -35,23 +35,19 @@ class BlobsDown(Unavailable):
 
 
 class BlobInfo(NamedTuple):
-    """A blob that is kept."""
-
     tenant: str
     sha256: str
     size: int
     at: float
-    """Unix seconds since when."""
+    """Unix seconds of its last `put`."""
 
 
 class BlobStore(Protocol):
-    """Where blobs are kept."""
-
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
-        """Keep `content` and return its size in bytes; once it is kept, a repetition makes it young again (`at`).
+        """Store `content` and return its size in bytes; a repetition renews the stored blob's `at`.
 
         Raises:
-            BadBlob: if its sha256 is another. Nothing is kept then.
+            BadBlob: if its sha256 is another. Nothing is stored then.
             BlobsDown: if the store cannot be reached.
         """
         ...
@@ -73,7 +69,7 @@ class BlobStore(Protocol):
         ...
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
-        """The first `size` bytes at most, for what they cost.
+        """At most the first `size` bytes, without reading the rest.
 
         Raises:
             BlobMissing, BlobsDown.
@@ -81,26 +77,24 @@ class BlobStore(Protocol):
         ...
 
     async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
-        """The sizes in bytes of those of `digests` that are kept."""
+        """The sizes in bytes of the stored ones of `digests`."""
         ...
 
     def listed(self) -> AsyncIterator[BlobInfo]:
-        """All blobs of all tenants; one that comes or goes meanwhile may be among them or not.
+        """All blobs of all tenants; blobs stored or deleted meanwhile may or may not be included.
 
         Raises:
             BlobsDown: if the store cannot be reached.
         """
         ...
 
-    async def delete(self, tenant: str, sha256: str) -> None:
-        """Forget a blob; nothing happens if there is none."""
-        ...
+    async def delete(self, tenant: str, sha256: str) -> None: ...
 
     async def aclose(self) -> None: ...
 
 
 def check_blob(tenant: str, sha256: str) -> None:
-    """Refuse what must not become a path or key.
+    """Refuse a tenant or digest that must not become a path or key.
 
     Raises:
         BadInput: naming the field.
@@ -111,7 +105,7 @@ def check_blob(tenant: str, sha256: str) -> None:
 
 
 async def pieces(content: BlobContent) -> AsyncIterator[bytes]:
-    """`content` piece by piece."""
+    """`content` in pieces of at most 1 MiB, or as given."""
     if isinstance(content, bytes):
         for start in range(0, len(content), CHUNK):
             yield content[start : start + CHUNK]
@@ -121,7 +115,7 @@ async def pieces(content: BlobContent) -> AsyncIterator[bytes]:
 
 
 class DigestChecker:
-    """Adds up pieces and says whether they were what was promised."""
+    """Computes the size and digest of pieces, and checks the digest."""
 
     def __init__(self, sha256: str) -> None:
         self._expected = sha256
@@ -133,8 +127,10 @@ class DigestChecker:
         self.size += len(piece)
 
     def finish(self) -> None:
-        """Raises:
-        BadBlob: if the sum is another.
+        """Check the digest of all pieces.
+
+        Raises:
+            BadBlob: if it is another.
         """
         if (actual := self._hash.hexdigest()) != self._expected:
             raise BadBlob(

@@ -1,7 +1,7 @@
 """Blobs in a folder: `<root>/<tenant>/<first two digits>/<sha256>`, read-only files.
 
-A blob appears under its name only when it is whole, verified and on disk, so whoever sees the name may trust it, and
-an agent on the same file system may hard-link it.
+A file gets its name only when it is complete, verified and synced, so readers may trust it, and an agent on the same
+file system may hard-link it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,14 @@ T = TypeVar("T")
 
 
 class FolderBlobs:
-    """Keeps blobs below `root`."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, tenant: str, sha256: str) -> Path:
-        """Where the blob is, or would be.
+        """The path of the blob, which may not exist.
 
         Raises:
-            BadInput: if the tenant or the digest is none.
+            BadInput: if the tenant or the digest is invalid.
         """
         check_blob(tenant, sha256)
         return self.root / tenant / sha256[:2] / sha256
@@ -125,7 +123,7 @@ def _blobs_in(folder: Path, tenant: str) -> list[BlobInfo]:
 
 
 async def _disk(work: Callable[..., T], *args: Any) -> T:
-    """What `work` does, in a thread. A disk that is full, or not there, is a store that cannot be reached."""
+    """The result of `work`, in a thread; OSError becomes BlobsDown, as for a full or missing disk."""
     try:
         return await asyncio.to_thread(work, *args)
     except FileNotFoundError:
@@ -135,7 +133,7 @@ async def _disk(work: Callable[..., T], *args: Any) -> T:
 
 
 def _touch(path: Path) -> int:
-    """The size of a blob that is there; who puts it again needs it anew, however old it is."""
+    """Renew the file's time, since the blob was put again; its size."""
     with contextlib.suppress(PermissionError):
         os.utime(path)
     return path.stat().st_size
@@ -155,7 +153,7 @@ def _sizes(paths: dict[str, Path]) -> dict[str, int]:
 
 
 def _open_temporary(root: Path, path: Path) -> tuple[int, Path]:
-    """A file beside `path`; nobody else can list the folders on the way, so that digests are not there to be read."""
+    """A file beside `path`. Other users cannot list the folders, so that they learn no digests."""
     for folder in (root, path.parent.parent, path.parent):
         private_folder(folder, WALK_ONLY)
     file, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
@@ -172,7 +170,7 @@ def _keep(file: int, name: Path, path: Path) -> None:
     os.fchmod(file, READ_ONLY)
     os.fsync(file)
     name.rename(path)
-    # The name too: the registry, which may refer to it next, survives a power loss.
+    # Sync the name too, since the registry that refers to it survives a power loss.
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -16,13 +16,13 @@ from pilotlight_core.host.blobs.blob_port import (
 
 
 class MemoryBlobs:
-    """Keeps blobs in `kept`. Tests script it: set `down` and it cannot be reached."""
+    """Stores blobs in `kept`. While `down` is set, it raises BlobsDown."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], bytes] = {}
         self.puts = 0
         self.at: dict[tuple[str, str], float] = {}
-        """Unix seconds since when one is kept; 0 unless a test says so."""
+        """Unix seconds of each blob's last `put`; 0 unless a test sets it."""
         self.down = False
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:

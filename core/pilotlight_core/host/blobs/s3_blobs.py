@@ -1,7 +1,7 @@
-"""Blobs in S3, or anything that speaks its protocol: `<prefix>/<tenant>/<sha256>`.
+"""Blobs in S3, or a store with its protocol: `<prefix>/<tenant>/<sha256>`.
 
-boto3 is synchronous, so each call runs in a thread. A blob is sent from a temporary file after its digest was checked:
-S3 never holds what is not what its name says.
+boto3 is synchronous, so each call runs in a thread. A blob is uploaded from a temporary file after its digest was
+checked, so that every object in S3 matches its name.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ READ_TIMEOUT = 30
 ATTEMPTS = 4
 IN_MEMORY = 8 * 2**20
 AT_ONCE = 16
-"""Questions to S3 at a time."""
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
 class S3Blobs:
-    """Keeps blobs in `bucket` below `prefix`. Credentials and region are boto3's to find; `endpoint` is for others."""
+    """Blobs in `bucket` below `prefix`. boto3 finds credentials and region; `endpoint` is for other stores than AWS."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class S3Blobs:
         attempts: int = ATTEMPTS,
     ) -> None:
         try:
-            import boto3  # only who uses S3 has it, and it takes 0.2 s to import
+            import boto3  # an optional dependency, which takes 0.2 s to import
         except ModuleNotFoundError:
             raise ValueError("s3:// needs boto3: pip install 'pilotlight[aws]'") from None
         from botocore.config import Config
@@ -67,7 +66,6 @@ class S3Blobs:
         self._s3: Any = boto3.client("s3", endpoint_url=endpoint, region_name=region, config=config)
 
     def key(self, tenant: str, sha256: str) -> str:
-        """The blob's key in the bucket."""
         check_blob(tenant, sha256)
         return "/".join(part for part in (self._prefix, tenant, sha256) if part)
 

@@ -1,4 +1,1 @@
-"""What the HTTP API and the SDK exchange: requests and answers as structs, by subject.
-
-Stands on `model`; entered by the gateway and the SDK.
-"""
+"""The requests and responses of the HTTP API as structs, by subject, for the gateway and the SDK. Imports `model`."""

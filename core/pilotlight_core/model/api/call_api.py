@@ -1,6 +1,6 @@
-"""The bodies of the native HTTP API, as the gateway and the SDK both read them.
+"""The bodies of the native HTTP API about calls, jobs, apps, usage and keys.
 
-Requests forbid unknown fields (the error names them); responses may grow, and readers ignore what they do not know.
+Requests forbid unknown fields, and the error names them. Responses may get more fields; readers ignore unknown ones.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from msgspec import Meta
 from pilotlight_core.model.ids import END
 from pilotlight_core.model.spec import FileEntry, FunctionSpec
 
-LONGEST_LIFE = 10 * 365 * 86_400.0
+LONGEST_LIFE_S = 10 * 365 * 86_400.0
 HIDDEN = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f"
     r"\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 )
 LINE_PATTERN = f"^[^{HIDDEN}]*{END}"
-"""Text that a terminal shows as it is: no control characters, and none that hide or reorder others."""
+"""Text without control characters, and without characters that hide or reorder others on a terminal."""
 Scope = Annotated[str, Meta(pattern=f"^(invoke|deploy|read|admin|operator){END}")]
-Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE)]
-"""How long a key is valid, in seconds: ten years at most."""
+Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE_S)]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,19 +35,20 @@ class CallRequest(Request, frozen=True, kw_only=True):
     parameters: dict[str, Any] = {}
     method: str | None = None
     id: str | None = None
-    """A client-made id, `cid_` and 8 to 60 characters, by which the call can be cancelled before it is answered."""
+    """An id made by the client, `cid_` and 8 to 60 characters, by which the call can be cancelled before it is
+    answered."""
     deadline_ms: float | None = None
-    """How long the caller waits, in all; default and most: the function's timeout plus the time to start it."""
+    """How long the caller waits; default and maximum: the function's timeout plus the time to start it."""
     run_at: float | None = None
-    """Of a job (`Prefer: respond-async`): not before; unix seconds. Default: now."""
+    """For a job (`Prefer: respond-async`): the earliest start, unix seconds. Default: now."""
     expires_in_s: float | None = None
-    """Of a job: how long it may wait for a container from when it could first run; default: a day."""
+    """For a job: how long it may wait for a container after `run_at`; default: a day."""
     keep_s: float | None = None
-    """Of a job: how long it is kept after its end; default and most: as long as the platform keeps jobs."""
+    """For a job: how long it is kept after its end; default and maximum: the platform's retention."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is billed for one call. `cost` is exact dollars rounded to 12 places; the report sums the unrounded."""
+    """The billed usage of one call. `cost` is exact dollars rounded to 12 places; the report sums unrounded costs."""
 
     gpu_ms: float
     ns: int
@@ -61,10 +61,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Milliseconds of the gateway's clock from the request's arrival to its answer, and where they went.
+    """Milliseconds of the gateway's clock from the request's arrival to its answer, in total and by stage.
 
-    The stages sum to `total_ms`: gateway (authenticate, parse, validate), queue (waiting for a container), start
-    (that part of the queueing in which a container was being started for it), transport, batch_wait, execute, respond.
+    The stages sum to `total_ms`: gateway (authenticate, parse, validate), queue (waiting for a container), start (the
+    part of it in which a container was started for the call), transport, batch_wait, execute, respond.
     """
 
     total_ms: float
@@ -77,11 +77,10 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     output: Any
     version: str
-    """The resolved version, `app.function@v7`."""
     usage: Usage
     latency: Latency
     cold_start: dict[str, float] | None = None
-    """The steps of the start that the call waited for, in ms; None when a container was ready."""
+    """The steps of the start that the call waited for, in ms; None: a container was ready."""
     request_id: str = ""
 
 
@@ -98,34 +97,33 @@ class CallStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobStatus(CallStatus, frozen=True, kw_only=True):
-    """How a durable call is: queued, running, succeeded, failed, cancelled or expired. Times are unix seconds.
+    """The state of a durable call: queued, running, succeeded, failed, cancelled or expired. Times are unix seconds.
 
-    Of a live call, `GET /v1/calls/{id}` answers with the fields of CallStatus alone.
+    For a live call, `GET /v1/calls/{id}` answers with the fields of CallStatus alone.
     """
 
     created_at: float = 0.0
     run_at: float = 0.0
-    """Not before; of a job that is tried again, when."""
+    """The earliest start; for a retry, its time."""
     expires_at: float = 0.0
     started_at: float | None = None
     """Of the last attempt."""
     ended_at: float | None = None
     attempts: int = 0
-    """How often it was started."""
     run: str | None = None
-    """The id of the call that its last attempt was or is: receipts, logs and events name it."""
+    """The id of the call of its last attempt, as in receipts, logs and events."""
     position: int | None = None
-    """While it is queued: how many jobs of this function, tenant and class are before it, as far as that is known."""
+    """While it is queued: the number of jobs of this function, tenant and class before it, if known."""
     starts_in_s: float | None = None
-    """While it is queued: estimated from how fast these start."""
+    """While it is queued: an estimate from their present rate."""
     reason: str | None = None
     """Why it is dead: raised, interrupted, timeout, bad_input, bad_output, load_failed, undeliverable or expired."""
     redrives: int = 0
     output: Any = msgspec.UNSET
-    """What it returned; in lists it is left out."""
+    """Its result; left out in lists."""
     usage: Usage | None = None
     stages: dict[str, float] | None = None
-    """Milliseconds of the attempt that succeeded, as in Latency."""
+    """Milliseconds of the successful attempt, as in Latency."""
     cold_start: dict[str, float] | None = None
 
 
@@ -143,10 +141,10 @@ class DeployFunction(Request, frozen=True, kw_only=True):
 
 
 class DeployRequest(Request, frozen=True, kw_only=True):
-    """`POST /v1/apps/{app}/deploys`: everything that an app is, at once.
+    """`POST /v1/apps/{app}/deploys`: the whole content of an app.
 
-    Answered by 200 with DeployResponse, or by 409 `missing_blobs` semantics: `missing` non-empty and nothing deployed;
-    the client then uploads them (`PUT /v1/blobs/{sha256}`) and asks again.
+    If `missing` in the answer is not empty, nothing was deployed: the client uploads the blobs (`PUT
+    /v1/blobs/{sha256}`) and repeats the request.
     """
 
     functions: tuple[DeployFunction, ...]
@@ -161,7 +159,6 @@ class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):
     """`app.function@v7`."""
     version_id: str
     endpoint: str
-    """Path of its calls."""
     changed: bool
 
 
@@ -169,14 +166,14 @@ class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     app: str
     revision: int
     missing: tuple[str, ...] = ()
-    """Digests to upload first; when not empty, nothing was deployed."""
+    """Digests to upload first; if not empty, nothing was deployed."""
     functions: tuple[DeployedFunction, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What was deployed all the same, and will not be as it was asked for."""
+    """Parts of the request that were deployed but cannot take effect as requested."""
 
 
 class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One function of an app as `GET /v1/apps` shows it."""
+    """One function of an app in `GET /v1/apps`."""
 
     name: str
     version: str

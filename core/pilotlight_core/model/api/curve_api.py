@@ -1,7 +1,7 @@
-"""Throughput curves as the registry keeps them beside a version, and as the API tells them.
+"""Throughput curves in the registry, beside their version, and in the HTTP API.
 
-A point is what one batch size does on one kind of slice: T(device type, slice, batch) -> (throughput, p50, p95). Batch
-is what a container works on at once: the items of a batch, or of a function without batches its concurrent calls.
+A point is T(device type, slice, batch) -> (throughput, p50, p95). The batch size is what a container executes at once:
+the items of a batch, or the concurrent calls of a function without batches.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.placing import MIN_THROUGHPUT
 
 CPU_TYPE, CPU_SLICE = "CPU", "slot"
-"""What a curve calls a CPU slot."""
+"""The device and slice of a CPU slot in a curve."""
 TARGET_UTILISATION = 0.8
-"""Part of what containers can do that is used before another one is wanted."""
+"""Part of the containers' capacity in use at which another one is wanted."""
 MAX_BATCH = 65_536
 MAX_POINTS = 32
-"""Batch sizes of one curve; those that were found out longest ago go first."""
+"""Batch sizes of one curve; the oldest measurements are removed first."""
 MAX_CURVES = 64
 """Of one version: a dozen kinds of GPU with their slices, measured and learnt."""
 MAX_MS = 1e9
@@ -31,24 +31,21 @@ MAX_THROUGHPUT = 1e12
 
 
 class CurveSource(StrEnum):
-    """How a curve came to be known."""
-
     MEASURED = "measured"  # by `pilotlight profile`
     LEARNT = "learnt"  # from calls in use
     DECLARED = "declared"  # by the function's own measured=
 
 
 class CurvePoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One batch size. Throughput is items per second, p50 and p95 are of one batch, in ms (0: nobody says)."""
+    """One batch size. Throughput is items per second; p50 and p95 are of one batch, in ms (0: unknown)."""
 
     batch: int
     throughput: float
     p50_ms: float
     p95_ms: float
     samples: int
-    """Batches that it was made of; 0: nobody says."""
+    """Batches behind it; 0: unknown."""
     at: float = 0.0
-    """Unix seconds: when it was found out."""
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +60,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     source: CurveSource
     points: tuple[CurvePoint, ...]
     software: bool = False
-    """The GPU only existed in software: its figures are those of the host's processors."""
+    """Whether the GPU existed in software only: its figures are those of the host's processors."""
 
     @property
     def key(self) -> tuple[str, str, CurveSource]:
@@ -77,7 +74,7 @@ class CurvesRecord(msgspec.Struct, frozen=True, kw_only=True):
     curves: tuple[Curve, ...] = ()
 
     def with_curves(self, curves: Iterable[Curve]) -> CurvesRecord:
-        """The record with these points over those of the same slice, source and batch; within the bounds."""
+        """The record with these points replacing those of the same slice, source and batch; within the bounds."""
         known = {curve.key: curve for curve in self.curves}
         for curve in curves:
             known[curve.key] = merged(known.get(curve.key), curve)
@@ -86,7 +83,7 @@ class CurvesRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merged(known: Curve | None, curve: Curve) -> Curve:
-    """`curve`, with the points of other batch sizes that were known before."""
+    """`curve`, with the known points of other batch sizes."""
     before = known.points if known is not None and known.software is curve.software else ()
     points = {point.batch: point for point in (*before, *curve.points)}
     latest = sorted(points.values(), key=lambda point: (-point.at, point.batch))[:MAX_POINTS]
@@ -98,7 +95,7 @@ def _latest(curve: Curve) -> float:
 
 
 class CurveRequest(Request, frozen=True, kw_only=True):
-    """`PUT /v1/functions/{ref}/curves`: what was measured of one kind of slice."""
+    """`PUT /v1/functions/{ref}/curves`: measurements of one kind of slice."""
 
     gpu: str
     slice: str
@@ -106,7 +103,7 @@ class CurveRequest(Request, frozen=True, kw_only=True):
 
 
 class SliceKindInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of slice that the fleet has and the function could run on."""
+    """A kind of slice in the fleet that the function could run on."""
 
     gpu: str
     slice: str
@@ -116,7 +113,7 @@ class SliceKindInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MethodLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a container works on at once, of one method: a batch, or concurrent calls."""
+    """The most that a container executes of one method at once: a batch, or concurrent calls."""
 
     method: str
     most: int
@@ -124,7 +121,7 @@ class MethodLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FunctionCurves(msgspec.Struct, frozen=True, kw_only=True):
-    """`GET /v1/functions/{ref}/curves`: what is known of a version, and where it could be measured."""
+    """`GET /v1/functions/{ref}/curves`: the curves of a version, and the slices on which it could be measured."""
 
     version: str
     """`app.function@v7`."""
@@ -142,18 +139,18 @@ class TrialRequest(Request, frozen=True, kw_only=True):
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that is like another but for where it runs: only on the slice that was asked for, in one container.
+    """A copy of a version that runs only on the requested slice, in one container, without being deployed.
 
-    It is not deployed: its container starts with its first call and goes a second after its last one.
+    Its container starts with the first call and stops a second after the last one.
     """
 
     ref: str
-    """What to call: `app.function@ver_…`."""
+    """Its address: `app.function@ver_…`."""
     version_id: str
 
 
 def check_slice(gpu: str, slice_: str) -> None:
-    """Refuse what names no kind of slice.
+    """Refuse names that no kind of slice can have.
 
     Raises:
         BadInput: naming the field.
@@ -165,7 +162,7 @@ def check_slice(gpu: str, slice_: str) -> None:
 
 
 def check_points(points: tuple[CurvePoint, ...]) -> None:
-    """Refuse points that no measurement gives.
+    """Refuse points that no measurement can give.
 
     Raises:
         BadInput: saying what is wrong.

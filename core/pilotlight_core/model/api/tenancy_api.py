@@ -1,4 +1,4 @@
-"""The bodies of the HTTP API about tenants, tiers, limits, keys and shared functions; see `model.api`."""
+"""The bodies of the HTTP API about tenants, tiers, limits, keys and shared functions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pilotlight_core.model.limits import NO_LIMITS, CapacityShare, Limits, Rank,
 from pilotlight_core.model.spec import Priority
 
 STRANGERS_TIER = "free"
-"""The tier of a new tenant for whom none is named."""
-DAY = 86_400.0
-LONGEST_OVERLAP = 90 * DAY
+"""The default tier of a new tenant."""
+DAY_S = 86_400.0
+LONGEST_OVERLAP_S = 90 * DAY_S
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
 
 
@@ -28,7 +28,7 @@ class TenantRequest(Request, frozen=True, kw_only=True):
 
 
 class TenantChange(Request, frozen=True, kw_only=True):
-    """`PATCH /v1/tenants/{tenant}`: what is not given stays as it is."""
+    """`PATCH /v1/tenants/{tenant}`: missing fields stay as they are."""
 
     tier: Name | None = None
     weight: TenantWeight | None = None
@@ -51,11 +51,11 @@ class LimitsInfo(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     tier: str
     limits: Limits
-    """What was set for the tenant."""
+    """Set for the tenant."""
     functions: dict[str, Limits]
-    """What was set for the tenant's calls to single functions, by `owner:app.function`."""
+    """Set for the tenant's calls to single functions, by `owner:app.function`."""
     effective: Limits
-    """What holds for all of its calls: its own limits over its tier's."""
+    """Over all its calls: its own limits over its tier's."""
 
 
 class FunctionLimitsInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ class FunctionLimitsInfo(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     """`owner:app.function`."""
     limits: Limits
-    """What was set for it."""
+    """Set for this function."""
     effective: Limits
-    """What holds for it beside the limits on all calls of the tenant."""
+    """Applied to it beside the limits on all calls of the tenant."""
 
 
 class TierRequest(Request, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class TierRequest(Request, frozen=True, kw_only=True):
 
 
 class TierInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A tier as it holds now."""
+    """A tier as it applies now."""
 
     name: str
     rank: int
@@ -90,16 +90,16 @@ class TierInfo(msgspec.Struct, frozen=True, kw_only=True):
     reserved_share: float
     limits: Limits
     source: str
-    """"configuration", or "registry" where the operator has put one over it."""
+    """"configuration", or "registry" if the operator has overridden it."""
 
 
 class RotateRequest(Request, frozen=True, kw_only=True):
-    """`POST /v1/keys/{id}/rotate`. Seconds."""
+    """`POST /v1/keys/{id}/rotate`."""
 
-    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP)] = DAY
+    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP_S)] = DAY_S
     """How long the old key stays valid beside the new one; 0: not at all."""
     expires_in_s: Life | None = None
-    """The new key's life; default: as long as the old one's was."""
+    """The new key's life; default: that of the old one."""
 
 
 class FunctionShareRequest(Request, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class FunctionShareRequest(Request, frozen=True, kw_only=True):
 
 
 class FunctionShareInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What one tenant may call of an app; no functions mean all."""
+    """The functions of an app that one tenant may call; none means all."""
 
     grantee: str
     """A tenant, or "*": everybody."""

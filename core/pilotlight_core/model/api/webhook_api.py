@@ -1,7 +1,7 @@
-"""Webhooks: where a tenant wants to hear of its jobs, and what is on its way there.
+"""Webhooks and deliveries: the records of two buckets, and the bodies of the HTTP API about them.
 
-Records of two buckets, and the bodies of the HTTP API about them. A *webhook* is a receiver's address with its signing
-secrets; a *delivery* is one event for one webhook, whose id (`webhook-id`) stays the same however often it is sent.
+A *webhook* is a receiver's address with its signing secrets; a *delivery* is one event for one webhook, whose id
+(`webhook-id`) is the same in every attempt.
 """
 
 from __future__ import annotations
@@ -16,22 +16,20 @@ from pilotlight_core.model.api.call_api import LINE_PATTERN, Request
 from pilotlight_core.model.ids import END
 
 URL_PATTERN = r"^https?://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?(/[!$&-;=?-Z_a-z~%]*)?$"
-"""An address without a user and a fragment; what it resolves to is looked at whenever something is sent."""
+"""An address without a user or a fragment; the address that it resolves to is checked at each delivery."""
 LONGEST_URL = 2_048
 ID_PATTERN = "^wh_[0-9a-z]{20}$"
 DELIVERY_PATTERN = "^msg_[0-9a-z]{32}$"
 WEBHOOKS_PER_TENANT = 16
-LONGEST_OVERLAP = 30 * 86_400.0
+LONGEST_OVERLAP_S = 30 * 86_400.0
 
 
 class WebhookEvent(StrEnum):
-    """What can be heard of."""
-
     SUCCEEDED = "job.succeeded"
     FAILED = "job.failed"
     CANCELLED = "job.cancelled"
     EXPIRED = "job.expired"
-    PING = "webhook.ping"  # on request, whatever the webhook listens to
+    PING = "webhook.ping"  # on request, whatever events the webhook has
 
 
 JOB_EVENTS = (WebhookEvent.SUCCEEDED, WebhookEvent.FAILED, WebhookEvent.CANCELLED, WebhookEvent.EXPIRED)
@@ -42,12 +40,12 @@ JobEvents = Annotated[tuple[JobEvent, ...], Meta(min_length=1, max_length=8)]
 
 
 class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):
-    """What deliveries are signed with."""
+    """A secret that deliveries are signed with."""
 
     value: str
     """`whsec_` and the key in base64."""
     expires_at: float | None = msgspec.field(default=None, name="until")
-    """Unix second from which on it signs no more; None: the present one."""
+    """Unix second from which on it is not used; None: the present secret."""
 
 
 class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,30 +59,26 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Newest first."""
     created_at: float
     after: int = 0
-    """Sequence in the stream of jobs behind which events concern it."""
+    """Sequence in the stream of jobs after which events are delivered to it."""
     label: str = ""
     disabled: str = ""
-    """Why it is not sent to; "" while it is."""
+    """Why nothing is sent to it, or ""."""
     failing_since: float | None = None
-    """Unix second of the first of the failures since the last success."""
+    """Unix second of the first failure since the last success."""
 
 
 class DeliveryState(StrEnum):
-    """How a delivery is."""
-
     PENDING = "pending"
     DELIVERED = "delivered"
-    FAILED = "failed"  # given up; it can be sent again by hand
+    FAILED = "failed"  # given up; it can be redelivered on request
 
 
 class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One sending."""
-
     at: float
     """Unix seconds."""
     ms: float
     status: int = 0
-    """HTTP status of the answer, 0 without one."""
+    """HTTP status of the response; 0: none."""
     error: str = ""
 
 
@@ -96,15 +90,15 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     webhook: str
     event: str
     about: str
-    """The id of what it tells about."""
+    """The id of the event's subject."""
     body: bytes
-    """As it is sent, every time."""
+    """The same in every attempt."""
     created_at: float
     next_at: float
     """Unix seconds."""
     state: DeliveryState = DeliveryState.PENDING
     tried: int = 0
-    """Attempts of the present round: its place in the retry schedule."""
+    """Attempts of the present round: its position in the retry schedule."""
     attempts: tuple[DeliveryAttempt, ...] = ()
     """The latest ones."""
 
@@ -118,7 +112,7 @@ class WebhookRequest(Request, frozen=True, kw_only=True):
 
 
 class WebhookChange(Request, frozen=True, kw_only=True):
-    """`PATCH /v1/webhooks/{id}`: what is not given stays as it is."""
+    """`PATCH /v1/webhooks/{id}`: missing fields stay as they are."""
 
     url: Url | None = None
     events: JobEvents | None = None
@@ -129,7 +123,7 @@ class WebhookChange(Request, frozen=True, kw_only=True):
 class WebhookRotation(Request, frozen=True, kw_only=True):
     """`POST /v1/webhooks/{id}/rotate`."""
 
-    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP)] = 86_400.0
+    overlap_s: Annotated[float, Meta(ge=0, le=LONGEST_OVERLAP_S)] = 86_400.0
     """Seconds for which deliveries are signed with the old secret too."""
 
 
@@ -151,11 +145,11 @@ class NewWebhook(WebhookInfo, frozen=True, kw_only=True):
 
     secret: str
     replaced_until: float | None = None
-    """Until when the former secret signs too, unix seconds."""
+    """Unix second up to which the former secret signs too."""
 
 
 class DeliveryInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A delivery as the log shows it."""
+    """A delivery in the webhook's log."""
 
     id: str
     event: str
@@ -163,5 +157,5 @@ class DeliveryInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     created_at: float
     next_at: float | None
-    """When it is tried next, unix seconds; None when it is over."""
+    """The next attempt, unix seconds; None: there is none."""
     attempts: tuple[DeliveryAttempt, ...]

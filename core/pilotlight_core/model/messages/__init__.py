@@ -1,4 +1,4 @@
-"""What processes send each other over the bus, by subject; `wire` encodes and decodes all of them.
+"""The messages between processes, by subject; `wire` encodes and decodes them.
 
-Fields are only added; readers ignore what they do not know. Stands on `model` and `model.api`.
+Fields are only added; readers ignore unknown ones. Imports `model` and `model.api`.
 """

@@ -1,8 +1,8 @@
-"""What the processes say to each other: closed families of tagged structs, msgpack on the wire.
+"""Messages of calls, containers and nodes: tagged structs, msgpack on the wire.
 
-Times on the wire are *remaining* or *elapsed* milliseconds (or nanoseconds where metered), never instants: each
-process re-anchors them on its own monotonic clock when they arrive. Every credit, grant and command carries the epoch
-of the lease under which its sender acts; an agent keeps the highest it has seen and refuses what is older.
+Times on the wire are *remaining* or *elapsed* milliseconds (nanoseconds where metered), never instants: each process
+adds them to its own monotonic clock on arrival. Every credit, grant and command has the epoch of its sender's lease; an
+agent keeps the highest it has seen and refuses lower ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults
 
 
 class BodyRef(msgspec.Struct, frozen=True):
-    """Where the agent fetches a large input, or leaves a large answer: one-time, at the origin's internal listener."""
+    """A one-time address at the origin's internal listener, of a large input or for a large answer."""
 
     url: str
     token: str
@@ -38,15 +38,15 @@ class Run(Message, frozen=True, kw_only=True):
     container: str
     method: str
     epoch: int
-    """Of the home that granted it."""
     grant_number: int = msgspec.field(name="grant")
-    """Rises with every grant of this call; an agent never runs (call, grant) twice."""
+    """Rises with every grant of the call; an agent never runs the same (call, number) twice."""
     gateway: str
     """The origin: frames go to `subjects.reply(region, gateway)`."""
     home: str
-    """Who is told at once when its slot is free; the origin itself: nobody, it says so to its home."""
+    """The gateway that gets a credit as soon as the slot is free. If it is the origin, the agent sends none, since the
+    origin informs its home."""
     start_within_ms: float
-    """Not started by then: refuse it as `expired`."""
+    """If it has not started by then, the agent refuses it as `expired`."""
     timeout_ms: float
     """What remains of the caller's deadline; the function's own timeout is in its spec."""
     input: bytes = b""
@@ -54,14 +54,14 @@ class Run(Message, frozen=True, kw_only=True):
     answer: BodyRef | None = None
     """Where to put an answer too large for a frame."""
     window: int = 256
-    """Chunks a stream may be ahead of what the origin has passed on."""
+    """Chunks that a stream may be ahead of those the origin has passed on."""
     tell_start: bool = False
-    """Somebody wants to hear of its start. Nobody else needs to: silence never proves that a call has not started."""
+    """Whether to send `Started`. Optional, since silence never proves that a call has not started."""
     traceparent: str = ""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
-    """Nobody wants the answer any more: remove it before start, drop it in a batch, close a generator."""
+    """The answer is not wanted any more: remove the call before its start or from its batch, or close its generator."""
 
     call_id: str = msgspec.field(name="call")
     reason: str = "cancelled"
@@ -75,14 +75,14 @@ class Window(Message, frozen=True, kw_only=True):
 
 
 class Reconcile(Message, frozen=True, kw_only=True):
-    """The origin's live calls at a node: what an agent holds for this gateway beyond them is orphaned."""
+    """The origin's live calls at a node: any other call of this gateway that the agent holds is an orphan."""
 
     gateway: str
     calls: tuple[str, ...] = ()
     grants: dict[str, int] = {}
-    """call -> grant, of those not heard of for a while: the agent says what became of what it does not hold."""
+    """call -> grant, of silent calls: for each one that it does not hold, the agent reports what became of it."""
     instance: str = ""
-    """The agent's incarnation that they were sent to: another one knows nothing of them, and says nothing."""
+    """The incarnation that they were sent to; another one does not answer."""
 
 
 CallControl = Cancel | Window
@@ -91,11 +91,11 @@ CallControl = Cancel | Window
 
 
 class Refusal(StrEnum):
-    """Why an agent did not take a granted call. In every case it never started, and may go elsewhere uncharged."""
+    """Why an agent refused a granted call. It never started, and may go elsewhere uncharged."""
 
-    STALE_EPOCH = "stale_epoch"  # a newer home has spoken
+    STALE_EPOCH = "stale_epoch"  # a newer home has sent messages
     NO_SLOT = "no_slot"  # the container is full
-    DRAINING = "draining"  # it takes nothing new
+    DRAINING = "draining"
     GONE = "gone"  # no such container here
     EXPIRED = "expired"  # it could not start in time
     DUPLICATE = "duplicate"  # this grant was seen before
@@ -103,28 +103,24 @@ class Refusal(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a started call ended."""
-
     OK = "ok"
     RAISED = "raised"  # the function raised
     LOAD_FAILED = "load_failed"  # its container could not be made ready
     TIMEOUT = "timeout"  # it ran past its timeout and its container was killed
-    DIED = "died"  # its container died under it
+    DIED = "died"  # its container died
     CANCELLED = "cancelled"
     BAD_INPUT = "bad_input"  # its arguments pass the schema but not its type hints
-    BAD_OUTPUT = "bad_output"  # what it returned cannot travel
+    BAD_OUTPUT = "bad_output"  # its result has no encoding
 
 
 class RemoteError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An exception of the tenant's code, as text."""
-
     type: str
     message: str
     traceback: str = ""
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call used, from the agent's meter: its share of the container's lease, in exact nanoseconds."""
+    """A call's metered share of its container's slice, in exact nanoseconds."""
 
     ns: int
     ppm: int
@@ -134,13 +130,13 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where the time went between the agent's acceptance and its answer, in ms of the agent's clock."""
+    """Durations between the agent's acceptance and its answer, in ms of the agent's clock."""
 
-    fetch: float = 0.0
-    batch_wait: float = 0.0
-    execute: float = 0.0
-    total: float = 0.0
-    """Acceptance to answer: what the origin's own stopwatch shows beyond it is transport."""
+    fetch_ms: float = msgspec.field(default=0.0, name="fetch")
+    batch_wait_ms: float = msgspec.field(default=0.0, name="batch_wait")
+    execute_ms: float = msgspec.field(default=0.0, name="execute")
+    total_ms: float = msgspec.field(default=0.0, name="total")
+    """Acceptance to answer; the rest of what the origin measures is transport."""
 
 
 class Refused(Message, frozen=True, kw_only=True):
@@ -151,7 +147,7 @@ class Refused(Message, frozen=True, kw_only=True):
 
 
 class Started(Message, frozen=True, kw_only=True):
-    """The container has begun to work on the call; told where `Run.tell_start` asks for it."""
+    """The container has begun to execute the call; sent if `Run.tell_start`."""
 
     call_id: str = msgspec.field(name="call")
     grant_number: int = msgspec.field(name="grant")
@@ -177,7 +173,7 @@ class Ended(Message, frozen=True, kw_only=True):
     """False: it never began, so it may go elsewhere."""
     output: bytes = b""
     answer_size: int = 0
-    """Not 0: the answer was left at the origin's internal listener instead of in `output`."""
+    """Not 0: the answer is at the origin's internal listener, and `output` is empty."""
     error: RemoteError | None = None
     reason: str = ""
     """For people: "memory limit of 2.0 GiB", "exit code 139"."""
@@ -185,7 +181,12 @@ class Ended(Message, frozen=True, kw_only=True):
     spent: Spent | None = None
     stages: Stages = Stages()
     frees: bool = True
-    """Its slot is free again (the agent says this by Credit too, where the home is another gateway)."""
+    """Whether its slot is free again. If the home is another gateway, the agent also sends it a Credit."""
+
+    @property
+    def gpu_ms(self) -> float | None:
+        """GPU-milliseconds that the start has taken; None: it was not metered."""
+        return self.spent.ns / 1e6 * (self.spent.ppm / 1e6) if self.spent is not None else None
 
 
 CallFrame = Refused | Started | Chunk | Ended
@@ -194,21 +195,19 @@ CallFrame = Refused | Started | Chunk | Ended
 
 
 class ContainerState(StrEnum):
-    """The life of a container."""
-
-    BINDING = "binding"  # a blank (or a new sandbox) takes the version
+    BINDING = "binding"  # a blank (or a new sandbox) is bound to the version
     LOADING = "loading"  # the module is imported and @enter runs
-    WARMING = "warming"  # representative shapes, then the check
-    READY = "ready"  # credits flow
-    DRAINING = "draining"  # finishes what it holds, takes nothing
+    WARMING = "warming"  # runs representative shapes, then the check
+    READY = "ready"  # sends credits for calls
+    DRAINING = "draining"  # finishes its calls, accepts none
     PARKED = "parked"  # off the device, weights in host memory
     GONE = "gone"
 
 
 class Credit(Message, frozen=True, kw_only=True):
-    """One container's room: to all on every change of state and each second, to a home when a slot of its is free.
+    """One container's free slots: sent to all on every change of state and each second, to a home when a slot is free.
 
-    Level-triggered: the home trusts `held`, not its own count, once the message is newer than its last grant.
+    Once it is newer than the home's last grant, `held` (the calls in its slots) replaces the home's own count.
     """
 
     container: str
@@ -216,24 +215,22 @@ class Credit(Message, frozen=True, kw_only=True):
     tenant: str
     node: str
     instance: str
-    """The agent's incarnation: a new one means that everything of the old one is gone."""
+    """The agent's incarnation: with a new one, everything of the old one is gone."""
     epoch: int
-    """The highest home epoch this agent has seen for the version."""
+    """The highest home epoch that this agent has seen for the version."""
     seq: int
     """Rises with every credit of the incarnation."""
     state: ContainerState
     slots: int
     held: tuple[str, ...] = ()
-    """The calls that occupy its slots."""
     function: str = ""
-    """`tenant:app.function`: says which shard's home it is for."""
+    """`tenant:app.function`, from which the shard and its home follow."""
     timeline: dict[str, float] = {}
-    """Milliseconds spent in each step of its start so far: bind, stage, load, warm, check."""
+    """Milliseconds of each step of its start so far: bind, stage, load, warm, check."""
     reason: str = ""
     error: RemoteError | None = None
-    """Why it could not be made ready."""
     batch_room: int = 0
-    """Items that the batch now forming could still take: such a container is chosen first."""
+    """Items that fit into the batch being formed; such a container is preferred."""
 
 
 class SliceKind(StrEnum):
@@ -253,14 +250,10 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     price: str
     gpu_type: str = ""
     memory: int = 0
-    """Bytes of device memory (host memory for a CPU slot)."""
     container: str = ""
-    """Who runs on it; "" is free."""
 
 
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One container as its agent, the truth, sees it."""
-
     id: str
     version: str
     tenant: str
@@ -280,7 +273,7 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(Message, frozen=True, kw_only=True):
-    """A node's inventory and containers: the truth that the controller observes and everybody may list."""
+    """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
     node: str
     instance: str
@@ -288,26 +281,23 @@ class NodeReport(Message, frozen=True, kw_only=True):
     region: str
     zone: str
     sandbox: str
-    """"bubblewrap", or "process" where somebody asked for that by name."""
     slices: tuple[SliceReport, ...] = ()
     containers: tuple[ContainerReport, ...] = ()
     blanks: dict[str, int] = {}
-    """base environment -> blanks ready."""
     devices: tuple[DeviceReport, ...] = ()
-    """Its GPUs, cut or not."""
     controller_epoch: int = 0
     draining: bool = False
     spot: bool = False
-    """It was bought to be taken away at short notice."""
+    """Whether the provider may take it away at short notice."""
     stopped: bool = False
-    """The last report of an agent that ends in order."""
+    """Whether it is the last report of an agent that stops in order."""
 
 
 # --- home -> controller, and back ------------------------------------------------------------------------------
 
 
 class Demand(Message, frozen=True, kw_only=True):
-    """What a version's queue asks for. Sent at once when it becomes non-empty, then each 250 ms while it is."""
+    """The load of a version's queue. Sent at once when calls begin to wait, then each 250 ms while they do."""
 
     version: str
     tenant: str
@@ -317,27 +307,27 @@ class Demand(Message, frozen=True, kw_only=True):
     oldest_ms: float
     running: int
     arrivals: int
-    """Since the last Demand of this home for the version."""
+    """Since this home's last Demand for the version."""
     service_ms: float = 0.0
     """A smoothed execution time of one call; 0: unknown."""
     edge: bool = False
 
 
 class Shortage(Message, frozen=True, kw_only=True):
-    """A version's calls wait for capacity that is not there. Sent each tick while it is so."""
+    """A version's calls wait for capacity that the fleet lacks. Sent each tick while this lasts."""
 
     version: str
     epoch: int
     reason: str
     never: bool = False
-    """Nothing in the whole fleet could hold it, even if all were free."""
+    """Whether the whole fleet could not hold it, even if it were free."""
 
 
 # --- controller -> agent ---------------------------------------------------------------------------------------
 
 
 class Bind(Message, frozen=True, kw_only=True):
-    """Run a version on a slice, if it is free. Idempotent by container id. `neighbours`: others may share it."""
+    """Run a version on a slice, if it is free. Idempotent by container id. `neighbours`: others may share the slice."""
 
     epoch: int
     container: str
@@ -351,7 +341,7 @@ class Bind(Message, frozen=True, kw_only=True):
 
 
 class Drain(Message, frozen=True, kw_only=True):
-    """Take nothing new, finish what is held within `within_ms`, then be gone."""
+    """Accept no new calls, finish the present ones within `within_ms`, and stop."""
 
     epoch: int
     container: str
@@ -360,8 +350,6 @@ class Drain(Message, frozen=True, kw_only=True):
 
 
 class Stop(Message, frozen=True, kw_only=True):
-    """Be gone now."""
-
     epoch: int
     container: str
     reason: str = ""
@@ -373,7 +361,7 @@ ContainerCommand = Bind | Drain | Stop
 class CommandReply(Message, frozen=True, kw_only=True):
     ok: bool
     reason: str = ""
-    """"stale_epoch", "slice_taken", "no_such_slice", "gone", "cannot_verify", … when not ok."""
+    """"stale_epoch", "slice_taken", "no_such_slice", "gone", "cannot_verify", …, if not ok."""
     epoch: int = 0
     """The highest controller epoch that the agent has seen."""
 
@@ -382,7 +370,7 @@ class CommandReply(Message, frozen=True, kw_only=True):
 
 
 class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
-    """What a home queues: everything about a call but its body."""
+    """The data of a call in its home's queue: everything but its body."""
 
     call_id: str = msgspec.field(name="call")
     tenant: str
@@ -390,27 +378,25 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     priority: str
     cost: float
-    """Estimated GPU-milliseconds."""
     age_ms: float = 0.0
     remaining_ms: float = 0.0
     gateway: str = ""
-    """The origin."""
     function: str = ""
     """`tenant:app.function` of the owner: versions of one function share their fairness counters."""
     grant_number: int = msgspec.field(default=0, name="number")
-    """The number of the last grant that the origin has seen for the call; the next is higher."""
+    """The number of the last grant that the origin has seen; the next is higher."""
     admitted: bool = False
-    """It was admitted before, so queue limits do not refuse it again."""
+    """Whether it was admitted before, so that queue limits do not apply again."""
     weight: float = 1.0
-    """The share of its tenant among tenants that compete: its own weight times its tier's. More than 0."""
+    """The share of its tenant among competing tenants: its own weight times its tier's. More than 0."""
     tier_rank: int = 0
-    """Of its tenant's tier: under pressure the lowest gives way first."""
+    """Of its tenant's tier: under pressure the lowest is shed first."""
     reserved: float = 0.0
-    """The part of the function's capacity, 0 to 1, that is kept for calls of its tier."""
+    """The part of the function's capacity, 0 to 1, reserved for calls of its tier."""
     queue_calls: int = 0
-    """Calls that its tenant may have waiting for the function, of one class; 0: as many as the home allows."""
+    """The most calls of its tenant and class that may wait for the function; 0: the home's own limit."""
     queue_ms: float = 0.0
-    """The longest that it may wait in the queue; 0: as long as the home allows."""
+    """The longest time in the queue; 0: the home's own limit."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -423,9 +409,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     grant_number: int = msgspec.field(name="number")
     gateway: str = ""
-    """The origin, which alone may use it."""
+    """The origin, the only one that may use it."""
     home: str = ""
-    """Of the run: the home if calls wait there for the slot, else the origin."""
+    """`Run.home`: the home if calls wait there for the slot, else the origin."""
     start_ms: float = 0.0
     """How long the call waited while no container of its version was ready."""
     timeline: dict[str, float] = {}

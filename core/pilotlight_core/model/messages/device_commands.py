@@ -1,8 +1,8 @@
-"""Commands for GPUs, from the controller to the agent that has them.
+"""Commands for GPUs, from the controller to their agent.
 
-An agent answers a command at once and then acts; the next report shows what became of it. `DeviceReport.changing` says
-that something is under way (a further command for the device is refused as `changing`), `refused` why the last one
-failed. A command that asks for what is there already does nothing and is answered with ok, so repeating is harmless.
+An agent answers a command at once and then executes it; the next report shows the result. Meanwhile
+`DeviceReport.changing` is set and further commands for the device are refused as `changing`; `refused` says why the
+last one failed. A command whose result exists already is answered with ok, so it can be repeated.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from pilotlight_core.model.messages.agent_messages import Message
 class Cut(Message, frozen=True, kw_only=True):
     """Destroy idle MIG instances of a GPU in MIG mode, then create others.
 
-    Refused as a whole when an instance to be destroyed has a container or a process (`slice_taken`), when there is no
-    such GPU (`no_such_device`) or it is not in MIG mode (`not_mig`), or when what remains and what is to be created do
-    not fit together (`illegal`). To take idle instances away, name them in `destroy` and create nothing.
+    Refused as a whole if an instance to destroy is in use (`slice_taken`), if there is no such GPU (`no_such_device`),
+    if it is not in MIG mode (`not_mig`), or if the remaining and the new instances do not fit together (`illegal`).
     """
 
     epoch: int
@@ -26,10 +25,9 @@ class Cut(Message, frozen=True, kw_only=True):
 
 
 class SwitchMig(Message, frozen=True, kw_only=True):
-    """Switch the MIG mode of a GPU that nobody uses.
+    """Switch the MIG mode of an unused GPU; idle instances are destroyed.
 
-    Refused (`needs_reset`) on architectures that would have to be reset for it, and (`slice_taken`) while anybody is
-    on it. Idle instances go with the mode.
+    Refused on architectures that need a reset for it (`needs_reset`), and while the GPU is in use (`slice_taken`).
     """
 
     epoch: int

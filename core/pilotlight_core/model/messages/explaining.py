@@ -1,4 +1,4 @@
-"""What a gateway asks the controller that leads: why containers are where they are."""
+"""Questions of gateways to the leading controller about its placement decisions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class ExplainPlacement(Message, frozen=True, kw_only=True):
-    """Why a container is where it is, or what was decided last of a function; of neither: of the last decision at all.
+    """Explain the place of a container, or the last decision about a function; without either the last decision at all.
 
-    With `node` also why that node was not chosen.
+    With `node`, explain also why that node was not chosen.
     """
 
     container: str = ""
@@ -17,10 +17,10 @@ class ExplainPlacement(Message, frozen=True, kw_only=True):
     node: str = ""
 
 
-class PlacementTold(Message, frozen=True, kw_only=True):
-    """The answer, in sentences and as data. Not `found`: nothing is remembered of it, and `lines` says so."""
+class PlacementReply(Message, frozen=True, kw_only=True, tag="PlacementTold"):
+    """The answer, in sentences and as data. If not `found`, no decision is remembered, and `lines` says so."""
 
     found: bool
     lines: tuple[str, ...] = ()
     decisions: bytes = b"[]"
-    """JSON of a list of `api_placement.DecisionInfo`, the latest last."""
+    """JSON of a list of `placement_api.DecisionInfo`, the latest last."""

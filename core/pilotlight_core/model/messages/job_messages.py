@@ -1,4 +1,4 @@
-"""What gateways tell each other of jobs: the work queue's message, and where a job is in its queue."""
+"""Messages between gateways about jobs: the work queue's entries, and positions in it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class JobNote(msgspec.Struct, frozen=True, array_like=True):
-    """One job in a message of the work queue."""
-
     id: str
     run_at: float = 0.0
 
 
 class JobsStored(Message, frozen=True, kw_only=True):
-    """The work queue's message: these jobs of one flow were stored. It can be made again from their records."""
+    """Jobs of one flow that were stored: a message of the work queue. It can be rebuilt from their records."""
 
     jobs: tuple[JobNote, ...]
 
 
 class AskJob(Message, frozen=True, kw_only=True):
-    """Where is this job in its queue? Asked of the home of its function."""
+    """Ask the home of a job's function for the job's position in its queue."""
 
     flow: str
     """The subject of its work queue."""
@@ -29,9 +27,9 @@ class AskJob(Message, frozen=True, kw_only=True):
 
 
 class JobPlace(Message, frozen=True, kw_only=True):
-    """The answer to `AskJob`: None is what is not known."""
+    """The answer to `AskJob`; None: unknown."""
 
     position: int | None = None
-    """Jobs of its flow that are before it; 0: it is next."""
+    """Number of jobs of its flow before it."""
     seconds: float | None = None
-    """Estimated, until it starts."""
+    """Estimated time until it starts."""

@@ -1,4 +1,4 @@
-"""What containers print, as told on the stream of logs."""
+"""The output of containers, from agents to the stream of logs."""
 
 from __future__ import annotations
 

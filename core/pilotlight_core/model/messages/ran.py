@@ -1,4 +1,4 @@
-"""What agents tell the controller of the work their containers did: what throughput curves are learnt from."""
+"""Reports of executed batches, from which the controller learns throughput curves."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class BatchesRan(msgspec.Struct, frozen=True, kw_only=True):
-    """Batches of one size that one container ended well since the last report."""
+    """Successful batches of one size in one container since the last report."""
 
     container: str
     version: str
     slice: str
     batch: int
-    """Items of a batch; of a function without batches its calls that ran at the same time."""
+    """Items per batch; for a function without batches its concurrent calls."""
     count: int
     ms: tuple[float, ...]
-    """How long the last of them took."""
+    """Durations of the last of them."""
 
 
 class Ran(Message, frozen=True, kw_only=True):
-    """Once a second, from a node where anything ran. A lost one is a few samples less."""
+    """The batches of a node, once a second if there were any. A lost one costs a few samples."""
 
     node: str
     instance: str

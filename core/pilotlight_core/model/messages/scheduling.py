@@ -1,7 +1,7 @@
-"""What gateways say to each other about calls: origins to homes, homes to origins, and one to another about a call.
+"""Messages between gateways about calls: origins to homes, homes to origins, and any gateway to a call's owner.
 
-Each function belongs to one of 64 *shards*; a shard has one home at a time. Everything for one gateway that comes up in
-one turn of the event loop travels as one message.
+Each function belongs to one of 64 *shards*; a shard has one home at a time. All items for one gateway from one turn of
+the event loop travel as one message.
 """
 
 from __future__ import annotations
@@ -23,23 +23,22 @@ from pilotlight_core.model.messages.agent_messages import (
 
 
 class Enqueue(msgspec.Struct, frozen=True, tag=True):
-    """Queue the call. Idempotent; repeated while nothing is heard. If refused: `Origin.refused_entry`."""
+    """Queue the call. Idempotent, and repeated until an answer arrives; `Origin.refused_entry` handles a refusal."""
 
     call: CallDescriptor
 
 
 class HandBack(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Grant `call.number` was not used up, put the call back where it was (`Home.refused`)."""
+    """Put the call back into the queue, because its grant `call.number` was refused (`Home.refused`)."""
 
     call: CallDescriptor
     container: str
     epoch: int
-    """Of the home that granted it."""
     reason: Refusal
 
 
 class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The grant is over (`Home.done`)."""
+    """End the grant (`Home.done`)."""
 
     call_id: str = msgspec.field(name="call")
     container: str
@@ -52,8 +51,6 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Withdraw(msgspec.Struct, frozen=True, tag=True):
-    """Take the call out of the queue (`Home.cancel`)."""
-
     call_id: str = msgspec.field(name="call")
 
 
@@ -61,7 +58,7 @@ HomeItem = Enqueue | HandBack | Settle | Withdraw
 
 
 class ToHome(Message, frozen=True, kw_only=True):
-    """What one gateway has for the home of a shard. Whoever is not its home drops it: origins repeat themselves."""
+    """Items for the home of a shard. A gateway that is not its home drops them; origins repeat theirs."""
 
     shard: int
     items: tuple[HomeItem, ...]
@@ -71,23 +68,20 @@ class ToHome(Message, frozen=True, kw_only=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that leaves the queue with an error, or was not let in."""
+    """A call that leaves the queue with an error, or was refused by it."""
 
     call_id: str = msgspec.field(name="call")
     gateway: str
-    """The origin."""
     code: str
     detail: str
     error: RemoteError | None = None
     retry_after: float | None = None
     """Seconds after which another try may succeed."""
     limits: tuple[ReachedLimit, ...] = ()
-    """Of the call's tenant, that are reached."""
+    """The call's tenant's limits that are reached."""
 
 
 class ToOrigin(Message, frozen=True, kw_only=True):
-    """What one home has for an origin."""
-
     granted: tuple[Grant, ...] = ()
     dropped: tuple[Dropped, ...] = ()
 
@@ -96,7 +90,7 @@ class ToOrigin(Message, frozen=True, kw_only=True):
 
 
 class CreditsWanted(Message, frozen=True, kw_only=True):
-    """A home has begun and knows no rooms yet: agents repeat their credits now instead of within a second."""
+    """Ask agents for their credits at once, because a new home knows no containers yet."""
 
 
 # --- home -> all gateways --------------------------------------------------------------------------------------
@@ -107,36 +101,35 @@ class BreakerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     container: str = ""
-    """"": the version's own, or of one tenant's calls to it."""
+    """"": the breaker is the version's, or of one tenant's calls to it."""
     tenant: str = ""
     state: str
     """closed, open or half_open."""
     failures: int
-    """In a row."""
     retry_after: float = 0.0
-    """Seconds until a probe may go."""
+    """Seconds until a probe is allowed."""
 
 
 class Breakers(Message, frozen=True, kw_only=True):
-    """All breakers of one gateway's homes that are worth a word; each second while there are any, and once after."""
+    """The reported breakers of one gateway's homes; sent each second while there are any, and once after."""
 
     gateway: str
-    told: tuple[BreakerReport, ...] = ()
+    reports: tuple[BreakerReport, ...] = msgspec.field(default=(), name="told")
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------
 
 
 class AskCall(Message, frozen=True, kw_only=True):
-    """How is this call, and, with `cancel`, end it."""
+    """Ask for the status of a call; with `cancel`, end it."""
 
     tenant: str
     call_id: str = msgspec.field(name="id")
     cancel: bool = False
 
 
-class CallTold(Message, frozen=True, kw_only=True):
-    """The answer to `AskCall`; without `status` there is no such call of this tenant here."""
+class CallReply(Message, frozen=True, kw_only=True, tag="CallTold"):
+    """The answer to `AskCall`; without `status` the gateway has no such call of this tenant."""
 
     status: CallStatus | None = None
     cancelled: bool = False
@@ -146,40 +139,36 @@ class CallTold(Message, frozen=True, kw_only=True):
 
 
 class BreakerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A circuit breaker on its way to another home."""
-
     state: str
     failures: int
     trips: int = 0
-    left: float = 0.0
-    """Seconds until its pause, or the wait for its probe, is over."""
+    left_s: float = msgspec.field(default=0.0, name="left")
+    """Until its pause, or the wait for its probe, ends."""
     probe: str = ""
     reason: str = ""
 
 
 class VersionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a home has learnt of a version."""
-
     function: str
     tenant: str
     calls: int = 0
-    """That the following was learnt of."""
+    """Number of calls behind the following estimates."""
     hold_ms: float | None = None
     spread_ms: float = 0.0
     cost: float | None = None
     start_ms: float | None = None
     breaker: BreakerState | None = None
-    """For lost containers, of all callers; None: closed, and nothing was lost."""
+    """For lost containers, of all callers; None: closed, without losses."""
     tenants: dict[str, BreakerState] = {}
-    """The same of single callers."""
+    """The same per caller."""
     lost: tuple[tuple[str, ...], ...] = ()
-    """Whose calls the containers held that were lost in the present row."""
+    """The tenants of the calls on each container lost in the present row."""
     containers: dict[str, BreakerState] = {}
-    """Those whose breaker is not closed."""
+    """Containers whose breaker is not closed."""
 
 
 class HomeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a home hands over: the calls that wait, in their order, the fairness counters, and what it has learnt."""
+    """What a home hands over: waiting calls in order, fairness counters, and learnt statistics."""
 
     calls: tuple[CallDescriptor, ...] = ()
     counters: dict[str, dict[str, dict[str, float]]] = {}

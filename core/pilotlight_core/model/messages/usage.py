@@ -1,4 +1,4 @@
-"""What agents meter: who held which slice from when to when, as told on the stream of usage."""
+"""Metered usage, from agents to the stream of usage."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from pilotlight_core.model.messages.agent_messages import Message
 
 
 class LeaseState(StrEnum):
-    """What a slice was doing while the meter ran."""
-
-    FREE = "free"  # nobody's: the operator's
-    BLANK = "blank"  # held by a blank: the operator's
+    FREE = "free"  # unused: the operator pays
+    BLANK = "blank"  # held by a blank: the operator pays
     LOADING = "loading"
-    IDLE = "idle"  # warm, waiting for calls
+    IDLE = "idle"  # ready, without calls
     BUSY = "busy"
     DRAINING = "draining"
 
@@ -27,7 +25,7 @@ class CallShare(msgspec.Struct, frozen=True):
     tenant: str
     ns: int
     ended: str = ""
-    """The outcome, in the interval in which the call ended; "" while it goes on."""
+    """The outcome, in the interval in which the call ended; else ""."""
     batch_size: int = 1
 
 
@@ -48,8 +46,8 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     t0: int
     """Nanoseconds of the node's boot clock."""
     t1: int
-    wall: float
-    """Unix seconds at t1, for reports only."""
+    ended_at: float = msgspec.field(name="wall")
+    """`t1` in unix seconds, for reports only."""
     tenant: str = ""
     """Who pays; "" is the operator."""
     app: str = ""

@@ -1,4 +1,4 @@
-"""All messages as one closed union, to bytes and back."""
+"""The closed union of all messages, and its encoding."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from pilotlight_core.model.messages.agent_messages import (
     Window,
 )
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.scheduling import AskCall, Breakers, CallTold, CreditsWanted, ToHome, ToOrigin
+from pilotlight_core.model.messages.scheduling import AskCall, Breakers, CallReply, CreditsWanted, ToHome, ToOrigin
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
     | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
-    | ToHome | ToOrigin | CreditsWanted | AskCall | CallTold | Breakers
+    | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace
-    | ExplainPlacement | PlacementTold | Ran
+    | ExplainPlacement | PlacementReply | Ran
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
@@ -47,7 +47,6 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def encode(message: Message) -> bytes:
-    """The message's bytes."""
     return _encoder.encode(message)
 
 
@@ -55,6 +54,6 @@ def decode(data: bytes) -> Any:
     """The message in `data`.
 
     Raises:
-        msgspec.DecodeError: if it is none of ours.
+        msgspec.DecodeError: if it is none of the union.
     """
     return _decoder.decode(data)

@@ -1,4 +1,4 @@
-"""What is stored in the bus's key-value buckets and outlives every process: jobs and batches, and their transitions.
+"""Records in the bus's key-value buckets that outlive every process: jobs and batches, and their transitions.
 
-Stands on `model.messages` and `model.api`.
+Imports `model.messages` and `model.api`.
 """

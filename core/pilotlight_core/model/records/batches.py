@@ -1,15 +1,15 @@
 """Batches: many inputs for one function, each run as a job of its own, at the lowest class.
 
     (stored) ──▶ RUNNING ──────────────▶ COMPLETED
-                  │   ▲                      every item has ended, however
+                  │   ▲                      every item has ended
         cancelled │   │ resumed
                   ▼   │
              CANCELLING ──▶ CANCELLED
-                              nothing of it waits or runs any more
+                              no item waits or runs any more
 
-The record says what the batch is and how far it is settled; its inputs are blobs, in chunks, and its results are those
-of its jobs. Which job an item is follows from the batch and its place in it, so whoever drives the batch may die at any
-time: what was submitted already is found again.
+The record has the batch's parameters and progress; its inputs are blobs, in chunks, and its results are those of its
+jobs. An item's job id follows from the batch and the item's index, so after a crash of the process that drives the
+batch its successor finds the submitted jobs.
 """
 
 from __future__ import annotations
@@ -27,28 +27,25 @@ ITEMS_AT_MOST = 50_000
 CUSTOM_ID_LENGTH = 128
 ID_PATTERN = "^batch_[0-9a-z]{20}$"
 LONGEST_LIFE_S = 5 * 86_400.0
-"""In which its items must start: results are kept for longer."""
+"""The time in which its items must start; results are kept for longer."""
 SHORTEST_LIFE_S = 60.0
 DEFAULT_LIFE_S = 86_400.0
 
 
 class BatchState(StrEnum):
-    """How a batch is."""
-
-    RUNNING = "running"  # its items are submitted, as many at a time as there is room for
+    RUNNING = "running"  # its items are submitted, as many at a time as fit
     COMPLETED = "completed"  # every item has ended
-    CANCELLING = "cancelling"  # nothing more is submitted, what waits is cancelled, what runs ends by itself
+    CANCELLING = "cancelling"  # nothing is submitted, waiting items are cancelled, running ones end
     CANCELLED = "cancelled"  # it can be resumed
-    FAILED = "failed"  # its inputs are not there any more
+    FAILED = "failed"  # its inputs are gone
 
     @property
     def over(self) -> bool:
-        """Whether nobody needs to do anything about it."""
         return self in (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.FAILED)
 
 
 class ItemCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many items have ended, and how."""
+    """Ended items by result."""
 
     succeeded: int = 0
     failed: int = 0
@@ -57,15 +54,12 @@ class ItemCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended(self) -> int:
-        """All of them."""
         return self.succeeded + self.failed + self.cancelled + self.expired
 
     def plus(self, state: str) -> ItemCounts:
-        """With one more that ended as `state`."""
         return structs.replace(self, **{state: getattr(self, state) + 1})
 
     def add(self, other: ItemCounts) -> ItemCounts:
-        """Of both."""
         return ItemCounts(
             succeeded=self.succeeded + other.succeeded,
             failed=self.failed + other.failed,
@@ -75,22 +69,19 @@ class ItemCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchChunk(msgspec.Struct, frozen=True):
-    """Consecutive items, in one blob."""
-
     blob: BlobRef
     first: int
     count: int
 
 
 class BatchItem(msgspec.Struct, frozen=True, array_like=True):
-    """One input: a line of what was sent."""
+    """One input: a line of the request."""
 
     index: int
     """From 0, of those that are not empty."""
     custom_id: str
-    """The caller's name for it, or its place from 1 on."""
+    """The caller's name for it, or its position from 1."""
     input: bytes
-    """The msgpack of its arguments."""
 
 
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,48 +98,43 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     fingerprint: bytes = b""
     created_at: float
     life_s: float
-    """In which its items must start, from when it was made or resumed."""
+    """The time for its items to start, from its creation or resumption."""
     expires_at: float
     keep_s: float
-    """How long its jobs are kept after their end, and it after its."""
+    """How long its jobs are kept after their end, and the batch after its own."""
     retries: int = 0
     idempotent: bool = False
     timeout: float = 300.0
     total: int
     chunks: BlobRef
-    """Of the list of chunks."""
 
     state: BatchState = BatchState.RUNNING
     reason: str = ""
     resumes: int = 0
     settled_chunks: int = 0
-    """Of so many, from the first one on, every item has ended."""
+    """Number of chunks, from the first one on, whose items have all ended."""
     settled: ItemCounts = ItemCounts()
     """The items of those."""
     counts: ItemCounts = ItemCounts()
-    """All that ended, as of the last time that somebody wrote it down."""
+    """All ended items when the record was last written."""
     submitted: int = 0
-    """Items that were made jobs, likewise."""
     ended_at: float = 0.0
 
     @property
     def key(self) -> str:
-        """Where it is in the bucket."""
         return f"{self.tenant}.{self.id}"
 
 
 def job_of(region: str, tenant: str, batch: str, index: int) -> str:
-    """The id of the job that an item is."""
     return keyed_job_id(region, tenant, "batch", f"{batch}:{index}")
 
 
 def cancel_batch(record: BatchRecord) -> BatchRecord:
-    """Somebody wants its end."""
     return structs.replace(record, state=BatchState.CANCELLING) if record.state is BatchState.RUNNING else record
 
 
 def resume_batch(record: BatchRecord, at: float) -> BatchRecord:
-    """It goes on where it was cancelled; what was cancelled of it runs again."""
+    """The batch running again; its cancelled items run again too."""
     if record.state not in (BatchState.CANCELLED, BatchState.CANCELLING):
         return record
     return structs.replace(
@@ -165,13 +151,12 @@ def resume_batch(record: BatchRecord, at: float) -> BatchRecord:
 
 
 def finished(record: BatchRecord, at: float) -> BatchRecord:
-    """Nothing of it waits or runs any more."""
+    """The batch of which no item waits or runs any more."""
     state = BatchState.CANCELLED if record.state is BatchState.CANCELLING else BatchState.COMPLETED
     return structs.replace(record, state=state, ended_at=at)
 
 
 def broken(record: BatchRecord, at: float, reason: str) -> BatchRecord:
-    """It cannot be gone on with."""
     return structs.replace(record, state=BatchState.FAILED, ended_at=at, reason=reason)
 
 
@@ -196,8 +181,6 @@ class BatchInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of a batch's results."""
-
     index: int
     custom_id: str
     id: str
@@ -215,7 +198,7 @@ class ItemError(msgspec.Struct, frozen=True, kw_only=True):
     field: str
     detail: str
     custom_id: str | None = None
-    """If it has one that could be read."""
+    """If it could be read."""
 
 
 class BatchQuery(Request, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Durable calls: the record of a job, and how it changes. Plain functions over values; times are unix seconds.
+"""Durable calls: the record of a job and its transitions. Plain functions over values; times are unix seconds.
 
                  started                     succeeded
     (stored) ──▶ QUEUED ──────────▶ RUNNING ───────────▶ SUCCEEDED
@@ -8,17 +8,16 @@
                   ▼ │ cancelled         │ cancelled
             EXPIRED └───────────────────┴──────────────▶ CANCELLED
 
-The record is the job: it is stored before the caller hears 202, and every arrow is one compare-and-set on it, so of all
-processes that want to draw one, one does. What ends in a terminal state stays there, until its retention is over or a
-person drives it again (`redriven`).
+The record is stored before the caller gets 202, and every transition is one compare-and-set, so only one of several
+processes can make it. A terminal state is final until the retention is over or a person redrives the job.
 
-What a failure leads to depends on where it happened:
+The transition after a failure depends on the `FailurePoint`:
 
-- *not started*: no container had begun. It is tried again until the job expires; it does not count as an attempt.
+- *not started*: no container had begun. It is tried again until the job expires, and does not count as an attempt.
 - *raised*: the code raised. It is tried again `retries` times.
-- *interrupted*: it had started, and its container, node or gateway is gone. It runs again only if the function is
-  idempotent, `MAX_RERUNS` times; otherwise nobody may start it a second time, and it has failed.
-- *final*: anything else (a timeout, an answer of the wrong type, a version that cannot load) fails the same way again.
+- *interrupted*: it had started, and its container, node or gateway is gone. An idempotent job runs again, `MAX_RERUNS`
+  times; any other has failed, because it must not start a second time.
+- *final*: anything else (a timeout, an answer of the wrong type, a version that cannot load) would fail again.
 """
 
 from __future__ import annotations
@@ -33,50 +32,44 @@ from pilotlight_core.model.messages.agent_messages import Spent
 from pilotlight_core.model.spec import Priority
 
 MAX_RERUNS = 2
-"""How often an idempotent job that was interrupted runs again: three starts in all, as of live calls."""
+"""How often an interrupted idempotent job runs again: three starts in all, as for live calls."""
 FIRST_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 300.0
-"""Before the nth further try: 1 s x 2^n, at most this."""
+"""The pause before the nth retry is 1 s x 2^n, at most this."""
 LONGEST_DELAY_S = 30 * 86_400.0
-"""How far ahead `run_at` may be."""
 LONGEST_LIFE_S = 30 * 86_400.0
-"""How long after it could first run a job may wait for a container."""
+"""How long after `run_at` a job may wait for a container."""
 TOKEN_DIGITS = 20
 
 
 class JobState(StrEnum):
-    """How a job is."""
-
-    QUEUED = "queued"  # stored; waits for its time, its turn or its next try
+    QUEUED = "queued"  # waits for its time, its turn or its next try
     RUNNING = "running"  # sent to a container
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    EXPIRED = "expired"  # it never started in the time that it had for that
+    EXPIRED = "expired"  # it did not start in time
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing happens to it any more."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
 class JobFailureReason(StrEnum):
-    """Why a job is dead: it ended, and not well."""
+    """Why a job ended without an answer."""
 
-    RAISED = "raised"  # its code raised, in every try that it had
-    INTERRUPTED = "interrupted"  # it had started, was lost, and may not be started again
+    RAISED = "raised"  # its code raised in every try
+    INTERRUPTED = "interrupted"  # it had started, was lost, and must not start again
     TIMEOUT = "timeout"  # it ran past the function's timeout
     BAD_OUTPUT = "bad_output"
     BAD_INPUT = "bad_input"
-    LOAD_FAILED = "load_failed"  # its version cannot be made ready
-    UNDELIVERABLE = "undeliverable"  # its version or its input is not there any more
+    LOAD_FAILED = "load_failed"
+    UNDELIVERABLE = "undeliverable"  # its version or its input is gone
     EXPIRED = "expired"
     CANCELLED = "cancelled"
 
 
 class FailurePoint(StrEnum):
-    """Where a try failed."""
-
     NOT_STARTED = "not_started"
     RAISED = "raised"
     INTERRUPTED = "interrupted"
@@ -98,21 +91,21 @@ REASONS = {
 
 
 class RunnerIdentity(msgspec.Struct, frozen=True):
-    """The process that runs a job: a gateway's name, and which of its incarnations."""
+    """The process that runs a job: a gateway's name and incarnation."""
 
     name: str
     instance: str
 
 
 class BlobRef(msgspec.Struct, frozen=True):
-    """Where a large input or result is kept, in the tenant's folder of the blob store. `size` is without its head."""
+    """A large input or result in the tenant's folder of the blob store. `size` is without its head."""
 
     sha256: str
     size: int
 
 
 class JobError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the caller is told of a failure."""
+    """A failure as shown to the caller."""
 
     code: str
     detail: str
@@ -121,15 +114,15 @@ class JobError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job, whole. Bucket JOBS, key `{tenant}.{id}`."""
+    """A job. Bucket JOBS, key `{tenant}.{id}`."""
 
     id: str
     tenant: str
-    """Who calls and pays."""
+    """The caller, who pays."""
     function: str
     """`tenant:app.function` of its owner."""
     version: str
-    """The version's id: a job runs what was deployed when it was accepted."""
+    """The version's id: a job runs the version that was deployed when it was accepted."""
     ref: str
     """`app.function@v7`."""
     method: str = ""
@@ -138,15 +131,15 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The msgpack of the named arguments; empty if it is a blob."""
     input_blob: BlobRef | None = None
     fingerprint: bytes = b""
-    """Of what was asked for: a repeated submission under the same key must have the same."""
+    """Of the request: a repeated submission under the same key must have the same."""
     client_id: str | None = None
     submission: str = ""
-    """Of the request that stored it: tells it from a repetition under the same key."""
+    """The request that stored it, as distinct from a repetition under the same key."""
     created_at: float
     run_at: float
-    """Not before."""
+    """The earliest start."""
     expires_at: float
-    """Not started by then: it expires."""
+    """The latest start."""
     keep_s: float
     """How long it is kept after its end."""
     retries: int = 0
@@ -155,22 +148,18 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     state: JobState = JobState.QUEUED
     attempts: int = 0
-    """How often it was started."""
     raised: int = 0
     interruptions: int = 0
     redrives: int = 0
     runner: RunnerIdentity | None = None
-    """Who runs it, while it is running."""
     run: str = ""
-    """The id of the call that its last start was: the first one's is the job's own."""
+    """The id of the call of its last start; of the first one, the job's own."""
     grant_number: int = msgspec.field(default=0, name="grant")
     cancel: bool = False
-    """Its end is wanted."""
     started_at: float = 0.0
     ended_at: float = 0.0
     reason: JobFailureReason | None = None
     error: JobError | None = None
-    """Of the last try that failed."""
     output: bytes = b""
     """The msgpack of its answer; empty if it is a blob."""
     output_blob: BlobRef | None = None
@@ -180,32 +169,30 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def key(self) -> str:
-        """Where it is in the bucket."""
         return job_key(self.tenant, self.id)
 
     @property
     def input_size(self) -> int:
-        """Bytes of its input, wherever that is."""
+        """Bytes of its input, in the record or the blob."""
         return len(self.input) if self.input_blob is None else self.input_blob.size
 
     @property
-    def forgotten_by(self) -> float:
-        """Until when it is kept at most, unless it is driven again."""
+    def kept_until(self) -> float:
+        """Until when it is kept at most, unless it is redriven."""
         return self.expires_at + self.timeout + self.keep_s
 
     @property
     def dead(self) -> bool:
-        """Whether it ended without an answer and without anybody having wanted that."""
+        """Whether it ended without an answer, and not by cancellation."""
         return self.state in (JobState.FAILED, JobState.EXPIRED)
 
 
 def job_key(tenant: str, job: str) -> str:
-    """Where a tenant's job is in the bucket."""
     return f"{tenant}.{job}"
 
 
 def keyed_job_id(region: str, tenant: str, kind: str, key: str) -> str:
-    """The id of the one job that a tenant has under a key of its own: whoever submits it again meets the first.
+    """The id of the one job of a tenant under a key of its own; a repeated submission gets the same id.
 
     It names no gateway (epoch 0). 20 digits of base 36 hold 103 bits of the sha256.
     """
@@ -217,11 +204,6 @@ def keyed_job_id(region: str, tenant: str, kind: str, key: str) -> str:
 
 
 def check_times(run_at: float, expires_at: float, at: float) -> None:
-    """Refuse times that are out of bounds.
-
-    Raises:
-        BadInput: naming the field.
-    """
     if not run_at <= at + LONGEST_DELAY_S:
         raise BadInput(f"run_at: at most {LONGEST_DELAY_S / 86_400:g} days ahead.", field="run_at")
     if not max(run_at, at) < expires_at <= max(run_at, at) + LONGEST_LIFE_S:
@@ -232,9 +214,9 @@ def check_times(run_at: float, expires_at: float, at: float) -> None:
 
 
 def started(job: JobRecord, runner: RunnerIdentity, run: str, grant_number: int, at: float) -> JobRecord | None:
-    """It is about to be sent as call `run` under a grant; None: it may not be.
+    """The job before it is sent as call `run` under a grant; None: it may not be sent.
 
-    A run that was turned away before it began may be sent again by its runner: that is the same attempt.
+    Its runner may send a refused run again, as the same attempt.
     """
     again = job.state is JobState.RUNNING and (job.runner, job.run) == (runner, run) and job.grant_number < grant_number
     if job.cancel or not (again or (job.state is JobState.QUEUED and job.run_at <= at < job.expires_at)):
@@ -260,7 +242,6 @@ def succeeded(
     stages: dict[str, float] | None = None,
     cold_start: dict[str, float] | None = None,
 ) -> JobRecord:
-    """It has its answer."""
     done = msgspec.structs.replace(
         job, output=output, output_blob=blob, spent=spent, stages=stages or {}, cold_start=cold_start, error=None
     )
@@ -279,51 +260,49 @@ def failure_point_of(code: str, *, began: bool) -> FailurePoint:
 
 
 def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> JobRecord:
-    """A try has failed: the job waits for the next one, or is dead."""
-    # A start is noted before it is sent: if it was turned away then, it was none.
+    """The job after a failed try: waiting for the next one, or dead."""
+    # A start is recorded before the run is sent: if the run was refused, it does not count.
     none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
-    told = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
+    noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
     if job.cancel:
-        return cancelled(told, at)
+        return cancelled(noted, at)
     match point:
         case FailurePoint.NOT_STARTED:
-            return retried(told, at, backoff(0))
+            return retried(noted, at, backoff(0))
         case FailurePoint.RAISED if job.raised < job.retries:
-            return retried(msgspec.structs.replace(told, raised=job.raised + 1), at, backoff(job.raised))
+            return retried(msgspec.structs.replace(noted, raised=job.raised + 1), at, backoff(job.raised))
         case FailurePoint.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
-            lost = msgspec.structs.replace(told, interruptions=job.interruptions + 1)
+            lost = msgspec.structs.replace(noted, interruptions=job.interruptions + 1)
             return retried(lost, at, backoff(job.interruptions))
         case FailurePoint.INTERRUPTED:
-            return _ended(told, JobState.FAILED, JobFailureReason.INTERRUPTED, at)
+            return _ended(noted, JobState.FAILED, JobFailureReason.INTERRUPTED, at)
         case _:
-            return _ended(told, JobState.FAILED, REASONS.get(error.code, JobFailureReason.UNDELIVERABLE), at)
+            return _ended(noted, JobState.FAILED, REASONS.get(error.code, JobFailureReason.UNDELIVERABLE), at)
 
 
 def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
-    """Whoever ran it is gone."""
     return failed(job, FailurePoint.INTERRUPTED, JobError(code="container_died", detail=detail), at)
 
 
 def retried(job: JobRecord, at: float, pause_s: float) -> JobRecord:
-    """It waits for its next try, `pause` seconds from now; if it has expired by then, it does that."""
+    """The job waiting `pause_s` seconds for its next try, or expired if that is too late."""
     waiting = msgspec.structs.replace(job, state=JobState.QUEUED, runner=None, run_at=at + pause_s)
     return expired(waiting, at) if waiting.run_at >= job.expires_at else waiting
 
 
 def cancelled(job: JobRecord, at: float) -> JobRecord:
-    """Somebody wanted its end, and nothing of it runs any more."""
     return _ended(job, JobState.CANCELLED, JobFailureReason.CANCELLED, at)
 
 
 def cancel_wanted(job: JobRecord, at: float) -> JobRecord:
-    """Somebody wants its end: what waits has it, what runs is to be stopped by its runner."""
+    """The job after a request to cancel it: cancelled if it waits; if it runs, marked for its runner to stop it."""
     if job.state.terminal or job.cancel:
         return job
     return cancelled(job, at) if job.state is JobState.QUEUED else msgspec.structs.replace(job, cancel=True)
 
 
 def expired(job: JobRecord, at: float) -> JobRecord:
-    """The time in which it had to start is over. One that did start, and failed, has failed for good."""
+    """The job after its time to start is over. If it had started and failed, it has failed for good."""
     if not job.attempts:
         return _ended(job, JobState.EXPIRED, JobFailureReason.EXPIRED, at)
     reason = (
@@ -335,13 +314,12 @@ def expired(job: JobRecord, at: float) -> JobRecord:
 
 
 def undeliverable(job: JobRecord, at: float, detail: str) -> JobRecord:
-    """What it needs is not there any more."""
-    told = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
-    return _ended(told, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
+    noted = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
+    return _ended(noted, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
 
 
 def redriven(job: JobRecord, at: float) -> JobRecord | None:
-    """A dead or cancelled job is queued anew, with all its tries and as much time as it had; None: it is not dead."""
+    """A dead or cancelled job, queued again with all its tries and as much time as before; else None."""
     if not (job.dead or job.state is JobState.CANCELLED):
         return None
     return msgspec.structs.replace(
@@ -360,12 +338,11 @@ def redriven(job: JobRecord, at: float) -> JobRecord | None:
 
 
 def backoff(tries: int) -> float:
-    """Seconds before the next try, after `tries` further ones."""
+    """Seconds before the next try, after `tries` retries."""
     return min(FIRST_BACKOFF_S * 2.0 ** min(tries, 32), MAX_BACKOFF_S)
 
 
 def job_error(error: PilotlightError) -> JobError:
-    """What the record keeps of an error."""
     return JobError(
         code=error.wire_code,
         detail=error.detail,

@@ -1,7 +1,7 @@
-"""`POST /v1/functions/{ref}/calls`: the one endpoint that must be lean, part by part.
+"""`POST /v1/functions/{ref}/calls`: the one endpoint that must be lean.
 
-`call_endpoint` takes the request: `call_limits` counts it, `call_reader` makes a call of it, and one of four answers
-it: `unary_calls` (with `call_answers` and `call_watch`), `call_stream`, `keyed_call_answers`, or `endpoints.jobs`.
+`call_endpoint` counts a request under its tenant's limits, makes a call of it, and hands it to `unary_calls`,
+`call_stream`, `keyed_call_answers` or `endpoints.jobs`.
 
-Entered by `http.edge` and the composition root.
+Entered by the composition root.
 """

@@ -1,45 +1,180 @@
-"""`POST /v1/functions/{ref}/calls`: the one path that must be lean.
+"""`POST /v1/functions/{ref}/calls`: a plain ASGI application.
 
-It is a plain ASGI application: the request's head is read once, a warm call creates no task and no timer beyond two
-handles, and validators, refs and keys come from memory.
+It is lean: a request's head is read once, a warm call creates no task and two timer handles, and validators, refs and
+keys come from memory.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from starlette.types import Receive, Scope, Send
 
+from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import PreparedCall
-from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer, format_of_body
+from pilotlight_gateway.calls.call_requests import (
+    BodyFormat,
+    format_of_answer,
+    format_of_body,
+    pack_arguments,
+    priority_of,
+    read_call,
+    refuse_job_fields,
+    seconds_to_wait,
+)
+from pilotlight_gateway.calls.prepared_call import PreparedCall, scheduling_class_of
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.resolver import Resolver
-from pilotlight_gateway.http.calls.call_limits import CallLimits
-from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
-from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
-from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job, refuse_job_fields, wants_async
+from pilotlight_gateway.http.calls.unary_calls import THREAD_BYTES, UnaryCalls
+from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.http_exchange import exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.limit_admission import end_admission
+from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.auth import Authenticator
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 PREFIX = "/v1/functions/"
 SUFFIX = "/calls"
 CALL_BODY = BodyLimits(size=10 * 10**6 + 64 * 1024)
-"""10 MB of payload and what stands around it."""
+"""10 MB of payload and its framing."""
+ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
+LONGEST_PREFER = 1_024
+"""Bytes of a Prefer header that are read."""
+
+
+def wants_async(prefer: bytes) -> bool:
+    """Whether a request prefers an answer before it is carried out (RFC 7240)."""
+    return prefer == b"respond-async" or ASYNC.search(prefer[:LONGEST_PREFER]) is not None
+
+
+class CallLimits:
+    """Applies the limits of tenants to requests."""
+
+    def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics) -> None:
+        self._limiter = limiter
+        self._costs = costs
+        self._metrics = metrics
+
+    async def admit(
+        self, exchange: Exchange, version: VersionRecord, body: BodyLimits, part: LimitAskKind
+    ) -> BodyLimits:
+        """Count a call under its tenant's limits. Returns the limits of its body. Then call `release` in any case.
+
+        Raises:
+            TooMuch: `rate_limited`, naming the limit.
+            Unavailable: the home of the tenant's limits does not answer.
+        """
+        tenant = exchange.principal.tenant
+        function = f"{version.tenant}:{version.app}.{version.function}"
+        policy = self._limiter.policy(tenant, function)
+        if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
+            exchange.version = version.id
+            cost = self._costs.of(version.id) if policy.most_cost else 0.0
+            admission = exchange.admission = await self._limiter.admit(tenant, function, policy, cost, part)
+            if admission.error is not None:
+                self._metrics.call_failed(admission.error.wire_code)
+                raise admission.error
+        return body if policy.payload is None else _at_most(body, policy.payload)
+
+    def release(self, exchange: Exchange) -> None:
+        """Once the call of an exchange runs no more, give its permit back and count its cost."""
+        if (admission := exchange.admission) is None:
+            return
+        if exchange.tab is None:
+            admission.end(0.0)  # it cannot have run
+        else:
+            exchange.tab.settle(
+                partial(end_admission, admission=admission, costs=self._costs, version=exchange.version)
+            )
+
+
+def usage_of_call(exchange: Exchange) -> CallUsage | None:
+    """A counter for a call's cost; None if its tenant has no limits."""
+    if exchange.admission is not None:
+        exchange.tab = CallUsage()
+    return exchange.tab
+
+
+@lru_cache(1024)
+def _at_most(body: BodyLimits, size: int) -> BodyLimits:
+    return BodyLimits(size=min(body.size, size), grace=body.grace, rate=body.rate)
+
+
+class CallReader:
+    """Makes calls of requests. `clock`: monotonic seconds."""
+
+    def __init__(self, registry: RegistryPort, validators: Validators, clock: Callable[[], float]) -> None:
+        self._registry = registry
+        self._validators = validators
+        self._clock = clock
+
+    async def prepare(
+        self,
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        version: VersionRecord,
+        body: bytes,
+        kind: BodyFormat,
+        answer: BodyFormat,
+    ) -> tuple[CallRequest, PreparedCall]:
+        """The request, and the call that it asks for.
+
+        Raises:
+            BadInput: `bad_request`, or naming the field.
+        """
+        if len(body) > THREAD_BYTES:
+            request, method, packed = await asyncio.to_thread(self._read, version, body, kind)
+        else:
+            request, method, packed = self._read(version, body, kind)
+        exchange, spec = exchange_of(scope), version.spec
+        tenant = exchange.principal.tenant
+        scheduling = scheduling_class_of(self._registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
+        patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
+        call = PreparedCall(
+            call_id=exchange.call_id,
+            client_id=request.id,
+            tenant=tenant,
+            version=version,
+            method=method,
+            input=packed,
+            priority=scheduling.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
+            scheduling=scheduling,
+            deadline_at=exchange.arrived_at + patience,
+            arrived_at=exchange.arrived_at,
+            stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
+            traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
+            gateway_ms=(self._clock() - exchange.arrived_at) * 1000,
+            tab=usage_of_call(exchange),
+        )
+        return request, call
+
+    def _read(self, version: VersionRecord, body: bytes, kind: BodyFormat) -> tuple[CallRequest, MethodSpec, bytes]:
+        request = read_call(body, kind)
+        method = version.spec.method(request.method)
+        given = dict.fromkeys(request.parameters, "parameters")
+        self._validators.check_input(version.id, method, request.input, given)
+        return request, method, pack_arguments(request.input)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallEntry:
-    """What a request passes before its call runs."""
+    """The parts of the endpoint that every request passes."""
 
     authenticator: Authenticator
     gate: DrainGate
@@ -51,7 +186,7 @@ class CallEntry:
 
 
 class CallEndpoint:
-    """Takes calls, and has them answered: whole, as a stream, once for a key, or as a job."""
+    """Takes calls, which are answered whole, as a stream, once for a key, or as a job."""
 
     def __init__(
         self,
@@ -90,7 +225,7 @@ class CallEndpoint:
         kind = format_of_body(headers.get(b"content-type", b""))
         with entry.gate.around(exchange.task):
             version = await entry.resolver.resolve(principal.tenant, scope["path"][len(PREFIX) : -len(SUFFIX)])
-            as_job = wants_async(headers.get(PREFER, b""))
+            as_job = PREFER in headers and wants_async(headers[PREFER])
             part = LimitAskKind.SUBMISSION if as_job else LimitAskKind.CALL
             limits = await entry.limits.admit(exchange, version, CALL_BODY, part)
             body = await read_body(scope, receive, limits, entry.budget, principal.tenant)

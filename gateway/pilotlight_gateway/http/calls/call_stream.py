@@ -1,4 +1,4 @@
-"""A call as server-sent events: stages, chunks, and at the end its result or what went wrong."""
+"""A call as server-sent events: stages, chunks, and last its result or error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, PreparedCall, StageEvent
+from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_responses import (
     ChunkBody,
     TypedChunkBody,
@@ -24,13 +24,13 @@ from pilotlight_gateway.calls.call_responses import (
     response_of,
     typed_response,
 )
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class StreamServices:
-    """What streamed calls are run and written with."""
+    """The parts of the gateway that streamed calls need."""
 
     calls: CallPort
     gate: DrainGate
@@ -53,16 +53,16 @@ class StreamServices:
 
 
 class StreamedCalls:
-    """Runs calls and sends what happens to them as it happens."""
+    """Runs calls and sends their events."""
 
     def __init__(self, services: StreamServices) -> None:
         self._services = services
 
     async def answer(self, call: PreparedCall, scope: Scope, receive: Receive) -> None:
-        """Run the call and send its events. What goes wrong before the first one is raised, later it is the last event.
+        """Run the call and send its events. An error before the first event is raised, a later one is the last event.
 
         Raises:
-            ClientGone: when the client hangs up; the call was cancelled then.
+            ClientGone: the client hung up, and the call was cancelled.
         """
         exchange = exchange_of(scope)
         stream = EventStream(exchange, HEADERS)
@@ -106,7 +106,7 @@ class StreamedCalls:
 
 
 class EventWriter:
-    """Turns what happens to one call into bytes. `typed`: values as base64 of msgpack instead of JSON."""
+    """Encodes the events of one call. `typed`: values as base64 of msgpack instead of JSON."""
 
     def __init__(self, services: StreamServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
         self._services = services
@@ -116,10 +116,10 @@ class EventWriter:
         self._chunks = 0
 
     def write(self, happened: CallEvent) -> bytes:
-        """The event.
+        """The bytes of an event.
 
         Raises:
-            BadOutput: if the function gave what its type hints exclude.
+            BadOutput: the value violates the function's schema.
         """
         if isinstance(happened, ChunkEvent):
             return self._chunk(happened)
@@ -129,7 +129,7 @@ class EventWriter:
 
     def _chunk(self, chunk: ChunkEvent) -> bytes:
         if not self._chunks:
-            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived)
+            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
         self._chunks += 1
         value = checked_value(self._services.validators, self._call, chunk.data, look=not self._typed)
         if self._typed:

@@ -1,7 +1,7 @@
 """A unary call with an `Idempotency-Key`: its answer, or the first one's.
 
-A client that sends a key wants the answer even if the connection breaks. So the call goes on when its caller hangs up,
-and stays counted (in the gate, in memory, in its tenant's limits) until it has ended.
+A client that sends a key wants the answer even if the connection breaks. So the call runs on when its caller hangs up,
+and counts in the gate, the byte budget and its tenant's limits until it has ended.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from starlette.types import Scope
 
 from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import PreparedCall
 from pilotlight_gateway.calls.call_requests import BodyFormat
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
@@ -24,13 +24,13 @@ from pilotlight_gateway.idempotency.key_record import StoredAnswer, fingerprint_
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency, KeyedAnswer, KeyedRequest
 
 THREAD_BYTES = 256 * 1024
-"""Beyond it an input is hashed in a thread."""
+"""A longer input is hashed in a thread."""
 REPEATED = frozenset({b"content-type", b"cache-control"})
-"""Headers of an error that are repeated with it. Not whether to come again: the same key brings nothing new."""
+"""Headers of an error that are repeated with it; not those about retries, since a key's answer never changes."""
 
 
 class KeyedCallAnswers:
-    """Answers requests that have a key."""
+    """Answers requests with keys."""
 
     def __init__(self, idempotency: Idempotency, budget: ByteBudget) -> None:
         self._idempotency = idempotency
@@ -42,8 +42,8 @@ class KeyedCallAnswers:
         """Answer a request with a key; `work` runs the call and returns the body of its answer.
 
         Raises:
-            PilotlightError: how the call failed, or why there is no answer (see `Idempotency.give`).
-            BadInput: `bad_request`, if the key is none or there are several, or a stream is asked for.
+            PilotlightError: the call failed, or there is no answer (see `Idempotency.give`).
+            BadInput: `bad_request`: the key is malformed, there are several, or the request wants a stream.
         """
         exchange = exchange_of(scope)
         if form is BodyFormat.EVENTS:
@@ -66,7 +66,7 @@ class KeyedCallAnswers:
         try:
             given = await self._idempotency.give(ask, run, stored_error)
         except PilotlightError as error:
-            exchange.call_id = str(error.more.get("call_id", "")) or call.id
+            exchange.call_id = str(error.more.get("call_id", "")) or call.call_id
             raise
         await self._send(call.tenant, exchange, given)
 
@@ -93,8 +93,8 @@ async def _ask_of(call: PreparedCall, form: BodyFormat, scope: Scope) -> KeyedRe
         tenant=call.tenant,
         key=key,
         fingerprint=fingerprint,
-        call_id=call.id,
+        call_id=call.call_id,
         idempotent=call.version.spec.idempotent,
-        timeout_s=max(0.0, call.deadline - call.arrived),
-        wait_s=min(read_wait(header(scope, PREFER)), max(0.0, call.deadline - call.arrived)),
+        timeout_s=max(0.0, call.deadline_at - call.arrived_at),
+        wait_s=min(read_wait(header(scope, PREFER)), max(0.0, call.deadline_at - call.arrived_at)),
     )

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
+import structlog
 from starlette.types import Receive, Scope
 
+from pilotlight_core.model.api.call_api import Latency
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallPort, CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallPort, CallResult
 from pilotlight_gateway.calls.call_requests import BodyFormat
-from pilotlight_gateway.calls.call_responses import is_value
+from pilotlight_gateway.calls.call_responses import (
+    checked_value,
+    encode_json,
+    encode_msgpack,
+    is_value,
+    read_value,
+    response_of,
+)
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from pilotlight_gateway.http.calls.call_answers import CallAnswers
-from pilotlight_gateway.http.calls.call_watch import unless_gone
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
+from pilotlight_gateway.http.protocol.event_answers import wait_gone
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
+from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
+
+T = TypeVar("T")
+THREAD_BYTES = 256 * 1024
+"""A longer body is decoded or encoded in a thread, so that other calls are served meanwhile."""
+WATCH_AFTER_S = 0.05
+"""After which a caller's connection is watched: most calls have ended by then."""
+
+log = structlog.get_logger(__name__)
 
 
 class UnaryCalls:
@@ -36,7 +55,7 @@ class UnaryCalls:
         self.new_id = calls.new_id
 
     async def answer(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
-        """Run the call and send its answer, unless its caller hangs up meanwhile."""
+        """Run the call and send its answer, unless its caller hangs up."""
         exchange = exchange_of(scope)
         result = await unless_gone(receive, self._run(call), exchange.task)
         body, latency = await self._answers.render(call, result, answer, exchange.request_id)
@@ -52,7 +71,7 @@ class UnaryCalls:
                 await answer_in_pieces(exchange, headers, body)
 
     async def body(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
-        """The body of a call's answer; it is run to its end though its caller may have hung up."""
+        """Run the call to its end, though its caller may hang up. Returns the body of its answer."""
         try:
             result = await self._run(call)
             body, latency = await self._answers.render(call, result, answer, exchange.request_id)
@@ -65,3 +84,94 @@ class UnaryCalls:
         if is_value(call):
             return self._calls.run(call)
         return collect_chunks(self._calls, call, self._validators, self._budget)
+
+
+class CallAnswers:
+    """Renders results. `clock`: monotonic seconds."""
+
+    def __init__(self, validators: Validators, book: PriceBook, budget: ByteBudget, clock: Callable[[], float]) -> None:
+        self._validators = validators
+        self._book = book
+        self._budget = budget
+        self._clock = clock
+
+    async def render(
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
+    ) -> tuple[bytes, Latency]:
+        """The body of a call's answer, and its latency by stage.
+
+        Raises:
+            BadOutput: the output violates the function's schema.
+            Unavailable: the byte budget has no room for it.
+        """
+        if len(result.output) <= THREAD_BYTES:
+            return self._render(call, result, answer, request_id)
+        with self._budget.holding(len(result.output), call.tenant):
+            return await asyncio.to_thread(self._render, call, result, answer, request_id)
+
+    def _render(
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
+    ) -> tuple[bytes, Latency]:
+        as_json = answer is BodyFormat.JSON
+        value = None
+        if is_value(call):
+            value = checked_value(self._validators, call, result.output, look=as_json)
+        elif as_json:
+            value = read_value(result.output)
+        response = response_of(call, result, value, book=self._book, at=self._clock(), request_id=request_id)
+        body = encode_json(response) if as_json else encode_msgpack(response, result.output)
+        return body, response.latency
+
+
+async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[Any]) -> T:
+    """The result of `work`, which `task`, the current one, awaits.
+
+    Raises:
+        ClientGone: the client hung up; `work` was cancelled.
+    """
+    watch = _Watch(receive, task)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if watch.gone and task.uncancel() == 0:
+            raise ClientGone from None
+        raise
+    finally:
+        watch.stop()
+
+
+class _Watch:
+    """Cancels the task that made it.
+
+    `stop` drops the references to timer and task, which refer to it: each cycle would be work for the garbage
+    collector, which stops the loop for tens of milliseconds.
+    """
+
+    __slots__ = ("_caller", "_receive", "_start", "_task", "gone")
+
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+        self.gone = False
+        self._receive = receive
+        self._caller = task
+        self._task: asyncio.Task[Any] | None = None
+        self._start: asyncio.TimerHandle | None = task.get_loop().call_later(WATCH_AFTER_S, self._begin)
+
+    def stop(self) -> None:
+        if self._start is not None:
+            self._start.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        self._start = self._task = None
+
+    def _begin(self) -> None:
+        self._start = None
+        self._task = self._caller.get_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            await wait_gone(self._receive)
+        except ClientGone:
+            self.gone = True
+            self._caller.cancel()
+        except Exception:  # nobody else reads it, and the call's answer may still be wanted
+            log.exception("the caller of a call is watched no more")

@@ -1,6 +1,6 @@
-"""One module per resource of the API: it reads the request, asks a port, and renders the answer.
+"""Endpoints, one module per resource: each reads a request, asks a port and renders the answer.
 
-Each group of endpoints names what it needs in a dataclass of its own. Endpoints decide nothing themselves.
+A dataclass per group (`...Services`) holds the ports that it needs.
 
 Entered by `http.routes`, `http.calls` (for jobs) and the composition root.
 """

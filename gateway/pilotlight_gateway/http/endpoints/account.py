@@ -1,4 +1,4 @@
-"""What a tenant has: usage, containers and calls."""
+"""Usage, containers and calls of a tenant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CSV = "text/csv"
 
 @dataclass(frozen=True, kw_only=True)
 class AccountServices:
-    """What a tenant's usage, containers and calls are read from."""
+    """The ports of these endpoints."""
 
     ledger: Ledger
     registry: RegistryPort
@@ -34,7 +34,7 @@ class AccountServices:
 
 
 async def show_usage(request: Request, services: AccountServices) -> Response:
-    """`GET /v1/usage`: whole UTC days, from the first up to and without the last."""
+    """`GET /v1/usage`: whole UTC days from the first up to, but not including, the last."""
     asked = request.query_params
     today = datetime.now(UTC).date()
     until = read_day(asked["to"], "to") if "to" in asked else today + timedelta(days=1)
@@ -62,7 +62,7 @@ async def show_containers(request: Request, services: AccountServices) -> Respon
 
 
 async def show_call(request: Request, services: AccountServices) -> Response | None:
-    """`GET /v1/calls/{id}`: of a job, or of a live call."""
+    """`GET /v1/calls/{id}`, of a job or a live call."""
     tenant, call = principal_of(request).tenant, _call_id(request)
     if (job := await services.jobs.jobs.find(tenant, call)) is not None:
         return await show_job(request, services.jobs, job)
@@ -79,10 +79,10 @@ async def cancel_call(request: Request, services: AccountServices) -> Response:
 
 
 def read_day(text: str, field: str) -> date:
-    """The day that `2026-11-20` (or an instant within it) names.
+    """The day of text such as `2026-11-20`, or of an instant.
 
     Raises:
-        BadInput: naming `field`.
+        BadInput: names `field`.
     """
     try:
         return datetime.fromisoformat(text).date()
@@ -91,7 +91,7 @@ def read_day(text: str, field: str) -> date:
 
 
 def with_refs(report: UsageReport, registry: RegistryPort) -> UsageReport:
-    """The report with versions as people know them, `app.function@v7`, where the registry still has them."""
+    """The report with refs (`app.function@v7`) in place of known version ids."""
     refs = {line.version: line.version for line in report.lines}
     refs |= {known.id: known.ref for name in refs if (known := registry.version(name)) is not None}
     lines = tuple(structs.replace(line, version=refs[line.version]) for line in report.lines)

@@ -1,4 +1,4 @@
-"""Apps: deploys, blobs, and what is deployed."""
+"""Apps: deploys, blobs and lists."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 DEPLOY_BODY = BodyLimits(size=16 * 10**6)
-"""Ten thousand files at 200 bytes a line, and a few megabytes of specs and schemas."""
+"""For ten thousand files of 200 bytes each, and some megabytes of specs and schemas."""
 BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppServices:
-    """What apps are deployed with and listed from."""
+    """The ports of these endpoints."""
 
     registry: RegistryPort
     calls: CallPort
@@ -78,7 +78,7 @@ async def deploy_app(request: Request, services: AppServices) -> Response:
 
 
 async def put_blob(request: Request, services: AppServices) -> Response:
-    """`PUT /v1/blobs/{sha256}`: streamed, never held in memory."""
+    """`PUT /v1/blobs/{sha256}`: streamed to the store."""
     sha256 = request.path_params["sha256"]
     if not SHA256.fullmatch(sha256):
         raise BadInput("sha256: expected 64 lower-case hexadecimal digits.", field="sha256")

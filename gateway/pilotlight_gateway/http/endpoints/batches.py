@@ -45,7 +45,7 @@ BATCH_BODY = BodyLimits(size=200 * 10**6, window=10.0)
 NDJSON = "application/x-ndjson"
 LINES = (NDJSON, "application/jsonl", "application/jsonlines", "application/x-jsonlines")
 HELD_BYTES = 4 * CHUNK_BYTES
-"""Of an upload, in memory at a time: a piece, its lines, its items and a chunk."""
+"""Memory of one upload: a piece, its lines, its items and a chunk."""
 LABEL = re.compile(LINE_PATTERN)
 LABEL_LENGTH = 100
 SECONDS = re.compile(r"[0-9]{1,9}([.][0-9]{1,3})?")
@@ -56,7 +56,7 @@ READERS_AT_A_TIME = 64
 
 @dataclass(frozen=True, kw_only=True)
 class BatchServices:
-    """What batches are submitted, driven and read with."""
+    """The ports of these endpoints."""
 
     batches: BatchService
     resolver: Resolver
@@ -101,7 +101,7 @@ async def resume(request: Request, services: BatchServices) -> Response:
 
 
 async def show_results(request: Request, services: BatchServices) -> None:
-    """`GET /v1/batches/{batch}/results`: NDJSON, a line for each item that has ended."""
+    """`GET /v1/batches/{batch}/results`: NDJSON, one line per ended item."""
     wanted = request.query_params.get("state", ",".join(ENDS)).split(",")
     if not set(wanted) <= set(ENDS):
         raise BadInput(f"state: expected some of {', '.join(ENDS)}.", field="state")
@@ -150,16 +150,16 @@ BATCHES = (
         ),
         parameters=(
             Parameter(
-                name="function", about="app.function, as a call has it.", required=True,
+                name="function", about="app.function, as for a call.", required=True,
                 schema={"type": "string", "pattern": REF_PATTERN},
             ),
-            Parameter(name="method", about="Of a class.", schema={"type": "string", "pattern": NAME_PATTERN}),
+            Parameter(name="method", about="A method of a class.", schema={"type": "string", "pattern": NAME_PATTERN}),
             Parameter(
-                name="label", about="What it is for.",
+                name="label", about="A text for people.",
                 schema={"type": "string", "maxLength": LABEL_LENGTH, "pattern": LINE_PATTERN},
             ),
             Parameter(
-                name="expires_in_s", about="In which its items must start.",
+                name="expires_in_s", about="Seconds within which the items must start.",
                 schema={
                     "type": "number", "minimum": SHORTEST_LIFE_S, "maximum": LONGEST_LIFE_S, "default": DEFAULT_LIFE_S,
                 },
@@ -176,28 +176,28 @@ BATCHES = (
         scopes=("invoke", "read"), answer=list_of("Batches", BatchInfo),
     ),
     Operation(
-        method="GET", path="/v1/batches/{batch}", name="getBatch", about="How far a batch is.", endpoint=show,
+        method="GET", path="/v1/batches/{batch}", name="getBatch", about="A batch and its progress.", endpoint=show,
         scopes=("invoke", "read"), answer=BatchInfo, errors=("not_found",),
     ),
     Operation(
         method="GET", path="/v1/batches/{batch}/results", name="getBatchResults", endpoint=show_results,
-        about="A line for each item that has ended, in their order.", scopes=("invoke", "read"), answer=ItemResult,
+        about="One line per ended item, in the order of items.", scopes=("invoke", "read"), answer=ItemResult,
         answer_media=(NDJSON,), errors=("not_found", "bad_input"),
         parameters=(
             Parameter(
-                name="state", about="Only these: comma-separated.",
+                name="state", about="Only these states, comma-separated.",
                 schema={"type": "string", "pattern": f"^({'|'.join(ENDS)})(,({'|'.join(ENDS)}))*$"},
             ),
         ),
     ),
     Operation(
         method="POST", path="/v1/batches/{batch}/cancel", name="cancelBatch", status=202, endpoint=cancel,
-        about="Submit no more of it and cancel what waits; what runs ends by itself.", scopes=("invoke",),
+        about="Submit no more items and cancel queued jobs; running ones finish.", scopes=("invoke",),
         answer=BatchInfo, errors=("not_found", "conflict"),
     ),
     Operation(
         method="POST", path="/v1/batches/{batch}/resume", name="resumeBatch", status=202, endpoint=resume,
-        about="Go on with a cancelled batch; what was cancelled of it runs again.", scopes=("invoke",),
+        about="Continue a cancelled batch; cancelled items run again.", scopes=("invoke",),
         answer=BatchInfo, errors=("not_found", "conflict"),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Throughput curves: what is known of a version, what was measured of it, and trials to measure it with."""
+"""Throughput curves of versions, and trials to measure them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNKNOWN = ("bad_input", "unknown_function", "unknown_version")
 
 @dataclass(frozen=True, kw_only=True)
 class CurveServices:
-    """What curves are kept and measured with."""
+    """The ports of these endpoints."""
 
     resolver: Resolver
     placements: FleetPlacements
@@ -67,7 +67,7 @@ async def begin_trial(request: Request, services: CurveServices) -> Response:
 
 
 async def _own(request: Request, services: CurveServices) -> VersionRecord:
-    """One's own version: a share lets others call, not measure. A trial has no curves of its own."""
+    """A version of the caller's tenant, since a share does not include measuring; not of a trial."""
     tenant, ref = principal_of(request).tenant, request.path_params["ref"]
     version = await services.resolver.resolve(tenant, ref)
     if version.tenant != tenant:
@@ -99,17 +99,17 @@ async def _curves_info(version: VersionRecord, services: CurveServices) -> Funct
 CURVES = (
     Operation(
         method="GET", path="/v1/functions/{ref}/curves", name="getCurves", endpoint=show, scopes=("read", "deploy"),
-        about="How fast a version is on which slices, by batch size and source, and where it could be measured.",
+        about="A version's throughput by slice, batch size and source, and the slices to measure it on.",
         answer=FunctionCurves, errors=UNKNOWN,
     ),
     Operation(
         method="PUT", path="/v1/functions/{ref}/curves", name="putCurve", endpoint=keep, scopes=("deploy",),
-        about="Keep what was measured of a version on one kind of slice that the fleet has.",
+        about="Store measurements of a version on one kind of slice of the fleet.",
         request=CurveRequest, answer=FunctionCurves, errors=(*BODY, *UNKNOWN, "conflict"),
     ),
     Operation(
         method="POST", path="/v1/functions/{ref}/trials", name="beginTrial", endpoint=begin_trial, status=201,
-        about="A version like this one that runs in one container on one kind of slice, to be measured by calls.",
+        about="Create a copy of a version that runs in one container on one kind of slice, for measurements.",
         scopes=("deploy",), request=TrialRequest, answer=Trial, errors=(*BODY, *UNKNOWN, "not_found", "overloaded"),
     ),
 )  # fmt: skip

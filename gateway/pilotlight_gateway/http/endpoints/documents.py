@@ -1,4 +1,4 @@
-"""The API describes itself."""
+"""OpenAPI documents of the API and of functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pilotlight_gateway.http.protocol.function_openapi import function_document
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentServices:
-    """The documents that the API has of itself."""
+    """The ports of these endpoints."""
 
     openapi: bytes
-    """Of the whole API, as JSON."""
+    """The document of the whole API, as JSON."""
     resolver: Resolver
 
 

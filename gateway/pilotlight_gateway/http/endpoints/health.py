@@ -1,4 +1,4 @@
-"""How the gateway is, for its operator."""
+"""Health and metrics of the gateway."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, kw_only=True)
 class HealthServices:
-    """What a gateway's health and metrics are read from."""
+    """The ports of these endpoints."""
 
     readiness: Readiness
     metrics: GatewayMetrics
@@ -27,12 +27,12 @@ class HealthServices:
 
 
 async def healthz(_request: Request, _services: HealthServices) -> Response:
-    """`GET /healthz`: the process is alive."""
+    """`GET /healthz`: the process runs."""
     return json_answer({"status": "alive"})
 
 
 async def readyz(_request: Request, services: HealthServices) -> Response:
-    """`GET /readyz`: calls would be taken now."""
+    """`GET /readyz`: the gateway takes calls."""
     reason = services.readiness.why_not()
     if reason:
         raise Unavailable(f"Not ready: {reason}.", code="draining" if services.readiness.gate.draining else "starting")

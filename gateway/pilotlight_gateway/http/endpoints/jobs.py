@@ -1,4 +1,4 @@
-"""Durable calls over HTTP: `Prefer: respond-async` on a call, `/v1/jobs`, and jobs among `/v1/calls/{id}`."""
+"""Durable calls: `Prefer: respond-async` on a call, `/v1/jobs`, and jobs in `/v1/calls/{id}`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallResult, PreparedCall
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
@@ -32,17 +33,14 @@ from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LIMIT = 100
-"""Jobs on a page, by default."""
+"""Default number of jobs on a page."""
 NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-LONGEST_PREFER = 1_024
-"""Bytes of a Prefer header that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobServices:
-    """What durable calls are stored, found and answered with."""
+    """The ports of these endpoints."""
 
     jobs: JobService
     registry: RegistryPort
@@ -50,22 +48,6 @@ class JobServices:
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
-
-
-def wants_async(prefer: bytes) -> bool:
-    """Whether a request is to be answered before it is carried out (RFC 7240)."""
-    return prefer == b"respond-async" or (prefer != b"" and ASYNC.search(prefer[:LONGEST_PREFER]) is not None)
-
-
-def refuse_job_fields(request: CallRequest) -> None:
-    """A live call is carried out now.
-
-    Raises:
-        BadInput: if it names what only a job has.
-    """
-    for name in ("run_at", "expires_in_s", "keep_s"):
-        if getattr(request, name) is not None:
-            raise BadInput(f"{name}: only with 'Prefer: respond-async'.", field=name)
 
 
 async def accept_job(
@@ -76,10 +58,10 @@ async def accept_job(
     scope: Scope,
     headers: dict[bytes, bytes],
 ) -> None:
-    """Store the call as a job, and answer: 202, or with `wait=N` what it came to, if it did in time.
+    """Store the call as a job, and answer 202, or with `wait=N` its result if it ends in time.
 
     Raises:
-        PilotlightError: why it was not accepted; or how it ended while it was waited for.
+        PilotlightError: the job was not accepted, or failed during the wait.
     """
     exchange = exchange_of(scope)
     prefer, key = headers.get(PREFER, b""), headers.get(KEY, b"")
@@ -105,7 +87,7 @@ async def accept_job(
     if job.state.terminal and wait:
         await _answer_ended(services, job, call, answer, scope, applied)
         return
-    status = _status(services, job)  # its place is told to whoever asks: here it would cost more than the rest
+    status = _status(services, job)  # without its position in the queue, whose computation costs more than the rest
     await exchange.answer(202, [(b"content-type", b"application/json"), *applied], msgspec.json.encode(status))
 
 
@@ -117,7 +99,7 @@ async def _answer_ended(
     scope: Scope,
     headers: list[tuple[bytes, bytes]],
 ) -> None:
-    """As a live call would be answered."""
+    """Answer with the job's result, as a live call would."""
     exchange = exchange_of(scope)
     if job.state is not JobState.SUCCEEDED:
         raise error_of(job)
@@ -131,7 +113,7 @@ async def _answer_ended(
 
 
 async def show_job(request: Request, services: JobServices, job: JobRecord) -> Response | None:
-    """A job at `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; its result is in it, once there is one."""
+    """A job in `GET /v1/calls/{id}`, after `Prefer: wait=N` seconds at most; a successful one with its output."""
     answer = format_of_answer(header(request.scope, b"accept"))
     if wait := read_wait(header(request.scope, PREFER)):
         job = await services.jobs.wait(job, wait)
@@ -173,14 +155,14 @@ async def redrive_job(request: Request, services: JobServices) -> Response:
 
 
 async def status_of(services: JobServices, job: JobRecord) -> JobStatus:
-    """A job as the API shows it, with its place while it is queued; without its output."""
+    """A job as the API shows it, without its output; a queued one with its position."""
     place = await services.jobs.locate(job)
     seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
     return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=seconds)
 
 
 def error_of(job: JobRecord) -> Exception:
-    """How a job ended that has no answer; its `state` tells it from a submission that was refused."""
+    """The error of a job without output; `state` distinguishes it from a refused submission."""
     state = str(job.state)
     if job.state is JobState.CANCELLED:
         return error_from_code("cancelled", "The job was cancelled.", state=state)

@@ -1,4 +1,4 @@
-"""API keys: a tenant's admin has its own, the operator everybody's."""
+"""API keys: an admin manages the tenant's own, the operator those of all tenants."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def revoke(request: Request, services: TenancyServices) -> Response:
 
 
 async def _owner(request: Request, services: TenancyServices) -> tuple[str, bool]:
-    """Whose keys the address names, and whether an operator asks."""
+    """The tenant whose keys the path names, and whether the caller is an operator."""
     principal = principal_of(request)
     named = request.path_params.get("tenant")
     if named is None:

@@ -1,4 +1,4 @@
-"""What an app's functions print."""
+"""The output of an app's functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class LogServices:
-    """Where logs are read, and how many may do so at a time."""
+    """The ports of these endpoints."""
 
     registry: RegistryPort
     logs: LogSource
@@ -37,7 +37,7 @@ class LogServices:
 
 
 async def show_logs(request: Request, services: LogServices) -> None:
-    """`GET /v1/apps/{app}/logs`: NDJSON, or server-sent events where these are accepted."""
+    """`GET /v1/apps/{app}/logs`: NDJSON, or server-sent events if the client accepts them."""
     query = _log_query(request)
     app = await known_app(services.registry, query.tenant, query.app)
     if query.function != "*":

@@ -1,4 +1,4 @@
-"""Where containers are and why: decisions explained, memory computed, the fleet drawn."""
+"""Placement: decisions explained, memory computed, the fleet shown."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from pilotlight_gateway.tenancy.name_hints import check_explainable, check_no_ap
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 SPEC_BODY = BodyLimits(size=256 * 1024)
-"""One spec: its schemas have 64 KiB, its measured points some 100 bytes each."""
+"""For one spec: schemas of 64 KiB, and measured points of about 100 bytes each."""
 MOST_RPS = 1e9
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementServices:
-    """What placements are looked up, planned and explained with."""
+    """The ports of these endpoints."""
 
     registry: RegistryPort
     resolver: Resolver
@@ -62,7 +62,7 @@ async def show_fleet(_: Request, services: PlacementServices) -> Response:
 
 
 async def show_function(request: Request, services: PlacementServices) -> Response:
-    """`GET /v1/functions/{ref}/placement`: one's own functions; a share lets others call, not look inside."""
+    """`GET /v1/functions/{ref}/placement`: own functions only, since a share covers calls alone."""
     tenant = principal_of(request).tenant
     version = await services.resolver.resolve(tenant, request.path_params["ref"])
     if version.tenant != tenant:
@@ -75,15 +75,15 @@ async def show_function(request: Request, services: PlacementServices) -> Respon
 
 
 def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement:
-    """The same with some lines before the others."""
+    """The placement with `first` before its other lines."""
     return msgspec.structs.replace(told, lines=(*first, *told.lines)) if first else told
 
 
 def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
-    """What is told to whoever names a method: that placement is about its class. Nothing, if none was named.
+    """A line that says that placement concerns the class of `method`; none without `method`.
 
     Raises:
-        BadInput: if there is no such method.
+        BadInput: there is no such method.
     """
     if not method:
         return ()
@@ -92,10 +92,10 @@ def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
 
 
 def rate_of(text: str | None) -> float | None:
-    """Calls per second.
+    """Calls per second, from a query parameter.
 
     Raises:
-        BadInput: if that is no number above 0.
+        BadInput: it is not a number above 0.
     """
     if text is None:
         return None
@@ -109,7 +109,7 @@ def rate_of(text: str | None) -> float | None:
 
 
 async def plan(request: Request, services: PlacementServices) -> Response:
-    """`POST /v1/placement/plan`: as for a function that is deployed, but nothing is."""
+    """`POST /v1/placement/plan`: as `show_function`, for a function that is not deployed."""
     asked = await read_struct(request, services.budget, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
     whose = class_of(asked.spec, asked.method)
@@ -144,10 +144,10 @@ async def _meant(services: PlacementServices, tenant: str, container: str) -> No
 
 
 def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
-    """The question that query parameters ask: a container before a function, which without an owner is `tenant`'s.
+    """The question in query parameters: about a container, or a function, by default `tenant`'s.
 
     Raises:
-        BadInput: naming the parameter.
+        BadInput: names the parameter.
     """
     container, function, node = (asked.get(name, "") for name in ("container", "function", "why_not"))
     if container and not re.fullmatch(CONTAINER_PATTERN, container):
@@ -162,21 +162,21 @@ def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
 
 
 METHOD = Parameter(
-    name="method", about="A method of a class: it is the class's container that is told of.",
+    name="method", about="A method of a class; the answer is about the class.",
     schema={"type": "string", "pattern": NAME_PATTERN},
 )  # fmt: skip
 PLACEMENT = (
     Operation(
-        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and who is on them.",
+        method="GET", path="/v1/fleet", name="getFleet", about="Every GPU and slot, its parts and their containers.",
         endpoint=show_fleet, scopes=("operator",), answer=FleetInfo,
     ),
     Operation(
         method="GET", path="/v1/placement/explain", name="explainPlacement", endpoint=explain, scopes=("operator",),
-        about="Why a container is where it is, what was decided last of a function, or of all; why not on a node.",
+        about="Why a container is where it is, the last decision on a function or all, or why a node was not chosen.",
         answer=Explanation, errors=("bad_input", "not_found", "unknown_function"),
         parameters=(
             Parameter(
-                name="container", about="A container's id; it counts before a function.",
+                name="container", about="A container's id; it takes precedence over `function`.",
                 schema={"type": "string", "pattern": CONTAINER_PATTERN},
             ),
             Parameter(
@@ -185,7 +185,7 @@ PLACEMENT = (
             ),
             METHOD,
             Parameter(
-                name="why_not", about="A node: why it was not chosen; alone, by the last decision.",
+                name="why_not", about="A node: why it was not chosen; given alone, by the last decision.",
                 schema={"type": "string", "pattern": NAME_PATTERN},
             ),
         ),
@@ -197,7 +197,7 @@ PLACEMENT = (
         errors=("bad_input", "unknown_function", "unknown_version"),
         parameters=(
             Parameter(
-                name="rps", about="Calls per second: how many containers carry them on each slice that is known.",
+                name="rps", about="Calls per second, for the number of containers that they need.",
                 schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
             ),
             METHOD,

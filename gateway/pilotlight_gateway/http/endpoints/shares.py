@@ -32,5 +32,5 @@ async def drop_share(request: Request, services: TenancyServices) -> Response:
 
 
 async def list_shared(request: Request, services: TenancyServices) -> Response:
-    """`GET /v1/shared`: what others let the caller's tenant call."""
+    """`GET /v1/shared`: functions of other tenants that the caller may call."""
     return json_answer({"shared": shared_with(services.registry, principal_of(request).tenant)})

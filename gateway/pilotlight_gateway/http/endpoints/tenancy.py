@@ -1,6 +1,6 @@
-"""The operations about tenants, tiers, limits, keys and shared functions.
+"""The operations on tenants, tiers, limits, keys and shared functions.
 
-What the operator alone may do says so by its scope; the others see their own tenant, and nothing of any other one.
+Operations with the scope `operator` see all tenants, the others only the caller's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/keys/{id}/rotate", name="rotateKey", status=201, endpoint=keys.rotate,
-        about="Make a key that follows another one; both are valid for a while.", scopes=("admin",),
+        about="Replace a key by a new one; both are valid for a while.", scopes=("admin",),
         request=RotateRequest, body_required=False, answer=NewKey, errors=(*BODY, "not_found", "conflict"),
     ),
     Operation(
@@ -57,7 +57,7 @@ TENANCY = (
         errors=(*BODY, "not_found", "conflict"),
     ),
     Operation(
-        method="GET", path="/v1/tenants/{tenant}", name="getTenant", about="One's own tenant; the operator any.",
+        method="GET", path="/v1/tenants/{tenant}", name="getTenant", about="The caller's own tenant; operators: any.",
         endpoint=tenants.show_tenant, scopes=("read", "operator"), answer=TenantInfo, errors=("not_found",),
     ),
     Operation(
@@ -115,11 +115,11 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/keys/{id}/rotate", name="rotateTenantKey", endpoint=keys.rotate,
-        about="Make a key that follows another one of a tenant.", scopes=("operator",), status=201,
+        about="Replace a tenant's key by a new one.", scopes=("operator",), status=201,
         request=RotateRequest, body_required=False, answer=NewKey, errors=(*BODY, "not_found", "conflict"),
     ),
     Operation(
-        method="GET", path="/v1/tiers", name="listTiers", about="The tiers, those that are shed first first.",
+        method="GET", path="/v1/tiers", name="listTiers", about="The tiers, in the order of shedding.",
         endpoint=tenants.list_tiers, scopes=("operator",), answer=list_of("Tiers", TierInfo),
     ),
     Operation(
@@ -128,12 +128,12 @@ TENANCY = (
     ),
     Operation(
         method="PUT", path="/v1/tiers/{tier}", name="setTier", endpoint=tenants.put_tier,
-        about="Make a tier, or put another over the configured one.", scopes=("operator",), request=TierRequest,
+        about="Create a tier, or replace the configured one.", scopes=("operator",), request=TierRequest,
         answer=TierInfo, errors=(*BODY, "conflict"),
     ),
     Operation(
         method="DELETE", path="/v1/tiers/{tier}", name="dropTier", endpoint=tenants.drop_tier, status=204,
-        about="Return to the configured tier, or be without it.", scopes=("operator",),
+        about="Remove a tier, or return to the configured one.", scopes=("operator",),
         errors=("not_found", "conflict"),
     ),
     Operation(
@@ -154,7 +154,7 @@ TENANCY = (
     ),
     Operation(
         method="GET", path="/v1/shared", name="listShared", endpoint=shares.list_shared,
-        about="The functions of other tenants that one may call.", scopes=("invoke", "read"),
+        about="The functions of other tenants that the caller may call.", scopes=("invoke", "read"),
         answer=list_of("Shared", SharedFunction),
     ),
 )  # fmt: skip

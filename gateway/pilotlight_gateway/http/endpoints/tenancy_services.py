@@ -1,4 +1,4 @@
-"""What the endpoints of tenants, keys and shares need."""
+"""The ports that the endpoints of tenants, keys and shares use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyServices:
-    """The registry of tenants, and the limiter that counts them."""
+    """The ports of these endpoints."""
 
     registry: RegistryPort
     limits: Limiter

@@ -1,4 +1,4 @@
-"""Webhooks of a tenant, what was sent to them, and their operations."""
+"""Webhooks of a tenant, their deliveries, and their operations."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ WRITES = ("deploy",)
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookServices:
-    """What webhooks are stored in, and where they may go."""
+    """The ports of these endpoints."""
 
     webhooks: WebhookStore
     networks: tuple[Network, ...]
-    """That webhooks may reach although these are not public."""
+    """Networks that webhooks may reach although they are not public."""
     budget: ByteBudget
 
 
@@ -120,7 +120,7 @@ def _limit(request: Request) -> int:
 WEBHOOKS = (
     Operation(
         method="POST", path="/v1/webhooks", name="createWebhook", status=201, endpoint=create, scopes=WRITES,
-        about="Be told when jobs end. The signing secret is shown only here.", request=WebhookRequest,
+        about="Create a webhook for jobs' ends. Its secret is shown only here.", request=WebhookRequest,
         answer=NewWebhook, errors=(*BODY, "conflict", "overloaded"),
     ),
     Operation(
@@ -137,26 +137,26 @@ WEBHOOKS = (
         errors=(*BODY, "not_found", "conflict", "overloaded"),
     ),
     Operation(
-        method="DELETE", path="/v1/webhooks/{id}", name="deleteWebhook", about="Hear no more.", status=204,
+        method="DELETE", path="/v1/webhooks/{id}", name="deleteWebhook", about="Delete a webhook.", status=204,
         endpoint=delete, scopes=WRITES, errors=("not_found", "conflict", "overloaded"),
     ),
     Operation(
         method="POST", path="/v1/webhooks/{id}/rotate", name="rotateWebhookSecret", status=201, endpoint=rotate,
-        about="A new signing secret; the former one signs beside it for a while.", scopes=WRITES,
+        about="Replace the signing secret; for a while both sign.", scopes=WRITES,
         request=WebhookRotation, body_required=False, answer=NewWebhook,
         errors=(*BODY, "not_found", "conflict", "overloaded"),
     ),
     Operation(
         method="POST", path="/v1/webhooks/{id}/ping", name="pingWebhook", status=202, endpoint=ping, scopes=WRITES,
-        about="Send an event that tells nothing.", answer=DeliveryInfo, errors=("not_found", "conflict", "overloaded"),
+        about="Send a test event.", answer=DeliveryInfo, errors=("not_found", "conflict", "overloaded"),
     ),
     Operation(
         method="GET", path="/v1/webhooks/{id}/deliveries", name="listDeliveries", endpoint=show_deliveries,
-        about="What was, and is to be, sent to a webhook, newest first.", scopes=READS,
+        about="The deliveries of a webhook, newest first.", scopes=READS,
         answer=list_of("Deliveries", DeliveryInfo), errors=("not_found", "bad_input"),
         parameters=(
             Parameter(
-                name="limit", about="How many at most.",
+                name="limit", about="The most deliveries to show.",
                 schema={"type": "integer", "minimum": 1, "maximum": SHOWN_AT_MOST, "default": SHOWN_BY_DEFAULT},
             ),
         ),

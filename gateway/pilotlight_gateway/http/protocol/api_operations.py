@@ -1,7 +1,4 @@
-"""An operation of the API: its path, the scopes it needs, and what goes in and comes out.
-
-Routes and the OpenAPI document are both made from operations.
-"""
+"""Operations of the API: path, scopes, request and response. Routes and the OpenAPI document are made of them."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 EXACT = 2**53
 """Up to here floats are exact."""
 BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded", "slow_body")
-"""What can go wrong where there is a body."""
+"""Errors of operations with a body."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,25 +52,25 @@ class Operation(Generic[G]):
     """The operationId."""
     about: str
     endpoint: Callable[[Request, G], Awaitable[Response | None]] | None
-    """None: the call endpoint, which has a way of its own. One that returns None has answered by itself."""
+    """None: the call endpoint serves it. An endpoint that returns None has sent its answer."""
     scopes: tuple[str, ...] = ()
-    """One of them is needed; none: open to everybody."""
+    """A key needs one of them; empty: open to everybody."""
     request: type[msgspec.Struct] | None = None
     body_required: bool = True
-    """Of those with a `request`: false where an empty body stands for defaults."""
+    """False: an empty body stands for the request's defaults."""
     request_media: tuple[str, ...] = (JSON,)
     answer: Any = None
     """A type, or a JSON Schema; None: no content."""
     answer_media: tuple[str, ...] = (JSON,)
     accepted: type[msgspec.Struct] | None = None
-    """What 202 answers with, of those that can be carried out later."""
+    """The content of a 202, for operations that can be carried out later."""
     status: int = 200
     errors: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
 
 
 class BoundOperation(Generic[G]):
-    """An operation with what its endpoint needs: an ASGI application."""
+    """An operation with its services, as an ASGI application."""
 
     def __init__(self, operation: Operation[G], services: G, authenticator: Authenticator) -> None:
         self.operation = operation
@@ -94,7 +91,7 @@ class BoundOperation(Generic[G]):
 
 @cache
 def list_of(name: str, kind: Any) -> Any:
-    """The type of an object with one list in it. One name stands for one type."""
+    """The type of an object with one list. Each name must stand for one type."""
     return msgspec.defstruct(name, [(name.lower(), list[kind])])
 
 
@@ -104,10 +101,10 @@ def principal_of(request: Request) -> Principal:
 
 
 def truth_of(request: Request, name: str) -> bool:
-    """What a query parameter says, false where it is not given.
+    """A boolean query parameter, by default false.
 
     Raises:
-        BadInput: if it is neither true nor false.
+        BadInput: it is neither true nor false.
     """
     truth = TRUTHS.get(request.query_params.get(name, "false").lower())
     if truth is None:
@@ -156,7 +153,7 @@ def _decoded(body: bytes, kind: type[T]) -> T:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """`value` with 3.0 as 3: to JSON they are the same integer, to msgspec they are not."""
+    """`value` with 3.0 as 3: JSON does not distinguish them, msgspec does."""
     if isinstance(value, dict):
         return {key: _whole_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):

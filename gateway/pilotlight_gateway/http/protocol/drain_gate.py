@@ -1,4 +1,4 @@
-"""The gate that calls pass, so that the process can end without cutting them off."""
+"""Counts the calls under way, so that the process can end without cutting them off."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pilotlight_core.model.errors import Unavailable
 
 
 class DrainGate:
-    """Counts the calls inside: `with gate.around(task)` in each. Once it drains, none enters; `abort` ends who is left.
+    """Counts the calls inside: each runs in `with gate.around(task)`.
 
-    Entering raises Unavailable (`draining`) when it drains, and so does leaving a call that was aborted.
+    Entering raises Unavailable (`draining`) once it drains, and so does leaving a call that was aborted.
     """
 
     def __init__(self) -> None:
@@ -27,27 +27,27 @@ class DrainGate:
         return len(self._inside)
 
     def around(self, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
-        """What the current task is inside of; looking it up takes a system call in Python 3.11, so it is passed."""
+        """Counts `task`, the current one, inside it. In Python 3.11 looking it up takes a system call."""
         return _Passage(self, task)
 
     def enter(self, task: asyncio.Task[Any]) -> None:
-        """Let a task in."""
+        """Count a task, or raise."""
         if self.draining:
             raise draining_error()
         self._inside.add(task)
 
     def leave(self, task: asyncio.Task[Any]) -> None:
-        """It is not inside any more."""
+        """Count a task no longer."""
         self._inside.discard(task)
         if self.draining and not self._inside:
             self._empty.set()
 
     def was_aborted(self, task: asyncio.Task[Any]) -> bool:
-        """Whether the cancellation that the current task just caught was `abort`'s; if so, it is taken back."""
+        """Whether `abort` caused the cancellation that the current task has caught; if so, undo it."""
         return self._aborting and task.uncancel() == 0
 
     async def drain(self, seconds: float) -> bool:
-        """Let no call in and wait until all have left, at most `seconds`; whether they have."""
+        """Admit no call and wait until all have left, at most `seconds`; whether they have."""
         self.draining = True
         if not self._inside:
             return True
@@ -57,7 +57,7 @@ class DrainGate:
         return not self._inside
 
     async def abort(self, seconds: float) -> int:
-        """Cancel those still inside and wait for them to answer, at most `seconds`; how many there were."""
+        """Cancel the calls inside and wait until they have answered, at most `seconds`. Returns their number."""
         self._aborting = True
         late = list(self._inside)
         for task in late:
@@ -85,12 +85,12 @@ class _Passage:
 
 
 def current_task(loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Task[Any]:
-    """The task that we are in: a server runs every request in one. `loop`: the running one, if that is at hand."""
+    """The current task. `loop`: the running one, if known."""
     task = asyncio.current_task(loop)
     assert task is not None  # noqa: S101
     return task
 
 
 def draining_error() -> Unavailable:
-    """What a caller hears while the process ends."""
+    """The error of a request while the process ends."""
     return Unavailable("This gateway is shutting down.", code="draining", retry_after=1.0)

@@ -1,4 +1,4 @@
-"""Answers that are sent piece by piece: in order, as fast as the client reads, and with a sign of life in between."""
+"""Answers that are sent piece by piece, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from starlette.types import Receive
 
-from pilotlight_gateway.http.protocol.http_exchange import Exchange
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 from pilotlight_gateway.http.protocol.large_answers import STUCK_S, split_pieces
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -22,10 +21,10 @@ KEEPALIVE = b": keepalive\n\n"
 
 @dataclass(frozen=True, kw_only=True)
 class KeepAlive:
-    """When a stream shows life, in seconds."""
+    """Seconds between two comments of a silent stream."""
 
     head_within: float = 0.25
-    """The head is held back for so long, so that what fails at once still fails with a status of its own."""
+    """The head waits for so long, so that an early error has its own status."""
     keepalive: float = 10.0
     stuck: float = STUCK_S
 
@@ -36,7 +35,7 @@ def event(name: bytes, data: bytes) -> bytes:
 
 
 class EventStream:
-    """One such answer. Its head goes out with the first piece, or when that takes long."""
+    """One such answer. Its head is sent with the first piece, or when that takes long."""
 
     def __init__(
         self,
@@ -62,15 +61,14 @@ class EventStream:
         self._sending = False
 
     async def finish(self) -> None:
-        """End the answer as it should end."""
         await self._open()
         await self._exchange({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def show_life(self) -> None:
-        """Send the head soon, and a comment whenever nothing else was sent for a while. Does not return.
+        """Send the head soon, and a comment after each silence. Never returns.
 
         Raises:
-            ClientGone: if the client reads nothing any more.
+            ClientGone: the client does not read any more.
         """
         await asyncio.sleep(self._pace.head_within)
         await self._open()
@@ -93,11 +91,11 @@ class EventStream:
 
 
 async def relay(stream: EventStream, receive: Receive, send_all: Callable[[], Awaitable[None]]) -> None:
-    """Run `send_all`, which sends through `stream`, until it is done or the client has gone.
+    """Run `send_all`, which sends through `stream`, until it ends or the client hangs up.
 
     Raises:
-        ClientGone: when it has; `send_all` was cancelled then.
-        Exception: whatever `send_all` raises.
+        ClientGone: the client hung up; `send_all` was cancelled.
+        Exception: what `send_all` raises.
     """
     failure: Exception | None = None
     try:
@@ -121,7 +119,7 @@ async def relay(stream: EventStream, receive: Receive, send_all: Callable[[], Aw
 
 
 async def wait_gone(receive: Receive) -> None:
-    """Does not return: raises ClientGone when the client hangs up."""
+    """Wait for ClientGone, which it raises; never returns."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

@@ -1,4 +1,4 @@
-"""The OpenAPI document of one function, from its own schemas, with an example that works."""
+"""The OpenAPI document of one function, with an example that works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FunctionDocument = dict[str, Any]
 
 
 def function_document(version: VersionRecord, base: str, owner: str = "") -> FunctionDocument:
-    """The document for a version, whose calls go to `base`; `owner` is named where it is not the caller."""
+    """The document of a version whose calls go to `base`; `owner`: if not the caller."""
     methods = version.spec.methods
     ref = f"{owner}:{version.app}.{version.function}" if owner else f"{version.app}.{version.function}"
     path = f"/v1/functions/{ref}/calls"
@@ -44,7 +44,7 @@ def function_document(version: VersionRecord, base: str, owner: str = "") -> Fun
 
 
 def curl_line(url: str, method: MethodSpec) -> str:
-    """A command that calls the function."""
+    """A shell command that calls the function."""
     body = msgspec.json.encode(_example(method)).decode()
     wants = " -N -H 'Accept: text/event-stream'" if method.mode is Mode.GENERATOR else ""
     return (
@@ -116,5 +116,5 @@ def _one_of(schemas: list[FunctionDocument]) -> FunctionDocument:
 
 
 def _embedded(schema: FunctionDocument, name: str) -> FunctionDocument:
-    """A schema under a name of its own, so that its local references keep their meaning in a larger document."""
+    """A schema with an `$id`, so that its local references hold within the document."""
     return {"$id": f"urn:pilotlight:schema:{name}", **schema} if "$defs" in schema else schema

@@ -1,43 +1,55 @@
-"""One request on its way through the gateway, and what is known of its answer."""
+"""One request and its answer, and the outermost application."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, Protocol
 
-from starlette.types import Message, Scope, Send
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
+from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
 SERVED = "pilotlight.served"
-"""In the scope: what our server knows of the request beyond ASGI (`ServerRequest`); another one may not."""
+"""Where our server puts its `ServerRequest` in the scope; other servers have none."""
+CLIENT_CLOSED = 499
+
+log = structlog.get_logger(__name__)
 _prefix = f"req_{secrets.token_hex(6)}"
 _numbers = count(1)
 
 
+class ClientGone(Exception):
+    """The client hung up before its request was whole."""
+
+
 class ServerRequest(Protocol):
-    """A request as our server has it."""
+    """What our server offers of a request beyond ASGI."""
 
     loop: asyncio.AbstractEventLoop
-    """That serves it: looking it up takes a system call in Python 3.11."""
+    """The running one: looking it up takes a system call in Python 3.11."""
 
     def take_body(self) -> bytes | None:
-        """All of the body, once; None: it is not all here, or the client is not any more."""
+        """The whole body, once; None: it has not all arrived, or the client has gone."""
 
     def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
         """Send an answer at once; False: nothing was sent."""
 
 
 class Exchange:
-    """Stands in for `send`: it names the request in every answer, and remembers what was answered."""
+    """Replaces `send`: adds the request's ids to its answer, and keeps the answer's status."""
 
     __slots__ = (
         "_send",
@@ -60,7 +72,7 @@ class Exchange:
         self.arrived_at = arrived_at
         """Monotonic seconds."""
         self.task = current_task(self._served.loop if self._served is not None else None)
-        """In which the request is served."""
+        """The one that serves the request."""
         self.request_id = f"{_prefix}{next(_numbers):07x}"
         self.principal: Principal = NOBODY
         self.call_id = ""
@@ -69,11 +81,11 @@ class Exchange:
         self.status = 0
         """0 until the answer's head is sent."""
         self.admission: Admission | None = None
-        """Of a call that is counted under its tenant's limits."""
+        """Of a call that counts under its tenant's limits."""
         self.version = ""
-        """The id of that call's version."""
+        """The version id of that call."""
         self.tab: CallUsage | None = None
-        """What it takes; None while it cannot have run."""
+        """Counts its cost; None while it cannot have run."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -110,3 +122,83 @@ def header(scope: Scope, name: bytes) -> bytes:
         if key == name:
             return bytes(value)
     return b""
+
+
+class CallApp(Protocol):
+    """The application that takes calls."""
+
+    def serves(self, scope: Scope) -> bool:
+        """Whether a request is a call."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer it."""
+        ...
+
+
+class Edge:
+    """Sends calls straight to their endpoint and everything else to the routes."""
+
+    def __init__(
+        self,
+        calls: CallApp,
+        routes: ASGIApp,
+        *,
+        release: Callable[[Exchange], None],
+        metrics: GatewayMetrics,
+        clock: Callable[[], float],
+    ) -> None:
+        """`release` gets each exchange that has ended; `clock`: monotonic seconds."""
+        self._calls = calls
+        self._routes = routes
+        self._release = release
+        self._metrics = metrics
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._routes(scope, receive, send)
+            return
+        exchange = scope[KEY] = Exchange(scope, send, self._clock())
+        try:
+            if self._calls.serves(scope):
+                await self._calls(scope, receive, exchange)
+            else:
+                await self._routes(scope, receive, exchange)
+        except PilotlightError as error:
+            await self._answer_error(exchange, error)
+        except HTTPException as error:
+            await self._answer_error(exchange, _of_starlette(error, scope))
+        except ClientGone:
+            exchange.status = exchange.status or CLIENT_CLOSED
+        except Exception as error:
+            log.exception("a request failed unexpectedly", request_id=exchange.request_id, route=exchange.route)
+            if exchange.status:
+                raise  # the head is out: only a broken connection still tells the client
+            await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
+        finally:
+            self._release(exchange)
+            self._metrics.requests[exchange.route, exchange.status] += 1
+            # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
+            del scope[KEY]
+            scope.pop(SERVED, None)
+
+    async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
+        if error.meaning.status >= 500 and cause is None:
+            # Refusals are counted. They come by the thousand when there is least time to write each of them down.
+            tell = log.debug if error.meaning.status == 503 else log.info
+            tell("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
+        if exchange.status:
+            log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
+            raise error
+        problem = problem_of(error, exchange.request_id)
+        await exchange.answer(problem.status, problem.headers, problem.encode())
+
+
+def _of_starlette(error: HTTPException, scope: Scope) -> PilotlightError:
+    if error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        return BadInput(f"{scope['path']} does not take {scope['method']}.", code="method_not_allowed", allow=allow)
+    if error.status_code == 404:
+        return NotFound(f"There is nothing at {scope['path'][:200]}.")
+    return BadInput(str(error.detail), code="bad_request")

@@ -1,17 +1,16 @@
-"""Answers that do not fit a connection's buffer: sent as fast as the client reads, so that what waits is counted."""
+"""Answers larger than a connection's buffer: sent as fast as the client reads."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 
-from pilotlight_gateway.http.protocol.http_exchange import Exchange
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 
 PIECE_BYTES = 64 * 1024
-"""The server waits before it takes a piece while more than this is in its buffer, which no budget counts."""
+"""The server takes no piece while its buffer, which no budget counts, holds more than this."""
 STUCK_S = 60.0
-"""A client that reads nothing for so long is taken for gone."""
+"""A client that reads nothing for so long counts as gone."""
 
 
 def split_pieces(data: bytes) -> Iterator[bytes]:
@@ -26,10 +25,10 @@ def split_pieces(data: bytes) -> Iterator[bytes]:
 async def answer_in_pieces(
     exchange: Exchange, headers: list[tuple[bytes, bytes]], body: bytes, stuck: float = STUCK_S
 ) -> None:
-    """Send a whole answer with status 200; returns when all but a piece of it is on its way.
+    """Send an answer with status 200; returns when at most one piece is left to send.
 
     Raises:
-        ClientGone: if the client reads nothing for `stuck` seconds.
+        ClientGone: the client read nothing for `stuck` seconds.
     """
     loop = asyncio.get_running_loop()
     headers.append((b"content-length", str(len(body)).encode()))

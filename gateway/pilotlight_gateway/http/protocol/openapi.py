@@ -29,7 +29,7 @@ PLACES: dict[str, OpenApiDocument] = {
     "batch": {"pattern": BATCH_PATTERN},
     "delivery": {"pattern": DELIVERY_PATTERN},
 }
-"""What the parts of addresses look like."""
+"""Schemas of path parameters."""
 COMMON_ERRORS = ("internal", "starting")
 GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
 
@@ -62,7 +62,7 @@ def security() -> OpenApiDocument:
 
 
 def reached_schema() -> OpenApiDocument:
-    """A limit that refuses a call, whose it is and how much it allows: `model.limits.ReachedLimit`."""
+    """The schema of `model.limits.ReachedLimit`."""
     text, number = {"type": "string"}, {"type": "number"}
     return {
         "type": "object",

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents, from the one table of `core.model.errors`."""
+"""Errors as problem documents (RFC 9457), by the table of `core.model.errors`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pilotlight_core.model.errors import PilotlightError
 
 MEDIA_TYPE = b"application/problem+json"
 LONGEST_RETRY_AFTER = 120.0
-"""Stock clients take a longer one as "give up", and nobody can see further ahead. What a rate gives back is certain."""
+"""Seconds; stock clients give up on a longer one."""
 JITTER = 0.1
-"""Of the time to wait_s, at most and only upward, so that those who were refused together do not come back together."""
+"""At most this part is added to the time, so that clients that were refused together do not return together."""
 DEFAULT_RETRY_AFTER = 1.0
 LONGEST_DETAIL = 2_000
 KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -25,7 +25,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer that says what went wrong."""
+    """The answer for an error."""
 
     status: int
     document: dict[str, Any]
@@ -40,7 +40,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], float] = random.random) -> Problem:
-    """The document and the headers for `error`; `chance`, 0 to 1, is this answer's jitter."""
+    """The answer for `error`; `chance`, 0 to 1, is its jitter."""
     meaning, code = error.meaning, error.wire_code
     wait_s = retry_after(error)
     told = None if wait_s is None else wait_s * (1 + JITTER * chance())
@@ -67,7 +67,7 @@ def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], flo
 
 
 def retry_after(error: PilotlightError) -> float | None:
-    """Seconds that the caller should wait_s; None where waiting does not help."""
+    """Seconds that the caller should wait; None: waiting does not help."""
     if error.retry_after is None and not (error.meaning.retry and error.meaning.status in (429, 503)):
         return None
     wait_s = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after

@@ -12,7 +12,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class Readiness:
-    """What must be so before calls are taken."""
+    """The conditions for taking calls."""
 
     gate: DrainGate
     bus_connected: Callable[[], bool]
@@ -22,7 +22,7 @@ class Readiness:
     """Monotonic seconds."""
 
     def why_not(self) -> str:
-        """The first thing that is missing; "" if nothing is."""
+        """The first condition that does not hold; "": all hold."""
         checks = (
             (not self.gate.draining, "shutting down"),
             (self.bus_connected(), "the bus is not connected"),

@@ -1,4 +1,4 @@
-"""Request bodies within bounds: of size, before anything is parsed; of time; and of memory over all requests."""
+"""Reads request bodies within bounds of size, time, and memory over all requests."""
 
 from __future__ import annotations
 
@@ -11,40 +11,36 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.http.protocol.http_exchange import SERVED, ServerRequest, header
+from pilotlight_gateway.http.protocol.http_exchange import SERVED, ClientGone, ServerRequest, header
 
 LATE = "The request's body did not arrive in time."
 SLOW = "The request's body came too slowly: of one like this at least {least} bytes have to come in {window:g} s."
 LAST_LOOK_S = 0.25
-"""For what is there already when the time is up: a process that stood still finds its timers before its mail."""
-
-
-class ClientGone(Exception):
-    """The client hung up before its request was whole."""
+"""For bytes that have arrived when the time is up: after a pause, a process runs its timers before it reads sockets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BodyLimits:
-    """What a body may be."""
+    """The bounds of a body."""
 
     size: int
     grace: float = 5.0
-    """Seconds before its pace counts."""
+    """Seconds before its rate counts."""
     rate: int = 64 * 1024
-    """Bytes a second at which a body in memory has to arrive, so that a slow client does not hold it long."""
+    """The least bytes a second of a body, so that a slow client holds memory only shortly."""
     window: float = 0.0
-    """Seconds in which a streamed one may fall behind that rate; 0.0: its pace does not count."""
+    """Seconds by which a streamed body may fall behind that rate; 0.0: its rate does not count."""
     seconds: float = 1_800.0
-    """For all of a streamed one, whose pace is also that of the disk."""
+    """For a whole streamed body, which also waits for the disk."""
     idle_seconds: float = 30.0
-    """Between two pieces of a streamed one."""
+    """Between two pieces of a streamed body."""
 
 
 def check_announced(scope: Scope, limits: BodyLimits) -> None:
     """Refuse by Content-Length, before a byte is read.
 
     Raises:
-        BadInput: `too_large`, or `bad_request` when it is no number.
+        BadInput: `too_large`, or `bad_request` if it is no number.
     """
     announced = header(scope, b"content-length")
     if not announced:
@@ -61,24 +57,23 @@ def too_large(limits: BodyLimits) -> BadInput:
 
 
 class MinThroughput:
-    """Whether a streamed body comes fast enough. Pure.
+    """Whether a streamed body arrives fast enough. Pure.
 
-    It may be waited_s for as long as `window` says, and for longer as far as what came has earned it. Only waiting
-    counts: not what is done with a piece before the next one is wanted.
+    Waiting uses up `window`, and each piece gives back time by its size. Handling a piece takes no time from it.
     """
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
         self.left = limits.window
-        """Seconds for which the next piece may be waited_s for."""
+        """Seconds left to wait for the next piece."""
 
     def came(self, size: int, waited_s: float) -> None:
-        """A piece of `size` bytes came after `waited` seconds."""
+        """A piece of `size` bytes came after `waited_s` seconds."""
         self.left = min(self._limits.window, self.left - waited_s + size / self._limits.rate)
 
     @property
     def slow(self) -> bool:
-        """Whether it is not to be waited_s for any more, beyond a last look."""
+        """Whether the time is used up, but for a last look."""
         return self.left < LAST_LOOK_S
 
 
@@ -89,8 +84,8 @@ async def pieces(
 
     Raises:
         BadInput: `too_large`, whatever Content-Length said.
-        DeadlineExceeded: if it does not arrive in time; `slow_body`, if it falls behind its pace.
-        ClientGone: if the client hangs up.
+        DeadlineExceeded: `slow_body`: it was too late, or too slow.
+        ClientGone: the client hung up.
     """
     check_announced(scope, limits)
     pace = MinThroughput(limits) if limits.window else None
@@ -118,7 +113,7 @@ def _slow(limits: BodyLimits) -> DeadlineExceeded:
 
 
 async def _next(receive: Receive, seconds: float, late: DeadlineExceeded) -> tuple[bytes, bool]:
-    """The next piece and whether there are more."""
+    """The next piece, and whether there are more."""
     try:
         try:
             async with asyncio.timeout(seconds):
@@ -134,10 +129,10 @@ async def _next(receive: Receive, seconds: float, late: DeadlineExceeded) -> tup
 
 
 async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: ByteBudget, tenant: str) -> bytes:
-    """The whole body. Its bytes count as the tenant's while it arrives and stay counted: give them back.
+    """The whole body. The budget counts its bytes as the tenant's: give them back.
 
     Raises:
-        As `pieces`, and Unavailable when the budget is used up: then nothing stays counted.
+        As `pieces`, and Unavailable if the budget is used up. Then nothing stays counted.
     """
     served: ServerRequest | None = scope.get(SERVED)
     if served is not None and (body := served.take_body()) is not None:

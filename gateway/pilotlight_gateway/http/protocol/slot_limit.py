@@ -1,4 +1,4 @@
-"""A bound on what may go on at the same time: beyond it a request is refused, not queued."""
+"""A bound on the requests of one kind at a time; others are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pilotlight_core.model.errors import TooMuch
 
 
 class SlotLimit:
-    """At most `limit` at a time. `what` names them in the refusal, `retry_after` says when to come again (seconds)."""
+    """At most `limit` slots. `what` and `retry_after` (seconds) are for the refusal."""
 
     def __init__(self, limit: int, what: str, *, retry_after: float) -> None:
         self._limit = limit
@@ -22,7 +22,7 @@ class SlotLimit:
         """Hold a slot until the block ends.
 
         Raises:
-            TooMuch: all of them are taken.
+            TooMuch: all slots are taken.
         """
         if self.taken >= self._limit:
             raise TooMuch(f"{self._limit} {self._what} already.", retry_after=self._retry_after)

@@ -1,6 +1,6 @@
-"""The revisions of the ledger's tables, as scripts of alembic.
+"""The revisions of the ledger's tables, as alembic scripts.
 
-A change of `ledger_tables.py` goes with a script `versions/rNNNN_….py` and with `HEAD` in `ledger_upgrade.py`. A
-released script is never changed. Gateways of the release before still use the tables while they are replaced: a
-revision adds what these can do without, and drops only what they no longer use.
+A change of `ledger_tables.py` needs a script `versions/rNNNN_….py` and a new `HEAD` in `ledger_upgrade.py`. Released
+scripts never change. The previous release may still use the tables: a revision adds only what it can ignore, and drops
+only what it does not use.
 """

@@ -1,4 +1,4 @@
-"""Runs the scripts on the connection and in the transaction of `ledger_upgrade.py`. alembic executes this file."""
+"""Runs the scripts in the transaction of `ledger_upgrade.py`; alembic executes this file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""GPUs that are made of fields, and the driver's rules for cutting them: what `fake_nvml` answers from.
+"""GPUs made of fields, and the driver's rules for cutting them; `fake_nvml` answers from them.
 
-The geometry is the catalogue's, the ids are those that drivers gave: they are neither the numbers of profiles nor alike
-in two families. A GPU with `mig` None has no such mode.
+The geometry is the catalogue's. Ids are those that drivers gave: they differ from the numbers of profiles and by
+family. A GPU with `mig` None has no MIG mode.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ _addresses = itertools.count(0x1000, 16)
 
 @dataclass(kw_only=True, eq=False)
 class FakeInstance:
-    """A GPU instance, and its compute instance if it has one."""
-
     id: int
     profile: Profile
     start: int
@@ -67,7 +65,7 @@ class FakeGpu:
     utilisation: int | None = 0
     mig: bool | None = False
     pending: bool | None = None
-    """The mode after the next reset; None: the one it is in."""
+    """The mode after the next reset; None: the present one."""
     ecc: bool | None = True
     persistence: bool | None = True
     uncorrected: int | None = 0
@@ -76,16 +74,15 @@ class FakeGpu:
     lost: bool = False
     gpm: bool = True
     processes: list[int] = field(default_factory=list)
-    """Of the whole GPU; those on an instance are its own."""
+    """Of the whole GPU; instances have their own."""
     instances: dict[int, FakeInstance] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     latency: dict[str, float] = field(default_factory=dict)
-    """Seconds that a function takes."""
+    """Function -> seconds."""
     last_id: int = 0
 
     @property
     def device(self) -> Device:
-        """What the catalogue says of it."""
         memory = self.total or 0
         return standard().device(product_of(self.name, memory).type, memory // MIB)
 
@@ -103,15 +100,12 @@ class FakeGpu:
 
     @property
     def users(self) -> list[int]:
-        """Processes on it, on its instances too."""
         return [*self.processes, *(pid for instance in self.instances.values() for pid in instance.processes)]
 
     def id_of(self, profile: Profile) -> int:
-        """The driver's id of a profile."""
         return next(number for number, cut in self.cuts.items() if cut.profile is profile)
 
     def free_starts(self, profile: Profile) -> tuple[int, ...]:
-        """Where one more instance of the profile can lie."""
         family = self.device.family
         there = list(self.instances.values())
         if family is None or (profile.media and any(other.profile.media for other in there)):
@@ -122,7 +116,7 @@ class FakeGpu:
         return family.free_starts[mask][profile.index]
 
     def add(self, profile: Profile, start: int) -> FakeInstance:
-        """Make an instance where it was asked for. Its id is the next one that is free, and not the smallest."""
+        """Make an instance. As with the driver, its id is the next free one, not the smallest."""
         while True:
             self.last_id = self.last_id % MAX_INSTANCE_ID + 1
             if self.last_id not in self.instances:
@@ -132,7 +126,7 @@ class FakeGpu:
         return made
 
     def reset(self) -> None:
-        """As after a reset of the GPU, or of the host: what was pending holds, and instances are gone."""
+        """Reset the GPU: the pending mode holds, and instances are gone."""
         self.mig = self.mig if self.pending is None else self.pending
         self.pending = None
         self.instances.clear()

@@ -1,11 +1,10 @@
 """A machine whose GPUs exist in software only: `pilotlight up --fake-gpus "2xH100:mig,1xT4:share"`.
 
-Containers run on the host's processors, but are placed, cut for, metered and shown as on these GPUs. They are what the
-catalogue says, answered for by the strict double of NVML, and cut as slowly as real ones. How they are cut is kept in a
-file, so that an agent that dies finds them as it left them, and one on a host that was started anew finds them uncut.
-Whatever is shown of them says so: their ids begin with `FAKE-`, the price ids in receipts with `fake-`.
+Containers run on the host's processors, but are placed, cut for, metered and shown as on these GPUs, which follow the
+catalogue and the strict double of NVML. A file keeps how they are cut until the host restarts. Their ids begin with
+`FAKE-`, the price ids in receipts with `fake-`.
 
-`python -m pilotlight_runtime.devices.fake.fake_machine SPEC` says what is wrong with a spec.
+`python -m pilotlight_runtime.devices.fake.fake_machine SPEC` prints the faults of a spec.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LATENCY = {
     "nvmlGpuInstanceDestroy": 1.0,
     "nvmlDeviceSetMigMode": 1.0,
 }
-"""Seconds, as NVIDIA's own driver for Kubernetes reckons with them."""
+"""Function -> seconds, as in NVIDIA's own driver for Kubernetes."""
 EXAMPLE = 'expected such as "2xH100:mig,1xT4" (with ":mig" it is in MIG mode, with ":share" given in shares)'
 _ITEM = re.compile(r"(?:([0-9]{1,4})x)?([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)((?::[a-z]+)*)")
 _NAMESPACE = uuid.UUID("5f0f6a1e-6f5c-4f7e-9a53-0d6a4e1f9b7c")
@@ -40,8 +39,6 @@ _NAMESPACE = uuid.UUID("5f0f6a1e-6f5c-4f7e-9a53-0d6a4e1f9b7c")
 
 @dataclass(frozen=True, kw_only=True)
 class FakeKind:
-    """So many GPUs of a kind."""
-
     count: int
     device: Device
     mig: bool
@@ -52,7 +49,7 @@ def parse_fake_gpus(text: str) -> tuple[FakeKind, ...]:
     """Read a spec of GPUs.
 
     Raises:
-        BadInput: saying what is wrong with which part.
+        BadInput: naming the wrong part.
     """
     kinds = tuple(_kind(item.strip()) for item in text.split(","))
     if sum(kind.count for kind in kinds) > MOST:
@@ -101,7 +98,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, kw_only=True)
 class FakeMachine:
-    """The library of such a machine, and which of its GPUs are given in shares (UUIDs)."""
+    """The library of such a machine, and the UUIDs of its GPUs that are given in shares."""
 
     nvml: FakeNvml
     shareable: frozenset[str]
@@ -169,7 +166,7 @@ def _save(nvml: FakeNvml, file: Path, boot: str) -> None:
 
 
 def main() -> int:
-    """Say what is wrong with a spec; 0 if nothing is."""
+    """Print what is wrong with a spec; 0 if nothing is."""
     try:
         parse_fake_gpus(sys.argv[1])
     except BadInput as error:

@@ -1,9 +1,8 @@
-"""The part of the double of NVML that cuts GPUs: as strict as the driver, and as unhelpful.
+"""The part of the double of NVML that cuts GPUs, as strict as the driver.
 
-Refused as the driver refuses (its header says when): without root, out of MIG mode, at a place that is taken or was
-never legal (`INSUFFICIENT_RESOURCES`, also when the very same instance is there), while something is on it (`IN_USE`),
-with a handle of something destroyed. Created without a place, an instance goes to the highest start that is free, so
-that the order 1g, 1g, 2g, 3g fails where 3g, 2g, 1g, 1g does not.
+It refuses what the driver's header names: calls without root, out of MIG mode, at a taken or illegal place
+(`INSUFFICIENT_RESOURCES`), on something in use (`IN_USE`), with the handle of something destroyed. An instance created
+without a place gets the highest free start, so that the order 1g, 1g, 2g, 3g fails where 3g, 2g, 1g, 1g does not.
 """
 
 # ruff: noqa: N802, N803 - named as NVML names them
@@ -36,13 +35,11 @@ class FakeHandle:
 
 
 class FakeMig(ABC):
-    """The functions of `nvml_port.Nvml` that concern MIG and what runs on instances."""
-
     def __init__(self) -> None:
         self.root = True
         """Whether the caller may change anything."""
         self._taken: dict[int, float] = {}
-        """Address of a GPM sample -> the utilisation that it saw."""
+        """Address of a GPM sample -> the utilisation in it."""
 
     gpus: list[FakeGpu]
 
@@ -66,7 +63,7 @@ class FakeMig(ABC):
         return [int(current), int(current if gpu.pending is None else gpu.pending)]
 
     def nvmlDeviceSetMigMode(self, handle: Any, mode: int) -> int:
-        """Raises nothing when the mode cannot hold yet: it returns why, and the mode is pending."""
+        """If the mode cannot hold yet, it becomes pending, and the reason is returned."""
         gpu = self._device("nvmlDeviceSetMigMode", handle)
         self._need_root()
         supported(gpu.mig)
@@ -258,14 +255,12 @@ class FakeMig(ABC):
 
     @property
     def samples(self) -> int:
-        """Samples that were allocated and not freed."""
         return len(self._taken)
 
     # -- inside -------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def changed(self) -> None:
-        """Something was cut."""
+    def changed(self) -> None: ...
 
     def _need_root(self) -> None:
         if not self.root:
@@ -319,12 +314,12 @@ def supported(value: int | None) -> int:
 
 
 def pointer(kind: Any, address: int) -> Any:
-    """A handle such as the library gives: a pointer that nobody may follow."""
+    """A handle such as the library gives: a pointer that must not be followed."""
     return ctypes.cast(ctypes.c_void_p(address), kind)
 
 
 def address_of(handle: Any) -> int:
-    """Which handle it is; INVALID_ARGUMENT for what is none."""
+    """The address in a handle; INVALID_ARGUMENT for anything else."""
     try:
         return ctypes.cast(handle, ctypes.c_void_p).value or 0
     except (TypeError, ctypes.ArgumentError):
@@ -332,7 +327,6 @@ def address_of(handle: Any) -> int:
 
 
 def referred(reference: Any) -> Any:
-    """What a `byref` points to."""
     return reference._obj  # noqa: SLF001 - ctypes has no other way
 
 
@@ -347,7 +341,7 @@ def _place(value: tuple[int, int]) -> Any:
 
 
 def _fill(count_ref: Any, array: Any, values: list[Any], made: Any) -> None:
-    """Answer as functions do that fill the caller's array: without one they say how many there are."""
+    """Fill the caller's array, as the library does; without one, only count."""
     count = referred(count_ref)
     if array is not None:
         if count.value < len(values):

@@ -1,13 +1,12 @@
-"""NVML for tests: GPUs that are made of fields, and every refusal that the real library has for a wrong call.
+"""NVML for tests: GPUs made of fields, and every refusal that the real library has for a wrong call.
 
-FakeNvml([FakeGpu(), FakeGpu(mig=True)])     the machine; FakeNvml(library=False) has no driver
-.calls                                       the functions that were called, the last ten thousand
-gpu.lost = True                              it fell off the bus: each call on it raises GPU_IS_LOST
-gpu.errors["nvmlDeviceGetEccMode"] = code    this function raises that error for it
-nvml.report_xid(gpu, 79)                     the driver reports an error of it
-nvml.hang() … nvml.release()                 calls block in between
+FakeNvml([FakeGpu(), FakeGpu(mig=True)])     the machine; FakeNvml(library=False) has no driver .calls
+the last ten thousand functions called gpu.lost = True                              it fell off the bus: each call on it
+raises GPU_IS_LOST gpu.errors["nvmlDeviceGetEccMode"] = code    this function raises that error for it
+nvml.report_xid(gpu, 79)                     the driver reports an error of it nvml.hang() … nvml.release()
+calls block in between
 
-A field that is None is a thing that this GPU does not have: asking for it raises NOT_SUPPORTED.
+A field that is None is missing on this GPU: asking for it raises NOT_SUPPORTED.
 """
 
 # ruff: noqa: N802, N803 - named as NVML names them
@@ -38,13 +37,11 @@ class _EventSet:
 
 
 class FakeNvml(FakeMig):
-    """The functions of `nvml_port.Nvml`."""
-
     def __init__(self, gpus: list[FakeGpu] | None = None, *, library: bool = True) -> None:
         super().__init__()
         self.gpus = gpus or []
         self.on_change: Callable[[], None] = lambda: None
-        """Called when something was cut: what lives longer than this process is written down then."""
+        """Called when something was cut."""
         self.library = library
         self.init_error: int | None = None
         self.driver = "580.159.04"
@@ -60,22 +57,18 @@ class FakeNvml(FakeMig):
     # -- the script ---------------------------------------------------------------------------------------------
 
     def hang(self) -> None:
-        """From now on no call returns."""
         self._gate.clear()
 
     def release(self) -> None:
-        """Those that hang return, and others do not hang any more."""
         self._gate.set()
 
     def report_xid(self, gpu: FakeGpu, xid: int) -> None:
-        """The driver reports an error of a GPU to whoever listens."""
         for events in self._sets:
             if gpu in events.gpus:
                 events.pending.append((gpu, xid))
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has not shut it down yet."""
         return self._users > 0
 
     # -- the library --------------------------------------------------------------------------------------------
@@ -172,7 +165,7 @@ class FakeNvml(FakeMig):
         events.gpus.append(gpu)
 
     def nvmlEventSetWait_v2(self, eventSet: Any, timeoutms: int) -> Any:
-        """Does not wait: an event that has not come yet comes from nobody."""
+        """Does not wait, since only the caller's thread could report an event."""
         if timeoutms < 0:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         self._enter("nvmlEventSetWait_v2")

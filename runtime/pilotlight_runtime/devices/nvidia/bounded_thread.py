@@ -1,7 +1,7 @@
-"""A thread for calls into code that may never return, so that whoever waits for them need not wait for ever.
+"""A thread for calls that may never return, with a bound on the wait for them.
 
-A driver that hangs, hangs in the kernel, where nothing can interrupt it. The threads of `asyncio.to_thread` are joined
-before the process ends, so one such call would keep the agent from ever ending; this thread is left behind instead.
+A hanging driver cannot be interrupted. `asyncio.to_thread` joins its threads before the process ends, so one such call
+would keep the agent from ending; this thread is left behind instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class BoundedThread:
-    """Makes one call at a time, in the order in which they were asked for."""
+    """Makes one call at a time, in order."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -28,9 +28,9 @@ class BoundedThread:
         self._free.set()
 
     async def call(self, function: Callable[[], T], within_s: float) -> T:
-        """What `function` returns or raises; TimeoutError if that takes longer than `within_s`.
+        """The result of `function`; TimeoutError if it takes longer than `within_s`.
 
-        An earlier call that still hangs counts against the time of this one.
+        An earlier call that still hangs counts against that time.
         """
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
@@ -44,7 +44,7 @@ class BoundedThread:
             return await answer
 
     def close(self) -> None:
-        """Let the thread end when it has nothing left to do."""
+        """End the thread after its last call."""
         self._jobs.put(None)
 
     # -- in the thread ------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class BoundedThread:
         except Exception as error:  # noqa: BLE001 - it is raised again where it was asked for
             raised = error
             tell = lambda: answer.set_exception(raised)  # noqa: E731
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there is no waiting task
             loop.call_soon_threadsafe(self._deliver, answer, tell)
 
     def _deliver(self, answer: asyncio.Future[Any], tell: Callable[[], Any]) -> None:

@@ -1,4 +1,4 @@
-"""The port to CUDA's driver library for whoever tries a GPU: the real one, and the fake of fields beside it.
+"""The port to CUDA's driver library, for testing a GPU: the real one, and a fake.
 
 Everything blocks, and raises `CudaError`. Sizes are bytes; a word is 32 bits.
 """
@@ -22,32 +22,28 @@ class CudaError(Exception):
 
 
 class Cuda(Protocol):
-    """The first device that this process is shown."""
+    """The first device visible to this process."""
 
     def open(self) -> None:
-        """Take it; before anything else."""
+        """Take the device, before anything else."""
         ...
 
     def close(self) -> None: ...
     def allocate(self, size: int) -> int:
-        """An address on the device."""
+        """Returns an address on the device."""
         ...
 
     def free(self, address: int) -> None: ...
     def fill(self, address: int, word: int, size: int) -> None:
-        """Write a word all over."""
+        """Repeat a word over `size` bytes."""
         ...
 
-    def copy(self, to: int, source: int, size: int) -> None:
-        """Within the device."""
-        ...
+    def copy(self, to: int, source: int, size: int) -> None: ...
 
     def read(self, address: int, size: int) -> bytes: ...
 
 
 class LibCuda:
-    """The driver's own library, by its path."""
-
     def __init__(self, path: str) -> None:
         """Raises OSError if it cannot be loaded, AttributeError if it lacks a function."""
         self._library = ctypes.CDLL(path)
@@ -101,12 +97,10 @@ class LibCuda:
 
 @dataclass(kw_only=True)
 class FakeCuda:
-    """A device whose faults are fields."""
-
     errors: dict[str, int] = field(default_factory=dict)
     """Method -> the code that it fails with."""
     stuck: tuple[int, int] | None = None
-    """A byte (by its offset in each allocation) and what it always reads as: a defective cell."""
+    """A defective cell: the offset of a byte in each allocation, and its constant value."""
     is_open: bool = False
     memory: dict[int, bytearray] = field(default_factory=dict)
     _next: itertools.count[int] = field(default_factory=lambda: itertools.count(0x7F0000000000, 2**32))

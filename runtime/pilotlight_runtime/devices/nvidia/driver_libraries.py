@@ -1,7 +1,7 @@
-"""Where the driver's libraries are, and what a sandbox needs so that `libcuda.so.1` is found in it.
+"""Where the driver's libraries are, and what a sandbox needs to find `libcuda.so.1`.
 
-The right ones are those of the kernel module that is loaded; they lie beside the NVML library that has just answered.
-Another libcuda may be earlier on the linker's path (a toolkit brings one for compatibility), and would refuse to work.
+The right ones are beside the loaded NVML library. Another libcuda may be earlier on the linker's path (a toolkit brings
+one for compatibility) and would not work.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ NVML = "libnvidia-ml.so"
 FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/run/opengl-driver/lib")
 """Where clusters and NixOS put the driver, outside of every search path."""
 MACHINES = {"x86_64": "x86-64", "aarch64": "AArch64"}
-"""How the linker's cache calls them."""
+"""Machine -> its name in the linker's cache."""
 LDCONFIG_S = 10.0
 _CACHED = re.compile(rf"^\s*{re.escape(LIBCUDA)} \(([^)]*)\) => (/.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Libraries:
-    """`libcuda` is None where there is none: then no program can use a GPU here."""
+    """Without `libcuda` (None), no program can use a GPU here."""
 
     libcuda: Path | None
     env: Mapping[str, str]
@@ -37,7 +37,7 @@ class Libraries:
 
 
 def find_libraries() -> Libraries:
-    """Those of this host, once NVML has been loaded. Blocks for the linker's cache to be read."""
+    """Find this host's, once NVML has been loaded. Blocks while the linker's cache is read."""
     loaded = loaded_folder(Path("/proc/self/maps").read_text())
     folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *FOLDERS]
     absolute = [Path(folder) for folder in folders if folder.startswith("/")]
@@ -67,7 +67,7 @@ def loaded_folder(maps: str) -> Path | None:
 
 
 def cached_libcuda(cache: str, machine: str) -> Path | None:
-    """libcuda in what `ldconfig -p` prints, for processors of this kind."""
+    """libcuda in the output of `ldconfig -p`, for this machine's processors."""
     kind = MACHINES.get(machine, machine)
     return next((Path(path) for flags, path in _CACHED.findall(cache) if kind in flags), None)
 
@@ -82,7 +82,6 @@ def _linker_cache() -> str:
 
 
 def _is_there(path: Path) -> bool:
-    """A folder that this agent may not look into counts as empty."""
     try:
         return path.exists()
     except OSError:
@@ -90,5 +89,4 @@ def _is_there(path: Path) -> bool:
 
 
 def _is_shown(folder: Path) -> bool:
-    """Whether every sandbox sees it, as a part of the operating system."""
     return any(folder.is_relative_to(path) for path in SYSTEM)

@@ -1,10 +1,8 @@
 """What code in a sandbox must see of the host to use one GPU, and no other.
 
-Device nodes    the driver's two doors (`nvidiactl`, `nvidia-uvm`) and the GPU's own; the others' are not there.
-Capabilities    of a MIG instance, the two device nodes below `nvidia-caps` that open it and its compute instance.
-Kernel files    `cuInit` looks in /sys whether the modules are loaded, and where the GPU and the processors are. Without
-                /sys it fails with error 304, and all of /sys would show the host; so it gets the few folders it reads.
-Libraries       see `libraries`.
+Device nodes    the driver's own (`nvidiactl`, `nvidia-uvm`) and the GPU's. Capabilities    of a MIG instance, the two
+device nodes below `nvidia-caps` that open it and its compute instance. Kernel files    the few folders of /sys without
+which `cuInit` fails with error 304; all of /sys would show the host. Libraries       see `driver_libraries`.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from pilotlight_runtime.devices.nvidia.mig import DriverInstance
 from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 NODES = {"nvidiactl": "nvidia-modprobe -c 255", "nvidia-uvm": "nvidia-modprobe -u -c 0"}
-"""The driver's own, and what makes each where the driver's package does not."""
+"""The driver's own -> the command that makes each."""
 OPTIONAL_NODES = ("nvidia-uvm-tools",)
 KERNEL_FILES = ("module/nvidia", "module/nvidia_uvm", "devices/system/cpu", "devices/system/node")
 MINORS = "driver/nvidia-caps/mig-minors"
@@ -29,8 +27,6 @@ EVERYBODY = stat.S_IROTH | stat.S_IWOTH
 
 @dataclass(frozen=True, kw_only=True)
 class HostFolders:
-    """Where devices and the kernel's files are; elsewhere in tests only."""
-
     dev: Path = Path("/dev")
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")
@@ -42,7 +38,7 @@ def access_to(
     """What a container on this GPU must see: on one MIG instance of it, or on `more` GPUs too.
 
     Raises:
-        LookupError: if the kernel does not say which device nodes open the instance.
+        LookupError: if the kernel does not name the device nodes that open the instance.
     """
     gpus = (gpu, *more)
     optional = [path for name in OPTIONAL_NODES if (path := host.dev / name).exists()]
@@ -58,11 +54,7 @@ def access_to(
 
 
 def capabilities(gpu: DriverGpu, instance: DriverInstance, host: HostFolders) -> tuple[Path, Path]:
-    """The device nodes that open a MIG instance, by the kernel's table of their minor numbers.
-
-    Raises:
-        LookupError: if it is not in the table.
-    """
+    """The device nodes that open a MIG instance, by the kernel's table; raises LookupError."""
     table = (host.proc / MINORS).read_text()
     minors = dict(line.rsplit(maxsplit=1) for line in table.splitlines() if line.strip())
     inside = f"gpu{gpu.minor}/gi{instance.number}"

@@ -1,6 +1,6 @@
-"""How busy MIG instances are: the plain counter of a GPU says nothing in MIG mode, performance monitoring (GPM) does.
+"""How busy MIG instances are, by performance monitoring (GPM): a GPU's plain counter does not work in MIG mode.
 
-A metric is what lies between two samples, so an instance has none at its first look. Only GPUs from Hopper on have it.
+A metric lies between two samples, so an instance has none at first. Only GPUs from Hopper on have GPM.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Gpm:
         self.is_supported = bool(support is not None and support.isSupportedDevice)
 
     def sample(self, instances: Iterable[DriverInstance]) -> dict[str, int]:
-        """By UUID, in which percent of the time since the last look each instance computed; a new one has none."""
+        """UUID -> percent of the time since the last sample in which the instance computed; none for a new one."""
         found: dict[str, int] = {}
         if not self.is_supported:
             return found
@@ -50,7 +50,6 @@ class Gpm:
         return found
 
     def close(self) -> None:
-        """Give the samples back."""
         for sample in self._last.values():
             with contextlib.suppress(pynvml.NVMLError):
                 self._nvml.nvmlGpmSampleFree(sample)

@@ -1,4 +1,4 @@
-"""What the node check says of GPUs. A line fails when a GPU that is there cannot be used."""
+"""The node check's lines about GPUs. A line fails when a GPU cannot be used."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
 from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 
 GpuCheckRow = tuple[str, bool, str, str]
-"""name, ok, what was seen, what follows if it is not ok"""
+"""name, ok, what was seen, the consequence if it is not ok"""
 UNUSED = "functions that ask for a GPU find fewer than this node has"
 
 
 def gpu_rows(devices: NvmlDevices) -> Iterator[GpuCheckRow]:
-    """The lines, from devices that have been looked at."""
+    """The lines, from devices that have been read."""
     survey = devices.survey
     if devices.absent or not (survey.gpus or survey.unreadable):
         yield "gpus", not devices.broken, f"none: {devices.absent or 'the driver shows none'}", UNUSED

@@ -1,12 +1,11 @@
-"""The fitness check: whether a GPU does what it is told, tried before its node offers it.
+"""The fitness check: whether a GPU works, tested before its node offers it.
 
-NVML says what the driver knows of a GPU; only using it shows whether it can be used. Memory is filled, copied within
-the device and read back, with patterns that set and clear each bit. That takes the kernels that fill, the copy engines
-and the way to the host; it is no burn-in.
+The check fills memory, copies it within the device and reads it back, with patterns that set and clear each bit; it is
+no burn-in. It runs in its own process (`python -m pilotlight_runtime.devices.nvidia.gpu_fitness LIBCUDA`), which sees
+one device: a defective GPU may hang or kill its user.
 
-It runs in its own process (`python -m pilotlight_runtime.devices.nvidia.gpu_fitness LIBCUDA`), which sees one device: a
-GPU that is ill may hang or kill whoever touches it. Exit codes: 0 it is fit; 1 it is not, and stderr says why; anything
-else, and it could not be tried: somebody has all of it, or the check itself is at fault. Then it is trusted.
+Exit codes: 0 fit; 1 not fit, with the reason on stderr; anything else: not tried, because another process uses all of
+it or the check itself failed. Then the GPU is trusted.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ SIZE = 64 * 2**20
 PATTERNS = (0x55555555, 0xAAAAAAAA, 0xFFFFFFFF, 0x00000000)
 OUT_OF_MEMORY, DEVICE_UNAVAILABLE = 2, 46
 IN_USE = (OUT_OF_MEMORY, DEVICE_UNAVAILABLE)
-"""Somebody has all of its memory, or has it for himself: that is no fault."""
+"""Another process has all of its memory, or exclusive use: that is no fault."""
 FIT, UNFIT, UNTRIED = 0, 1, 3
 WITHIN_S = 60.0
-"""The first context on a GPU that nobody holds open takes some seconds, on eight at once some more."""
+"""The first context on an idle GPU takes some seconds, on eight at once some more."""
 KILLED_S = 2.0
 WORDS = 400
 
@@ -46,7 +45,7 @@ def trouble(cuda: Cuda, size: int = SIZE) -> str:
     """Why a device must not be used; "" if it may. Blocks.
 
     Raises:
-        NotTried: if somebody else uses it up.
+        NotTried: if another process uses all of it.
     """
     try:
         cuda.open()
@@ -67,7 +66,6 @@ def trouble(cuda: Cuda, size: int = SIZE) -> str:
 
 
 def differing(data: bytes, word: int) -> int:
-    """How many bytes are not those of the word, repeated."""
     expected = word.to_bytes(WORD, "little") * (len(data) // WORD)
     return 0 if data == expected else sum(one != other for one, other in zip(data, expected, strict=True))
 
@@ -100,7 +98,7 @@ async def fitness(
 
 
 def verdict(code: int, told: str, visible: str) -> str:
-    """What follows from how the check has ended: a signal (negative codes) is the device's doing, too."""
+    """The reason in how the check has ended; a signal (negative codes) counts as the device's fault, too."""
     if code == UNFIT:
         return told
     if code < 0:
@@ -113,14 +111,14 @@ def verdict(code: int, told: str, visible: str) -> str:
 async def _abandon(child: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         child.kill()
-    # Who hangs in the driver is not killed, so nobody waits for his end for long.
+    # A process that hangs in the driver cannot be killed, so the wait for its end is short.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(KILLED_S):
             await child.communicate()
 
 
 def main() -> int:
-    """Try the device that this process is shown; see the exit codes above."""
+    """Test the one visible device; see the exit codes above."""
     try:
         why = trouble(LibCuda(sys.argv[1]))
     except (NotTried, OSError, AttributeError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""Whether a GPU can be trusted with another container: what is read every few seconds, and the judgement on it."""
+"""Whether a GPU can be trusted with another container, from what is read every few seconds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ APPLICATION_XIDS = frozenset(
         109,  # context switch timeout
     }
 )
-"""Errors (Xid) that a program brings upon itself: the list of NVIDIA's own device plugin for Kubernetes."""
+"""Errors (Xid) that a program causes: the list of NVIDIA's own device plugin for Kubernetes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuReading:
-    """One look at a GPU. None is what it does not tell."""
+    """One reading of a GPU. None is what it does not report."""
 
     utilisation: int | None = None
     """Percent of the last sample period in which a kernel ran."""
@@ -38,11 +38,10 @@ class GpuReading:
     mig: bool | None = None
     processes: int | None = None
     error: str = ""
-    """Why it could not be read."""
 
 
 def read(nvml: Nvml, gpu: DriverGpu) -> GpuReading:
-    """Look at one GPU. Blocks; an error of the driver is part of the answer."""
+    """Read one GPU. Blocks; an error of the driver becomes a part of the reading."""
     uncorrected, since_load = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
     try:
         rates = optional(nvml.nvmlDeviceGetUtilizationRates, gpu.handle)
@@ -66,14 +65,14 @@ RULES: tuple[Callable[[GpuReading], str], ...] = (
     lambda seen: "a defective row of its memory could not be replaced" if seen.remap_failed else "",
     lambda seen: f"{seen.memory_errors} uncorrectable memory errors: reset it" if seen.memory_errors else "",
 )
-"""What takes a GPU out of service, in the order in which it is told; "" is no reason."""
+"""What takes a GPU out of service, the first reason that applies; "" is none."""
 
 
 def fault_of(reading: GpuReading, xids: Collection[int]) -> str:
     """Why a GPU takes no new container; "" if it does. `xids` are all errors of it since the agent has started.
 
-    An error that is not a program's doing counts until the agent is started anew: what mends it is a reset, and nobody
-    can reset a GPU that an agent still holds open.
+    An error that no program caused counts until the agent restarts: its GPU needs a reset, which an agent that holds it
+    open prevents.
     """
     grave = sorted(set(xids) - APPLICATION_XIDS)
     if grave:

@@ -18,8 +18,6 @@ from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutChange:
-    """What is to be done to a GPU, in this order."""
-
     switch: bool | None = None
     destroy: tuple[DriverInstance, ...] = ()
     create: tuple[tuple[DriverProfile, MigPlacement], ...] = ()
@@ -33,7 +31,7 @@ NOTHING = LayoutChange()
 
 
 def change_for(state: GpuState, command: DeviceCommand, busy: Collection[str]) -> LayoutChange | str:
-    """What a command asks for beyond what is there, or why it is refused; `busy` are ids of slices in use."""
+    """What a command changes, or why it is refused; `busy` are ids of slices in use."""
     if state.changing:
         return "changing"
     return _cut(state, command, busy) if isinstance(command, Cut) else _switch(state, command.on, busy)
@@ -68,11 +66,7 @@ def _cut(state: GpuState, cut: Cut, busy: Collection[str]) -> LayoutChange | str
 
 
 def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
-    """Do it; what was done before something failed stays, and is read from the driver afterwards. Blocks.
-
-    Raises:
-        CannotCut: saying what the driver did not do, and why.
-    """
+    """Make a change; steps done before a failure stay. Blocks; raises CannotCut with the reason."""
     handle = state.gpu.handle
     try:
         for one in change.destroy:
@@ -86,7 +80,7 @@ def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
 
 
 def read_state(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> GpuState:
-    """A GPU as the driver has it when the agent starts. Blocks; raises `NVMLError`."""
+    """A GPU's state when the agent starts. Blocks; raises `NVMLError`."""
     mode = mig.mode_of(nvml, gpu.handle)
     known = () if mode is MigMode.NONE else mig.profiles(nvml, gpu.handle)
     family, uncut = (None, "") if mode is MigMode.NONE else family_of(gpu, known)
@@ -98,9 +92,9 @@ def read_state(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> Gp
 
 
 def reread_state(nvml: Nvml, state: GpuState) -> GpuState:
-    """The same with the mode and the instances that the driver has now; nothing is under way. Blocks.
+    """`state` with the mode and the instances that the driver has now. Blocks.
 
-    A half that somebody left who died in the middle is of no use to anybody: it is destroyed.
+    Half instances, left by an agent that died while making them, are destroyed.
     """
     mode = mig.mode_of(nvml, state.gpu.handle)
     found: list[DriverInstance] = []
@@ -112,9 +106,9 @@ def reread_state(nvml: Nvml, state: GpuState) -> GpuState:
 
 
 def missing_after_reboot(state: GpuState, places: Collection[MigPlacement], *, was_mig: bool) -> LayoutChange:
-    """What was there before the host, or the GPU, was started anew; only where nothing has been cut since.
+    """The instances lost by a restart of the host or a reset, unless something has been cut since.
 
-    Instances never outlive a reset, and on Hopper and later MIG mode does not either.
+    On Hopper and later MIG mode does not outlive a reset either.
     """
     if state.family is None or state.instances or not was_mig:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What a GPU is called: by the driver, by those who ask for one, and in the price book."""
+"""The names of a GPU: the driver's, the users', and its id in the price book."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 
 KNOWN = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S", "T4")
-"""The products that have a price of their own."""
+"""The products with a price of their own."""
 OTHER_PRICES = {"A10G": "a10"}
 """The A10 as one cloud has it built."""
 UNKNOWN_PRICE = "gpu"
 MAKER = frozenset({"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "GRID"})
 VGPU = re.compile(r"\d+[ABCQ]")
-"""How the name of a virtual part of a GPU ends, such as "A100-10C": it must not cost what the whole one does."""
+"""The end of a virtual GPU's name, such as "A100-10C"."""
 GIB = 2**30
 
 
@@ -27,7 +27,7 @@ class Product:
 def product_of(name: str, memory: int) -> Product:
     """The product that the driver calls `name`, with `memory` bytes.
 
-    An A100 is told apart by its memory, since half of its names do not say it; asking for "A100" takes either.
+    An A100's memory decides, since half of its names do not contain it; "A100" asks for either.
     """
     words = [word for word in re.split(r"[^A-Z0-9]+", name.upper()) if word and word not in MAKER]
     known = next((word for word in words if word in KNOWN), None)

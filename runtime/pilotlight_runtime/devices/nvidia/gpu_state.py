@@ -1,7 +1,7 @@
-"""One GPU as it is now, and what follows from that: what can be bound on it, and what is reported of it. Values only.
+"""One GPU as it is now: what can be bound on it, and what is reported of it. Values only.
 
 A GPU is given whole, in shares, or, in MIG mode, in instances. A MIG instance is metered as its part of the memory
-slices, so that instances never sum to more than the device; what no instance has is the operator's.
+slices; the rest is the operator's.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MIB = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class GpuState:
-    """A GPU with its mode and instances. `family` is None where it cannot be cut, and `uncut` says why."""
+    """A GPU with its mode and instances. `family` is None where it cannot be cut, for the reason `uncut`."""
 
     gpu: DriverGpu
     mode: MigMode
     online: bool = False
-    """Its mode is switched without a reset."""
+    """Whether its mode is switched without a reset."""
     profiles: tuple[DriverProfile, ...] = ()
     instances: tuple[DriverInstance, ...] = ()
     family: Family | None = None
     uncut: str = ""
     shareable: bool = False
     leaving: frozenset[MigPlacement] = field(default_factory=frozenset)
-    """Instances that are being destroyed: nothing is bound to them any more."""
+    """Being destroyed: nothing is bound to them."""
     changing: bool = False
     refused: str = ""
     fake: bool = False
@@ -59,21 +59,18 @@ class GpuState:
 
     @property
     def price(self) -> str:
-        """Its id in the price book."""
         return f"{FAKE_PRICE}{self.product.price}" if self.fake else self.product.price
 
     @property
     def places(self) -> tuple[MigPlacement, ...]:
-        """Where its instances are, by start."""
         return tuple(one.place for one in self.instances)
 
     def size(self, key: str) -> int:
-        """How many memory slices an instance of a profile takes."""
         assert self.family is not None  # noqa: S101 - nothing is cut without one
         return self.family.by_key[key].size
 
     def slices(self) -> list[SliceReport]:
-        """What can be bound on it at present, as long as nobody else is on it."""
+        """What can be bound on an idle GPU."""
         if self.changing and self.mode is not MigMode.ON:
             return []
         if self.mode is not MigMode.ON:
@@ -81,7 +78,7 @@ class GpuState:
         return [self._instance(one) for one in self.instances if one.place not in self.leaving and self.family]
 
     def part(self, name: SliceName) -> SliceReport | None:
-        """The slice of this name, a share too; None if there is none."""
+        """The slice or share of this name; None if there is none."""
         if not name.units:
             return next((part for part in self.slices() if part.id == str(name)), None)
         if self.mode is MigMode.ON or self.changing or not self.shareable:
@@ -98,14 +95,13 @@ class GpuState:
         )
 
     def instance(self, name: SliceName) -> DriverInstance | None:
-        """The instance that a name means; None if it is not there."""
         wanted = MigPlacement(start=name.start, profile=name.profile)
         return next((one for one in self.instances if one.place == wanted), None)
 
     def report(
         self, reading: GpuReading | None, busy: Mapping[str, int], on: Mapping[str, str], withdrawn: str
     ) -> DeviceReport:
-        """What everybody is told: `busy` is percent by instance (UUID), `on` who is on which slice."""
+        """`busy` is percent by instance (UUID), `on` maps slices to containers."""
         seen = reading or GpuReading()
         return DeviceReport(
             id=self.uuid,
@@ -130,7 +126,6 @@ class GpuState:
         )
 
     def _whole(self) -> SliceReport:
-        """Its id is the GPU's own, which it keeps in whichever slot it is."""
         return SliceReport(
             id=self.uuid,
             kind=SliceKind.GPU,
@@ -173,7 +168,7 @@ class GpuState:
 
 
 def family_of(gpu: DriverGpu, profiles: tuple[DriverProfile, ...]) -> tuple[Family | None, str]:
-    """How a GPU is cut, or why it is not: only one that the catalogue knows and the driver agrees on."""
+    """How a GPU is cut, or why it is not: only one on which catalogue and driver agree."""
     product = product_of(gpu.name, gpu.memory)
     device: Device = standard().device(product.type, gpu.memory // MIB)
     if device.family is None:

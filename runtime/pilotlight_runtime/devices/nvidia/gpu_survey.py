@@ -1,4 +1,4 @@
-"""Which GPUs there are: read once, when the agent starts. Everything here blocks for as long as the driver likes."""
+"""The GPUs of a node, read once when the agent starts. Everything blocks for as long as the driver does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ UNSUPPORTED = frozenset(
         pynvml.NVML_ERROR_NO_PERMISSION,  # an agent that is not root
     }
 )
-"""The errors that say nothing about a GPU's health."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverGpu:
-    """A GPU as the driver describes it. None is what this GPU, or this driver, does not have."""
+    """The driver's description of a GPU. None is what this GPU, or this driver, does not have."""
 
     handle: Any = field(repr=False)
     uuid: str
@@ -35,7 +34,7 @@ class DriverGpu:
     pci: str
     """Its address as the kernel writes it: "0000:1e:00.0"."""
     memory: int
-    """Bytes that programs may allocate; 0 if the driver does not say."""
+    """Bytes that programs may allocate; 0 if unknown."""
     mig: bool | None
     ecc: bool | None
     persistence: bool | None
@@ -43,7 +42,7 @@ class DriverGpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What was found. `unreadable` says of GPUs that are there, and could not be read, why."""
+    """The GPUs found; `unreadable` maps those that could not be read to the reason."""
 
     driver: str
     gpus: tuple[DriverGpu, ...]
@@ -51,7 +50,7 @@ class Survey:
 
 
 def take_survey(nvml: Nvml) -> Survey:
-    """Read every GPU; one that cannot be read does not hide the others. Raises `NVMLError` if the driver is broken."""
+    """Read every GPU, also beside one that cannot be read. Raises `NVMLError` if the driver is broken."""
     gpus, unreadable = [], []
     for index in range(nvml.nvmlDeviceGetCount()):
         try:
@@ -78,12 +77,12 @@ def _gpu(nvml: Nvml, handle: Any) -> DriverGpu:
 
 
 def is_mig(nvml: Nvml, handle: Any) -> bool | None:
-    """Whether it is in MIG mode now; None if it has no such mode."""
+    """None if it has no such mode."""
     return _current(optional(nvml.nvmlDeviceGetMigMode, handle))
 
 
 def optional(function: Callable[..., T], *arguments: Any) -> T | None:
-    """What `function` answers; None if it is not supported here."""
+    """The result of `function`; None if it is not supported here."""
     try:
         return function(*arguments)
     except pynvml.NVMLError as error:
@@ -93,7 +92,7 @@ def optional(function: Callable[..., T], *arguments: Any) -> T | None:
 
 
 def _usable_memory(nvml: Nvml, handle: Any) -> int:
-    """What is not reserved; all of it where the driver is too old to tell the two apart."""
+    """What is not reserved, if the driver reports that."""
     memory = optional(nvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
     if memory is not None:
         return int(memory.total - memory.reserved)

@@ -1,8 +1,8 @@
-"""Cutting a GPU with the driver: its profiles, the instances that it has, making one, destroying one.
+"""Cutting a GPU with the driver: its profiles and instances, and making and destroying one.
 
-Everything blocks, and raises `NVMLError`. An instance here is a GPU instance with the one compute instance that has all
-of it; what has only the first half was left by somebody who died between the two, and is nobody's (`halves`).
-Instances are always made at a place that was chosen: left to the driver, 1g, 1g, 2g, 3g in this order do not fit.
+Everything blocks, and raises `NVMLError`. An instance is a GPU instance with the one compute instance that has all of
+it; a half is a GPU instance without one, left by an agent that died between the two steps. Instances are always made at
+a chosen place: left to the driver, 1g, 1g, 2g, 3g in this order do not fit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MAX_INSTANCES = 16
 
 
 class CannotCut(Exception):
-    """Why the driver did not do as it was asked, for people."""
+    """Why the driver did not carry out a command, for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverProfile:
-    """A profile as the driver has it: `size` and `starts` are None where it may not be asked for placements."""
+    """The driver's profile; `size` and `starts` are None where it may not be asked for placements."""
 
     key: str
     id: int
@@ -46,14 +46,12 @@ class DriverProfile:
 
     @property
     def reading(self) -> ProfileReading:
-        """For the catalogue, to be corrected by."""
+        """For correcting the catalogue."""
         return ProfileReading(name=self.name, memory=self.memory, sms=self.sms, size=self.size, starts=self.starts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverInstance:
-    """An instance that exists."""
-
     place: MigPlacement
     profile: DriverProfile
     uuid: str
@@ -68,7 +66,6 @@ class DriverInstance:
 
 
 def mode_of(nvml: Nvml, handle: Any) -> MigMode:
-    """Whether the GPU is in MIG mode now."""
     try:
         return MigMode.ON if nvml.nvmlDeviceGetMigMode(handle)[0] else MigMode.OFF
     except pynvml.NVMLError as error:
@@ -90,10 +87,10 @@ def switches_online(nvml: Nvml, handle: Any) -> bool:
 
 
 def switch(nvml: Nvml, handle: Any, *, on: bool) -> None:
-    """Switch MIG mode of a GPU that nobody uses; what cannot be had at once is not left pending.
+    """Switch MIG mode of an idle GPU; a mode that does not hold at once is not left pending.
 
     Raises:
-        CannotCut: if somebody uses it, or it would have to be reset.
+        CannotCut: if it is in use, or would have to be reset.
     """
     wanted = pynvml.NVML_DEVICE_MIG_ENABLE if on else pynvml.NVML_DEVICE_MIG_DISABLE
     other = pynvml.NVML_DEVICE_MIG_DISABLE if on else pynvml.NVML_DEVICE_MIG_ENABLE
@@ -102,14 +99,14 @@ def switch(nvml: Nvml, handle: Any, *, on: bool) -> None:
     status = nvml.nvmlDeviceSetMigMode(handle, wanted)
     if status == pynvml.NVML_SUCCESS:
         return
-    nvml.nvmlDeviceSetMigMode(handle, other)  # else the next reset would do it, when nobody expects it
+    nvml.nvmlDeviceSetMigMode(handle, other)  # else the next reset would switch it unexpectedly
     if status == pynvml.NVML_ERROR_IN_USE:
         raise CannotCut("some process uses the GPU (monitoring counts too): stop it first")
     raise CannotCut("its MIG mode cannot be switched without a reset of the GPU: nvidia-smi mig, with the node drained")
 
 
 def profiles(nvml: Nvml, handle: Any) -> tuple[DriverProfile, ...]:
-    """The profiles that the GPU has, of those that placement knows."""
+    """Those of the GPU's profiles that placement knows."""
     found = []
     for number, key in KEYS.items():
         try:
@@ -136,7 +133,7 @@ def profiles(nvml: Nvml, handle: Any) -> tuple[DriverProfile, ...]:
 
 
 def instances(nvml: Nvml, handle: Any, known: Iterable[DriverProfile]) -> tuple[list[DriverInstance], list[Any]]:
-    """The instances of a GPU in MIG mode by start, and the handles of those that are only half there."""
+    """The instances of a GPU in MIG mode by start, and the handles of halves."""
     found, halves = [], []
     for profile in known:
         for gpu_instance in _handles(nvml, handle, profile):
@@ -152,7 +149,7 @@ def create(nvml: Nvml, handle: Any, profile: DriverProfile, start: int, size: in
     """Make an instance; if its second half cannot be made, the first is destroyed again.
 
     Raises:
-        CannotCut: if the place is not free, or the driver does not let this process.
+        CannotCut: if the place is not free, or the driver refuses this process.
     """
     try:
         placement = pynvml.c_nvmlGpuInstancePlacement_t(start, size)
@@ -168,10 +165,10 @@ def create(nvml: Nvml, handle: Any, profile: DriverProfile, start: int, size: in
 
 
 def destroy(nvml: Nvml, instance: DriverInstance) -> None:
-    """Take an idle instance away.
+    """Destroy an idle instance.
 
     Raises:
-        CannotCut: if a process is on it, or the driver does not let this process.
+        CannotCut: if a process is on it, or the driver refuses this process.
     """
     try:
         if pids := processes(nvml, instance.device):
@@ -183,7 +180,7 @@ def destroy(nvml: Nvml, instance: DriverInstance) -> None:
 
 
 def processes(nvml: Nvml, handle: Any) -> tuple[int, ...]:
-    """Who computes on a GPU or MIG device; nobody where the driver does not tell."""
+    """The pids that compute on a GPU or MIG device; none where the driver does not list them."""
     try:
         return tuple(int(process.pid) for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle))
     except pynvml.NVMLError as error:
@@ -220,7 +217,6 @@ def _compute_id(nvml: Nvml, gpu_instance: Any, profile: DriverProfile) -> int:
 
 
 def _compute(nvml: Nvml, gpu_instance: Any, profile: DriverProfile) -> Any | None:
-    """The compute instance that has all of a GPU instance; None if there is none."""
     array, count = (pynvml.c_nvmlComputeInstance_t * MAX_INSTANCES)(), ctypes.c_uint(MAX_INSTANCES)
     number = _compute_id(nvml, gpu_instance, profile)
     nvml.nvmlGpuInstanceGetComputeInstances(gpu_instance, number, array, ctypes.byref(count))

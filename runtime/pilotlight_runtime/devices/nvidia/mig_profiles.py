@@ -1,7 +1,7 @@
-"""What NVML calls the profiles of MIG instances, against the keys of the catalogue ("1g", "1g.2x", "3g").
+"""NVML's numbers of the profiles of MIG instances, and the keys of the catalogue ("1g", "1g.2x", "3g").
 
-A profile is asked for by its *number* in NVML's header, which is the same on all GPUs, and answers with an *id*, which
-differs by family and is what instances are created with. Names differ by product and driver, so they decide nothing.
+A profile is asked for by its *number*, the same on all GPUs; the answer has an *id*, which differs by family and
+creates instances. Names differ by product and driver, so they decide nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEYS: dict[int, str] = {
     pynvml.NVML_GPU_INSTANCE_PROFILE_4_SLICE: "4g",
     pynvml.NVML_GPU_INSTANCE_PROFILE_7_SLICE: "7g",
 }
-"""Profile number -> key. Those with or without graphics or all media engines are not offered."""
+"""Profile number -> key. Profiles with or without graphics or all media engines are not offered."""
 NUMBERS = {key: number for number, key in KEYS.items()}
 COMPUTE: dict[int, int] = {
     1: pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE,

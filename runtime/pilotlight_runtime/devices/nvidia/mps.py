@@ -1,9 +1,8 @@
-"""NVIDIA's Multi-Process Service: shares of one GPU run at once, each within its memory and its part of the processors.
+"""NVIDIA's Multi-Process Service: shares of one GPU run at once, each within its memory and its processors.
 
-The operator runs its control daemon (`nvidia-cuda-mps-control`), and the agent is told where its pipes are. What bounds
-a share is two variables that CUDA reads in the client's own process: they hold back a program that is greedy, not one
-that is malicious (it could unset them), and a fault of one client may end the others. So it is no wall between tenants:
-shares are one tenant's, or of versions that agree to neighbours.
+The operator runs its control daemon (`nvidia-cuda-mps-control`) and configures the agent with the folder of its pipes.
+Two variables bound a share, which CUDA reads in the client's own process: a malicious program could unset them, and a
+fault of one client may end the others. So shares are one tenant's, or of versions that agree to neighbours.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 MIB = 2**20
 PID_FILE = "nvidia-cuda-mps-control.pid"
-"""What the daemon writes into the folder of its pipes."""
+"""The daemon's, in the folder of its pipes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mps:
-    """`pipes` is the folder of the daemon's pipes and sockets."""
+    """`pipes` is the folder of the daemon's pipes."""
 
     pipes: Path
 
@@ -35,7 +34,7 @@ class Mps:
         return replace(access, read_only=(*access.read_only, mount), env={**access.env, **self.limits(share)})
 
     def limits(self, share: SliceReport) -> Mapping[str, str]:
-        """What CUDA reads. The device's number is that among those that the container sees: it sees one."""
+        """CUDA's variables. The device number counts among the container's visible devices: it is 0."""
         percent = max(1, share.ppm * 100 // WHOLE_DEVICE)
         return {
             "CUDA_MPS_PIPE_DIRECTORY": str(self.pipes),
@@ -48,7 +47,7 @@ def open_mps(folder: str) -> Mps | None:
     """The daemon whose pipes are in a folder; None for "".
 
     Raises:
-        BadInput: if none is at work there: CUDA would go on without it, and nothing would be bounded.
+        BadInput: if no daemon runs there: then nothing would be bounded.
     """
     if not folder:
         return None

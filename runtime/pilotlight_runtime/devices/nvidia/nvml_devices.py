@@ -1,10 +1,8 @@
-"""The GPUs of a node, as NVML shows them: found when the agent starts, looked at every few seconds, cut as commanded.
+"""The GPUs of a node in NVML: found when the agent starts, read every few seconds, cut as commanded.
 
-A node without GPUs, or without the driver, is a node like any other. A driver that hangs is waited for so long and no
-longer; until it answers again, its GPUs take no new container. What runs on a GPU is left alone, whatever is said here.
-
-How a GPU is cut is the driver's to say, never remembered: a change that fails half-way, or an agent that dies in it,
-leaves what the next look finds.
+A node without GPUs, or without the driver, is a node like any other. While the driver hangs, its GPUs take no new
+container; running containers are left alone. How a GPU is cut is always read from the driver, also after a change that
+failed half-way.
 """
 
 from __future__ import annotations
@@ -48,16 +46,14 @@ from pilotlight_runtime.devices.nvidia.xids import XidWatch
 log = structlog.get_logger(__name__)
 
 NO_GPU = DeviceAccess(env={"CUDA_VISIBLE_DEVICES": ""})
-"""What a container on a GPU that is not there is shown: not those that are there, either."""
+"""Shown to a container whose GPU is gone, so that it sees no other one."""
 NOTHING_THERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
-"""The errors of a node that has no GPU, or does not want to use it."""
+"""The errors of a node without a GPU, or without a usable driver."""
 EMPTY = Survey(driver="", gpus=(), unreadable=())
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuStatistics:
-    """One GPU as it was at the last look."""
-
     uuid: str
     type: str
     memory: int
@@ -69,39 +65,37 @@ class GpuStatistics:
 
 
 FitnessCheck = Callable[[str, Libraries], Awaitable[str]]
-"""Of a device by the UUID that CUDA knows: why it must not be used, "" if it may."""
+"""CUDA's UUID of a device -> why it must not be used, "" if it may."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuOffer:
-    """How the GPUs of a node are offered."""
-
     shareable: Callable[[DriverGpu], bool] = lambda _: False
     """Whether a GPU may be given in bounded shares."""
     mps: Mps | None = None
     """What bounds the shares; without it they take turns."""
     check: FitnessCheck | None = None
-    """Made before a GPU is offered; on one in MIG mode, on its first instance."""
+    """Made before a GPU is offered; in MIG mode, on its first instance."""
     fake: bool = False
     """The GPUs exist in software only: containers on them see nothing of the host."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverTiming:
-    """How often the driver is asked, and how long it may take; in seconds."""
+    """How often the driver is asked, and its time limits, in seconds."""
 
     start_s: float = 30.0
     """A driver that no process holds open initialises eight GPUs in some ten seconds."""
     refresh_s: float = 5.0
     """A refresh takes milliseconds."""
     change_s: float = 60.0
-    """To destroy an instance takes a second or so, a walk over all of them under load ten."""
+    """To destroy an instance takes about a second, to list all under load ten."""
     every_s: float = 5.0
     """Between two refreshes."""
 
 
 class NvmlDevices:
-    """An async context manager: it finds the GPUs when it is entered, and does not fail where there are none."""
+    """An async context manager that finds the GPUs on entry; finding none is no failure."""
 
     def __init__(
         self,
@@ -115,11 +109,10 @@ class NvmlDevices:
         self.survey = EMPTY
         self.libraries = Libraries(libcuda=None, env={}, read_only=())
         self.absent = ""
-        """Why nothing is known of any: the driver's words."""
+        """The driver's reason why no GPU is known."""
         self.broken = False
-        """There is a driver, but it does not work."""
         self.not_offered: dict[str, str] = {}
-        """GPUs that are there and of no use, and why."""
+        """Unusable GPUs -> the reason."""
         self._nvml = nvml
         self._host = host or HostFolders()
         self._find_libraries = libraries
@@ -136,7 +129,7 @@ class NvmlDevices:
         self._faults: dict[str, str] = {}
         self._unfit: dict[str, str] = {}
         self._untried: set[str] = set()
-        """GPUs on which the fitness check has not been made."""
+        """GPUs without a fitness check yet."""
         self._todo: deque[tuple[str, LayoutChange]] = deque()
         self._commanded = asyncio.Event()
         self._lost_sight: set[str] = set()
@@ -211,7 +204,6 @@ class NvmlDevices:
         return ""
 
     async def watch(self, changed: Callable[[], None]) -> None:
-        """Says in the log what there is, and each change."""
         self._announce()
         while self._states:
             with contextlib.suppress(TimeoutError):
@@ -231,7 +223,6 @@ class NvmlDevices:
     # -- cutting ------------------------------------------------------------------------------------------------
 
     async def restore(self, layouts: Mapping[str, GpuLayout], /) -> None:
-        """Cut GPUs as they were before the host was started anew; for before anything is bound."""
         for uuid, layout in layouts.items():
             if (state := self._states.get(uuid)) is None:
                 continue
@@ -243,7 +234,6 @@ class NvmlDevices:
             await self._change(*self._todo.popleft())
 
     def layouts(self) -> dict[str, GpuLayout]:
-        """How GPUs are cut now, of those that can be."""
         return {
             uuid: GpuLayout(mig=state.mode is MigMode.ON, places=state.places)
             for uuid, state in self._states.items()
@@ -262,7 +252,7 @@ class NvmlDevices:
             await self._try(state)
             self._states[uuid] = state
         except TimeoutError:
-            # The thread goes on with it: what has become of it is seen when the driver answers again.
+            # The thread goes on with it; the next answer of the driver shows the result.
             self._lost_sight.add(uuid)
             log.error("the driver does not come to an end with a change", gpu=uuid)
         if why := self._states[uuid].refused:
@@ -281,7 +271,6 @@ class NvmlDevices:
         return replace(state, refused=why)
 
     async def _try(self, state: GpuState) -> None:
-        """Make the fitness check, once for each GPU, as soon as there is something to make it on."""
         visible = state.uuid if state.mode is not MigMode.ON else next((one.uuid for one in state.instances), "")
         if self._offer.check is None or state.uuid not in self._untried or not visible:
             return
@@ -293,7 +282,7 @@ class NvmlDevices:
     # -- how they are -------------------------------------------------------------------------------------------
 
     async def refresh(self) -> bool:
-        """Read all GPUs anew; whether `withdrawn` gives another answer than before."""
+        """Read all GPUs anew; returns whether `withdrawn` has changed."""
         before = self._faults
         try:
             self._readings, states, self._busy = await self._thread.call(self._read_all, self.timing.refresh_s)
@@ -310,7 +299,6 @@ class NvmlDevices:
         return before != self._faults
 
     def statistics(self) -> tuple[GpuStatistics, ...]:
-        """All GPUs that can be offered, as they were at the last look."""
         return tuple(
             GpuStatistics(
                 uuid=uuid,
@@ -325,14 +313,13 @@ class NvmlDevices:
 
     @property
     def deaf(self) -> Mapping[str, str]:
-        """The GPUs whose errors the driver does not report, and why; they are judged by what is read of them."""
+        """The GPUs whose errors the driver does not report -> the reason."""
         return self._xids.deaf if self._xids else {}
 
     def _xids_of(self, uuid: str) -> tuple[int, ...]:
         return self._xids.of(uuid) if self._xids else ()
 
     def _take(self, found: Mapping[str, GpuState | str]) -> None:
-        """Sort out which of them can be offered."""
         for uuid, state in found.items():
             if isinstance(state, str):
                 self.not_offered[uuid] = state
@@ -365,7 +352,6 @@ class NvmlDevices:
             raise
 
     def _first_look(self, gpu: DriverGpu) -> GpuState | str:
-        """A GPU as it is, or why it is not offered."""
         if not self._offer.fake and (why := why_unusable(gpu, self.libraries, self._host)):
             return why
         try:
@@ -385,9 +371,9 @@ class NvmlDevices:
         busy: dict[str, int] = {}
         for uuid, state in self._states.items():
             seen = readings[uuid]
-            # Somebody may switch the mode by hand. Instances are listed only then: the walk may take seconds.
+            # An operator may switch the mode by hand. Instances are listed only then: the walk may take seconds.
             moved = not state.changing and seen.mig is not None and seen.mig is not (state.mode is MigMode.ON)
-            with contextlib.suppress(pynvml.NVMLError):  # the reading says what is wrong with it
+            with contextlib.suppress(pynvml.NVMLError):  # the reading has its error
                 states[uuid] = reread_state(self._nvml, state) if moved or uuid in self._lost_sight else state
                 if states[uuid].instances and not state.changing:
                     busy |= self._gpms[uuid].sample(states[uuid].instances)
@@ -410,7 +396,7 @@ def _announce_change(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 
 
 def several_whole(name: SliceName, parts: list[SliceReport]) -> SliceReport | None:
-    """Several whole GPUs as one slice; None if one of them is not to be had whole, or they cost differently."""
+    """Several whole GPUs as one slice; None if one of them is not offered whole, or prices differ."""
     if len(parts) < len(name.devices) or len({part.price for part in parts}) > 1:
         return None
     memory = sum(part.memory for part in parts)

@@ -1,6 +1,6 @@
 """The port to NVML: the functions of `pynvml` that are used here, exactly as it has them.
 
-They block, and raise its `NVMLError`. `import pynvml` has them all; `fake_nvml.FakeNvml` is the double for tests.
+They block, and raise its `NVMLError`. `fake_nvml.FakeNvml` is the double for tests.
 """
 
 # ruff: noqa: N802, N803 - named as NVML names them
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Nvml(Protocol):
-    """`handle` is a device's, valid from `nvmlInit` to `nvmlShutdown`. Times are milliseconds, memory is bytes."""
+    """A device's `handle` is valid from `nvmlInit` to `nvmlShutdown`. Times are milliseconds, memory is bytes."""
 
     def nvmlInit(self) -> None: ...
     def nvmlShutdown(self) -> None: ...
@@ -29,7 +29,7 @@ class Nvml(Protocol):
         ...
 
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:
-        """With .total, .free and .used; with `nvmlMemory_v2` also .reserved, which .used then leaves out."""
+        """With .total, .free and .used; `nvmlMemory_v2` has .reserved too, which .used then excludes."""
         ...
 
     def nvmlDeviceGetMigMode(self, handle: Any) -> list[int]:
@@ -37,7 +37,7 @@ class Nvml(Protocol):
         ...
 
     def nvmlDeviceSetMigMode(self, handle: Any, mode: int) -> int:
-        """0, or the error code of why the mode is only pending: IN_USE, or RESET_REQUIRED. Needs root."""
+        """0, or the error code why the mode is only pending: IN_USE, or RESET_REQUIRED. Needs root."""
         ...
 
     def nvmlDeviceGetArchitecture(self, handle: Any) -> int: ...
@@ -52,7 +52,7 @@ class Nvml(Protocol):
 
     def nvmlDeviceGetTotalEccErrors(self, handle: Any, errorType: int, counterType: int) -> int: ...
     def nvmlDeviceGetRemappedRows(self, handle: Any) -> tuple[int, int, int, int]:
-        """Rows remapped for correctable and for uncorrectable errors; whether some are pending; whether one failed."""
+        """Rows remapped for correctable and uncorrectable errors; any pending; any failed."""
         ...
 
     def nvmlEventSetCreate(self) -> Any: ...
@@ -99,7 +99,7 @@ class Nvml(Protocol):
         self, gpuInstance: Any, profileId: int, computeInstancesRef: Any, countRef: Any
     ) -> Any: ...
     def nvmlComputeInstanceGetInfo(self, computeInstance: Any) -> Any:
-        """With .id and .device, the handle of the MIG device, whose UUID is what programs are given."""
+        """With .id and .device, the handle of the MIG device, whose UUID programs are given."""
         ...
 
     def nvmlComputeInstanceDestroy(self, computeInstance: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The errors that the driver reports of its GPUs ("Xid" and a number), gathered from its event queue."""
+"""The errors of GPUs ("Xid" and a number), gathered from the driver's event queue."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from pilotlight_runtime.devices.nvidia.gpu_survey import DriverGpu
 from pilotlight_runtime.devices.nvidia.nvml_port import Nvml
 
 AT_ONCE = 256
-"""Events taken in one look; the rest waits for the next."""
+"""Events taken at a time; the rest waits for the next."""
 
 
 class XidWatch:
     """All its methods but `of` block."""
 
     def __init__(self, nvml: Nvml, gpus: Iterable[DriverGpu]) -> None:
-        """Listen to `gpus`. Where the driver has no events, or a GPU does not send them, nothing will be heard."""
         self._nvml = nvml
         self._known: dict[str, tuple[int, ...]] = {}
         self._all = [gpu.uuid for gpu in gpus]
         self._events: Any = None
         self.deaf: dict[str, str] = {}
-        """The GPUs that cannot be heard, and why."""
+        """The GPUs without events -> the reason."""
         try:
             self._events = nvml.nvmlEventSetCreate()
         except pynvml.NVMLError as error:
@@ -41,14 +40,13 @@ class XidWatch:
         return self._known.get(uuid, ())
 
     def gather(self) -> None:
-        """Take what has come since the last time."""
         for _ in range(AT_ONCE if self._events is not None else 0):
             try:
                 event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
             except pynvml.NVMLError_Timeout:
                 return
             except pynvml.NVMLError as error:
-                # A GPU that is lost breaks the queue of all: the others still answer for themselves when they are read.
+                # A lost GPU breaks the queue of all; the others can still be read.
                 self.deaf = dict.fromkeys(self._all, str(error))
                 return
             for uuid in self._of_whom(event):
@@ -59,7 +57,7 @@ class XidWatch:
             self._nvml.nvmlEventSetFree(self._events)
 
     def _of_whom(self, event: Any) -> list[str]:
-        """A GPU that is too far gone to say who it is may be any of them."""
+        """The GPU of an event; any of them if it is too broken to be identified."""
         try:
             return [self._nvml.nvmlDeviceGetUUID(event.device)]
         except pynvml.NVMLError:

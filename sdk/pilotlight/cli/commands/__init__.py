@@ -1,1 +1,1 @@
-"""The commands, each in a module that is named like it and has its Typer app as `app`."""
+"""The commands: a module each, of the same name, with a Typer app `app`."""

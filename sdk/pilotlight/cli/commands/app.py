@@ -47,7 +47,7 @@ def list_apps(as_json: Json = False) -> None:
 @app.command()
 @advising(not_found=DEPLOYED)
 def history(name: Name, as_json: Json = False) -> None:
-    """List an app's deploys, the newest first.
+    """List an app's deploys, newest first.
 
     \b
     pilotlight app history hello
@@ -83,7 +83,7 @@ def share(
     functions: Annotated[list[str] | None, typer.Argument(help="only these functions; default: all")] = None,
     as_json: Json = False,
 ) -> None:
-    """Let another tenant call an app's functions. It pays for its calls; logs and tracebacks stay yours.
+    """Let another tenant call an app's functions, at its own cost. Logs and tracebacks stay yours.
 
     \b
     pilotlight app share llm acme

@@ -17,7 +17,7 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client, each
-from pilotlight.errors import BadInput, Misuse
+from pilotlight.definitions.errors import BadInput, Misuse
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
@@ -29,7 +29,7 @@ OVER = ("completed", "cancelled", "failed")
 POLL_S = 1.0
 PIECE = 2**20
 LINES_SHOWN = 10
-"""The most wrong lines that are printed."""
+"""Wrong lines that are printed."""
 
 
 @app.callback()
@@ -47,7 +47,7 @@ def submit(
     wait: Wait = False,
     as_json: Json = False,
 ) -> None:
-    """Submit a file with an input on each line. Every line is checked before any starts. Its id goes to stdout.
+    """Submit a file with an input on each line. No line starts before all are checked. The id goes to stdout.
 
     \b
     {"custom_id": "row-1", "input": {"name": "Ada"}}
@@ -96,7 +96,7 @@ def list_batches(as_json: Json = False) -> None:
 
 @app.command()
 def status(id: Id, wait: Wait = False, as_json: Json = False) -> None:  # noqa: A002 - what the API calls it
-    """Show how far a batch is.
+    """Show a batch's progress.
 
     \b
     pilotlight batch status batch_8c1f… --wait
@@ -117,7 +117,7 @@ def results(
     state: Annotated[str, typer.Option(help="only these, with commas between: succeeded,failed")] = "",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="a file instead of stdout")] = None,
 ) -> None:
-    """Print what has ended as JSON lines, in the order of the inputs.
+    """Print results as JSON lines, in the order of the inputs.
 
     \b
     pilotlight batch results batch_8c1f… -o results.jsonl
@@ -140,7 +140,7 @@ def results(
 
 @app.command()
 def cancel(id: Id, as_json: Json = False) -> None:  # noqa: A002
-    """Submit no more of a batch and cancel what waits. What runs ends by itself, and is billed.
+    """Cancel the waiting calls of a batch. Running ones end by themselves, and are billed.
 
     \b
     pilotlight batch cancel batch_8c1f…
@@ -150,7 +150,7 @@ def cancel(id: Id, as_json: Json = False) -> None:  # noqa: A002
 
 @app.command()
 def resume(id: Id, as_json: Json = False) -> None:  # noqa: A002
-    """Go on with a cancelled batch. What was cancelled of it runs again.
+    """Continue a cancelled batch. Its cancelled calls run again.
 
     \b
     pilotlight batch resume batch_8c1f…
@@ -159,7 +159,7 @@ def resume(id: Id, as_json: Json = False) -> None:  # noqa: A002
 
 
 def _list_wrong_lines(errors: Any) -> None:
-    """Print the first wrong lines, where there are several: the error itself names the first."""
+    """Print the first of several wrong lines; the error itself names a single one."""
     if not isinstance(errors, list) or len(errors) < 2:
         return
     for one in errors[:LINES_SHOWN]:
@@ -169,7 +169,7 @@ def _list_wrong_lines(errors: Any) -> None:
 
 @contextmanager
 def _upload(file: Path) -> Iterator[Callable[[], Any]]:
-    """Yield a function that reads the file anew for each attempt, and moves a bar."""
+    """Yield a function that reads the file anew, and moves a bar."""
     data = sys.stdin.buffer.read() if str(file) == "-" else None
     size = _size(file) if data is None else len(data)
 
@@ -194,10 +194,10 @@ def _upload(file: Path) -> Iterator[Callable[[], Any]]:
 
 
 def _size(file: Path) -> int:
-    """Return the bytes of a file that can be read.
+    """Return the size of a readable file, in bytes.
 
     Raises:
-        Misuse: saying what is there instead.
+        Misuse: if it cannot be read.
     """
     try:
         with file.open("rb") as lines:
@@ -214,7 +214,6 @@ def _size(file: Path) -> int:
 
 
 def _watch(batch: dict[str, Any]) -> dict[str, Any]:
-    """Ask for a batch until it is over."""
     with bar(batch["id"], batch["total"]) as advance:
         while batch["state"] not in OVER:
             time.sleep(POLL_S)

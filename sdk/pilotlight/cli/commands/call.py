@@ -11,9 +11,9 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import client, each
 from pilotlight.cli.timeline import Timeline, summary
-from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import PilotlightError
+from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import PilotlightError
 
 app = command_app()
 SHOWN_FROM_S = 0.5
@@ -31,9 +31,9 @@ def call(
     stream: Annotated[bool, typer.Option("--stream", help="print every event, one JSON a line")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the whole response, not only the output")] = False,
 ) -> None:
-    """Call a deployed function. Its answer goes to stdout, a generator's chunks one a line.
+    """Call a deployed function. Its answer goes to stdout; chunks of a generator, one a line.
 
-    While a container starts, the steps of the start are shown on stderr. Ctrl-C cancels the call.
+    The steps of a container's start go to stderr. Ctrl-C cancels the call.
 
     \b
     pilotlight call hello.greet name=Ada
@@ -52,7 +52,7 @@ def call(
 
 
 def show_call(label: str, call: OutgoingCall, *, deadline: float | None, stream: bool, as_json: bool) -> None:
-    """Make a call, and print what comes of it."""
+    """Make a call, and print its events."""
     waits: list[float] = []
 
     def on_wait(error: PilotlightError, seconds: float) -> None:

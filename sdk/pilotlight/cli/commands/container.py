@@ -20,7 +20,7 @@ def group() -> None:
 
 @app.command(name="list")
 def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
-    """List containers. `sandbox` says what stands between them and their host.
+    """List containers, with the sandbox between each and its host.
 
     \b
     pilotlight container list
@@ -68,7 +68,7 @@ def _row(container: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _state(container: dict[str, Any]) -> str:
-    """Return its state, and the circuit breakers that keep calls from it."""
+    """Return the state, with open circuit breakers."""
     parts = [str(container.get("state", ""))]
     for of, key in (("", "breaker"), ("version's ", "version_breaker")):
         if (state := container.get(key, "closed")) != "closed":

@@ -14,8 +14,8 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, size
 from pilotlight.cli.session import ask, client
-from pilotlight.client.resources.deploys import Progress, deploy
 from pilotlight.packing import DeployTarget, find_target, load_apps, make_bundle
+from pilotlight.packing.deploys import Progress, deploy
 from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
 
-    What .pilotlightignore names (as in .gitignore) stays here. A version that did not change keeps its number.
+    Files named in .pilotlightignore (as in .gitignore) are left out. An unchanged version keeps its number.
 
     \b
     pilotlight deploy examples/hello/app.py
@@ -48,7 +48,7 @@ def command(
 
 
 def deploy_target(target: DeployTarget, *, message: str = "") -> Deployed:
-    """Pack and deploy each app of a target; return what was deployed, with the specs of each."""
+    """Pack and deploy each app of a target; return the answers, each with its specs."""
     apps = load_apps(target)
     bundle = make_bundle(target)
     platform = client().platform

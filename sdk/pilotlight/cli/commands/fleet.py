@@ -1,4 +1,4 @@
-"""`pilotlight fleet`: a row for each GPU, with its slices, their tenants, and what is free or stranded."""
+"""`pilotlight fleet`: a row for each GPU, with its slices, their tenants, free and stranded room."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 app = command_app()
 COLUMNS = 32
-"""Columns of a device's bar: four for each memory slice of a MIG GPU."""
+"""Columns of a device's bar: four per memory slice of a MIG GPU."""
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_magenta", "bright_yellow")
-"""Colours of tenants. Red is for devices that take nothing."""
+"""Of tenants. Red is for devices that take nothing."""
 FILL = {"used": "█", "free": "·", "stranded": "x"}
 PLAIN = {"used": "#", "free": ".", "stranded": "x"}
 SLOTS = "CPU"
@@ -34,7 +34,7 @@ def fleet(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="draw it again and again until Ctrl-C")] = False,
     every: Annotated[float, typer.Option(help="seconds between two looks with --watch", min=0.1)] = 2.0,
 ) -> None:
-    """Draw the fleet. A row for each GPU, with its slices in the colours of their tenants.
+    """Draw the fleet. Each GPU is a row, with its slices in their tenants' colours.
 
     \b
     pilotlight fleet
@@ -75,7 +75,7 @@ def _draw(*, as_json: bool, all_slots: bool, watched: bool) -> None:
 
 
 def line(row: dict[str, Any], widths: list[int], *, colours: bool) -> Text:
-    """Draw a device: where it is, its bar, its containers, and what is the matter with it."""
+    """Draw a device: its place, bar, containers, and trouble."""
     from rich.text import Text
 
     head = "  ".join(str(row[key]).ljust(width) for key, width in zip(("node", "id", "type"), widths, strict=True))
@@ -97,14 +97,14 @@ def line(row: dict[str, Any], widths: list[int], *, colours: bool) -> Text:
 
 
 def bar(part: dict[str, Any], cells: int, *, colours: bool) -> str:
-    """Draw a segment in `cells` columns: its label, and then its fill."""
+    """Draw a segment in `cells` columns: its label, then its fill."""
     fill = (FILL if colours else PLAIN)[part["use"]]
     label = part["label"][: max(0, cells - 1)] if part["use"] == "used" else ""
     return label.ljust(cells, fill)
 
 
 def colour_of(part: dict[str, Any], row: dict[str, Any]) -> str:
-    """Return a tenant's own colour; red for free room of a device that takes nothing, dim for other room."""
+    """Return a tenant's colour; for free room red if the device takes nothing, else dim."""
     if part["use"] == "used":
         return tenant_colour(part["tenant"])
     if row["withdrawn"] or row["draining"]:
@@ -118,7 +118,7 @@ def tenant_colour(tenant: str) -> str:
 
 
 def legend(found: dict[str, Any], *, colours: bool) -> list[Text]:
-    """Return the lines that say what is used, free and stranded by type, and whose the colours are."""
+    """Return lines with the used, free and stranded room by type, and the tenant of each colour."""
     from rich.text import Text
 
     lines = [Text("")]

@@ -22,7 +22,7 @@ STILL_RUNS = "It ran: a plain function runs on until it returns, and keeps its s
 
 @app.callback()
 def group() -> None:
-    """Durable calls: stored before they were accepted."""
+    """Durable calls, stored before they are accepted."""
 
 
 @app.command(name="list")
@@ -51,7 +51,7 @@ def get(
     wait: Annotated[float, typer.Option(help="seconds to wait for its end", min=0.0)] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Show a job: when it was what, and its place while it waits. What it returned goes to stdout.
+    """Show a job's times and its place in the queue. Its answer goes to stdout.
 
     \b
     pilotlight job get call_local_4_… --wait 60
@@ -73,10 +73,10 @@ def get(
 
 @app.command()
 def cancel(id: Id, as_json: Json = False) -> None:  # noqa: A002 - what the API calls it
-    """End a job: what waits never runs, what runs is told to stop.
+    """End a job. A waiting one never runs; a running one is asked to stop.
 
-    A generator stops at its next chunk, an async function at its next await. A plain function cannot be interrupted:
-    its result is thrown away, but it keeps its slot, and is billed, until it returns or its timeout is over.
+    A generator stops at its next chunk, an async function at its next await. A plain function cannot be interrupted: it
+    keeps its slot, and is billed, until it returns or its timeout is over; its result is dropped.
 
     \b
     pilotlight job cancel call_local_4_…
@@ -97,7 +97,7 @@ def redrive(
     function: Annotated[str, typer.Option(help="all dead jobs of this function: app.function")] = "",
     as_json: Json = False,
 ) -> None:
-    """Queue dead jobs anew, with all their tries.
+    """Queue dead jobs anew, with all their retries.
 
     \b
     pilotlight job redrive call_local_4_…
@@ -140,7 +140,7 @@ def _jobs(state: str, function: str, limit: int | None) -> list[dict[str, Any]]:
 
 
 def _times(job: dict[str, Any], at: float) -> list[tuple[str, str | None]]:
-    """Return when a job was created, started, and so on; `at` is now."""
+    """Return the times of a job as text; `at` is now."""
     state, began, ended = job["state"], job.get("started_at"), job.get("ended_at")
     shown: list[tuple[str, str | None]] = [("created", _instant(job["created_at"], at))]
     if state == "queued":

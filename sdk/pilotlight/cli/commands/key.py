@@ -79,7 +79,7 @@ def rotate(
     tenant: Tenant = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key that follows another one, with its scopes and label. The old one stays valid for a while.
+    """Make a key's successor, with its scopes and label. The old key stays valid for a while.
 
     \b
     export PILOTLIGHT_API_KEY=$(pilotlight key rotate 8c1f0eXY --overlap 12h)
@@ -120,7 +120,7 @@ def revoke(
 
 @app.command()
 def show() -> None:
-    """Print the key that this machine is configured with, for scripts.
+    """Print this machine's key, for scripts.
 
     \b
     curl -H "Authorization: Bearer $(pilotlight key show)" …

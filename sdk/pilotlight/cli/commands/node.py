@@ -19,7 +19,7 @@ def group() -> None:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def check(context: typer.Context) -> None:
-    """Say what this machine can guarantee to its containers.
+    """Check what this machine can guarantee to containers.
 
     \b
     sudo pilotlight node check

@@ -12,7 +12,7 @@ from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import print_json
 from pilotlight.cli.session import ask, client
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 from pilotlight.packing import find_target, load_apps
 from pilotlight.packing.target import SEPARATOR
 
@@ -34,9 +34,9 @@ def explain(
     why_not: Annotated[str, typer.Option("--why-not", help="a node: why it was not chosen", metavar="NODE")] = "",
     as_json: Json = False,
 ) -> None:
-    """Tell why a container is where it is.
+    """Explain the place of a container.
 
-    Or of a function what runs now and what ran, of which version, and when it was placed; or why a node was not chosen.
+    Of a function, explain all containers, past and present, with version and time; with --why-not, a node's rejection.
 
     \b
     pilotlight placement explain ctr_embed_1_4
@@ -51,11 +51,11 @@ def explain(
         found, named = read_ref(subject, None)
         subject, method = str(found), named or ""
     with advising(not_found=LISTS):
-        told = ask(client().platform.explain_placement(subject, why_not, method))
+        explanation = ask(client().platform.explain_placement(subject, why_not, method))
     if as_json:
-        print_json(told)
+        print_json(explanation)
         return
-    for line in told["lines"]:
+    for line in explanation["lines"]:
         print(line)
 
 
@@ -69,8 +69,8 @@ def plan(
 ) -> None:
     """Show how much GPU memory functions need.
 
-    Line by line, with what is known of their speed, and whether the fleet could hold them. All methods of a class run
-    in one container, which is what is planned.
+    The report has a line for each part, the known speed, and whether the fleet has room. All methods of a class run
+    in one container, so the class is planned.
 
     \b
     pilotlight placement plan chat.generate
@@ -78,17 +78,17 @@ def plan(
     pilotlight placement plan embeddings.MiniLM.embed   (of its class)
     pilotlight placement plan chat/app.py::generate     (before it is deployed)
     """
-    told = _of_file(function) if is_file(function) else [_of_deployed(function, rps)]
+    plans = _of_file(function) if is_file(function) else [_of_deployed(function, rps)]
     if as_json:
-        print_json(told[0] if len(told) == 1 else told)
+        print_json(plans[0] if len(plans) == 1 else plans)
     else:
-        print("\n\n".join("\n".join((each["version"], *each["lines"])) for each in told))
-    if not all(each["fits"] for each in told):
+        print("\n\n".join("\n".join((each["version"], *each["lines"])) for each in plans))
+    if not all(each["fits"] for each in plans):
         raise typer.Exit(1)
 
 
 def is_file(text: str) -> bool:
-    """Whether `text` means a file, rather than a deployed function."""
+    """Whether `text` means a file, not a deployed function."""
     return text.endswith(".py") or SEPARATOR in text or "/" in text
 
 

@@ -15,7 +15,7 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note
 from pilotlight.cli.platform_commands import command_line
 from pilotlight.cli.session import ask, client
-from pilotlight.errors import BadInput, NotFound
+from pilotlight.definitions.errors import BadInput, NotFound
 from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, CurveSource
 
 app = command_app()
@@ -38,7 +38,7 @@ def plan(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Say how many GPUs a demand needs. Of which type, and what they cost.
+    """Plan GPUs for a demand: how many, of which type, at what cost.
 
     \b
     pilotlight plan --demand demand.csv
@@ -65,7 +65,7 @@ def plan(
 
 
 def unmeasured(tables: Sequence[Path]) -> list[str]:
-    """Return the functions of which none of the tables has a point. Unreadable tables are left to the planner."""
+    """Return the functions without a point in any table. Unreadable tables are left to the planner."""
     functions: dict[str, bool] = {}
     for path in tables:
         try:
@@ -79,32 +79,32 @@ def unmeasured(tables: Sequence[Path]) -> list[str]:
 
 
 def write_known(path: Path, functions: Sequence[str]) -> None:
-    """Write what the platform knows of some functions as a table of curves, and note what it does not know."""
+    """Write the platform's curves of some functions as a table, and note those without."""
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(("function", "gpu", "slice", "batch", "latency_ms", "throughput"))
         for function in functions:
             try:
-                told = ask(client().platform.get_curves(function))
+                found = ask(client().platform.get_curves(function))
             except (NotFound, BadInput) as error:
                 note(f"{function}: {error.detail}")
                 continue
-            points = best_points(told.curves)
+            points = best_points(found.curves)
             if not points:
-                note(f"{function}: {_unknown(told.curves)} (pilotlight profile {function})")
+                note(f"{function}: {_unknown(found.curves)} (pilotlight profile {function})")
             for (gpu, cut, batch), point in points.items():
                 table.writerow((function, gpu, cut, batch, point.p95_ms, point.throughput))
 
 
 def _unknown(curves: Sequence[Curve]) -> str:
-    """Return why no point of these curves counts."""
+    """Return why none of these curves counts."""
     if any(curve.software for curve in curves):
         return "it was measured on GPUs in software only, which say nothing of real ones: profile it on a real one"
     return "the platform knows of no GPU that it was measured on"
 
 
 def best_points(curves: Sequence[Curve]) -> dict[tuple[str, str, int], CurvePoint]:
-    """Return the most trustworthy point by (GPU, slice, batch size), of slices that one can buy."""
+    """Return the most trustworthy point by (GPU, slice, batch size), of slices for sale."""
     points: dict[tuple[str, str, int], CurvePoint] = {}
     for curve in sorted(curves, key=lambda curve: TRUST.index(curve.source)):
         if curve.software or curve.gpu == CPU_TYPE or curve.slice.startswith("share:"):

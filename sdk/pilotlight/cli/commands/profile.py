@@ -16,8 +16,8 @@ from pilotlight.cli.output import milliseconds, note, print_json, print_table
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.timeline import Timeline
 from pilotlight.client.profiling import MIN_BATCHES, SliceBenchmark, batch_sizes, point_of
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import Misuse
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model.api.curve_api import (
     Curve,
     CurvePoint,
@@ -30,7 +30,7 @@ from pilotlight_core.model.units import rate
 
 app = command_app()
 WAIT_S = 60.0
-"""Longer than a GPU takes to be emptied and cut; not as long as others' work may take."""
+"""Long enough to empty and cut a GPU; others' work may take longer."""
 COLUMNS = ("gpu", "slice", "batch", "per second", "p50", "p95", "batches", "source")
 NUMBERS = COLUMNS[2:7]
 
@@ -52,11 +52,9 @@ def profile(
 ) -> None:
     """Measure how fast a function is on each kind of slice.
 
-    Of those that the fleet has; what is measured is kept with the version.
-
-    Real calls are made with the arguments given, in a container of its own for each kind of slice; they cost what
-    calls cost. Placement and `pilotlight plan` go by what was measured. Ctrl-C ends it: what was measured stays,
-    and the container goes by itself.
+    It makes real calls with the given arguments, at their usual cost, in a container of its own for each kind of slice
+    in the fleet. The results are kept with the version; placement and `pilotlight plan` use them. Ctrl-C ends it and
+    keeps the results so far.
 
     \b
     pilotlight profile search.embed text="A small flame"
@@ -64,41 +62,41 @@ def profile(
     pilotlight profile search.embed --show
     """
     found, method = read_ref(ref, method)
-    told = ask(client().platform.get_curves(str(found)))
+    profiled = ask(client().platform.get_curves(str(found)))
     if not show:
-        load = load_of(told, method)
+        load = load_of(profiled, method)
         run = ProfileRun(
-            told=told,
+            profiled=profiled,
             load=load,
             given=read_arguments(arguments or [], input_of(whole)),
-            sizes=sizes_of(batch, load, told.version),
+            sizes=sizes_of(batch, load, profiled.version),
             seconds=seconds,
             wait_s=wait,
         )
-        kinds = kinds_of(told, slices or [])
+        kinds = kinds_of(profiled, slices or [])
         try:
             for kind in kinds:
                 run.measure(kind)
         finally:
             note(run.summary())
-        told = ask(client().platform.get_curves(str(found)))
+        profiled = ask(client().platform.get_curves(str(found)))
     if as_json:
-        print_json({"version": told.version, "version_id": told.version_id, "curves": told.curves})
+        print_json({"version": profiled.version, "version_id": profiled.version_id, "curves": profiled.curves})
     else:
-        print_table(COLUMNS, rows_of(told.curves), empty=unknown(told.version), right=NUMBERS)
+        print_table(COLUMNS, rows_of(profiled.curves), empty=unknown(profiled.version), right=NUMBERS)
 
 
 def unknown(version: str) -> str:
-    """Return what is said of a version that has no curves: placement goes by those of the version before it."""
+    """Return the note for a version without curves: placement uses those of the version before it."""
     shown = f"'pilotlight placement plan {version}' tells what placement goes by"
     return f"Nothing was measured of {version} itself; {shown}."
 
 
 @dataclass(kw_only=True)
 class ProfileRun:
-    """One run of the command: what is called how often, and what came of it."""
+    """One run of the command: its calls and results."""
 
-    told: FunctionCurves
+    profiled: FunctionCurves
     load: MethodLoad
     given: dict[str, object]
     sizes: Sequence[int]
@@ -109,14 +107,14 @@ class ProfileRun:
     kept: int = 0
 
     def summary(self) -> str:
-        """Return what was called, what it cost, and whether anything of it is kept."""
-        kept = f"kept with {self.told.version}" if self.kept else "nothing was measured that could be kept"
+        """Return the number of calls, their cost, and whether results were kept."""
+        kept = f"kept with {self.profiled.version}" if self.kept else "nothing was measured that could be kept"
         return f"{self.calls} calls, {self.cost:f} USD in all; {kept}"
 
     def measure(self, kind: SliceKindInfo) -> None:
-        """Measure all batch sizes on one kind of slice; each is kept as soon as it is known."""
+        """Measure all batch sizes on one kind of slice; store each at once."""
         platform = client().platform
-        own = self.told.version
+        own = self.profiled.version
         software = " (a GPU in software: its figures are those of the host's processors)" if kind.software else ""
         note(f"{own} on {kind.what}{software}")
         trial = ask(platform.start_trial(own, kind.gpu, kind.slice))
@@ -148,7 +146,6 @@ class ProfileRun:
 
 
 def line_of(point: CurvePoint) -> str:
-    """Return a point in one line."""
     return (
         f"batch {point.batch}: {rate(point.throughput)} per second, p50 {milliseconds(point.p50_ms)}, "
         f"p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
@@ -156,30 +153,30 @@ def line_of(point: CurvePoint) -> str:
 
 
 def input_of(whole: str | None) -> str | None:
-    """Return `--input` as calls take it; a plain file's name becomes @FILE."""
+    """Return `--input` as calls take it: the name of a file becomes @FILE."""
     if whole is None or whole[:1] in ("@", "{", "-", "") or not Path(whole).is_file():
         return whole
     return f"@{whole}"
 
 
-def load_of(told: FunctionCurves, method: str | None) -> MethodLoad:
-    """Return how many calls a container works on at once, of the method that is called.
+def load_of(profiled: FunctionCurves, method: str | None) -> MethodLoad:
+    """Return how many calls of a method a container runs at once.
 
     Raises:
-        Misuse: if the method must be named, or there is none of that name.
+        Misuse: if the method is not named, or unknown.
     """
-    for load in told.methods:
-        if load.method == (method or "") or (not method and len(told.methods) == 1):
+    for load in profiled.methods:
+        if load.method == (method or "") or (not method and len(profiled.methods) == 1):
             return load
-    names = ", ".join(load.method for load in told.methods)
-    raise Misuse(f"{told.version}: name one of its methods: {names}.", field="method")
+    names = ", ".join(load.method for load in profiled.methods)
+    raise Misuse(f"{profiled.version}: name one of its methods: {names}.", field="method")
 
 
 def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
-    """Return the batch sizes that `--batch` asks for.
+    """Return the batch sizes of `--batch`.
 
     Raises:
-        Misuse: if it cannot be read, or the function never works on so many at once.
+        Misuse: if it cannot be read, or the function never runs so many at once.
     """
     if not text:
         return batch_sizes(load.most)
@@ -193,29 +190,28 @@ def sizes_of(text: str, load: MethodLoad, version: str) -> tuple[int, ...]:
     return sizes
 
 
-def kinds_of(told: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
-    """Return the kinds of slices that `--slice` names; all that there are if it names none.
+def kinds_of(profiled: FunctionCurves, named: Sequence[str]) -> tuple[SliceKindInfo, ...]:
+    """Return the kinds of slices of `--slice`; without it all.
 
     Raises:
-        Misuse: if the fleet has none of that name that would hold the function.
+        Misuse: if none of that name could hold the function.
     """
-    known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in told.slices) or "none"
-    if not told.slices:
-        raise Misuse(f"The fleet has nothing that {told.version} could run on.", field="slice")
+    known = ", ".join(f"{kind.gpu}/{kind.slice}" for kind in profiled.slices) or "none"
+    if not profiled.slices:
+        raise Misuse(f"The fleet has nothing that {profiled.version} could run on.", field="slice")
     for name in named:
-        if not any(is_named(kind, name) for kind in told.slices):
-            raise Misuse(f"--slice {name}: {told.version} could run on {known}.", field="slice")
-    return tuple(kind for kind in told.slices if not named or any(is_named(kind, name) for name in named))
+        if not any(is_named(kind, name) for kind in profiled.slices):
+            raise Misuse(f"--slice {name}: {profiled.version} could run on {known}.", field="slice")
+    return tuple(kind for kind in profiled.slices if not named or any(is_named(kind, name) for name in named))
 
 
 def is_named(kind: SliceKindInfo, name: str) -> bool:
-    """Whether a name means a kind of slice: by its key, its device, or both."""
+    """Whether a name is that of a kind of slice: its key, its device, or both."""
     both = f"{kind.gpu}/{kind.slice}"
     return name.lower() in (kind.slice.lower(), kind.gpu.lower(), both.lower())
 
 
 def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
-    """Return a row for each point."""
     return [
         (
             curve.gpu,
@@ -233,5 +229,5 @@ def rows_of(curves: Sequence[Curve]) -> list[tuple[object, ...]]:
 
 
 def source_of(curve: Curve) -> str:
-    """Return `measured`, and whether that was on a GPU that exists in software only."""
+    """Return `measured`, with a note for GPUs in software."""
     return f"{curve.source.value}, in software" if curve.software else curve.source.value

@@ -22,12 +22,12 @@ TIER_COLUMNS = ("tier", "rank", "weight", "ceiling", "reserved", "limits", "from
 
 @app.callback()
 def group() -> None:
-    """What tenants may ask for: limits and tiers."""
+    """Limits and tiers of tenants."""
 
 
 @app.command()
 def show(tenant: Tenant, as_json: Json = False) -> None:
-    """Show a tenant's limits: what was set for it, and what holds.
+    """Show a tenant's limits: its own, and those of its tier.
 
     \b
     pilotlight quota show acme
@@ -51,7 +51,7 @@ def set_limits(
     ahead: Annotated[bool, typer.Option("--ahead", help="of a function that is not deployed yet")] = False,
     as_json: Json = False,
 ) -> None:
-    """Replace what is set for a tenant over its tier's limits. It holds everywhere within a second.
+    """Replace a tenant's own limits, which go over its tier's. They hold everywhere within a second.
 
     Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), concurrency, payload_bytes, queue_calls,
     queue_seconds.
@@ -76,7 +76,7 @@ def set_limits(
 
 @app.command()
 def clear(tenant: Tenant, function: Function = None) -> None:
-    """Remove what is set for a tenant: its tier's limits hold again.
+    """Remove a tenant's own limits: its tier's hold again.
 
     \b
     pilotlight quota clear acme
@@ -88,7 +88,7 @@ def clear(tenant: Tenant, function: Function = None) -> None:
 
 @app.command()
 def tiers(as_json: Json = False) -> None:
-    """List the tiers, those that give way first first.
+    """List the tiers, the first to give way first.
 
     \b
     pilotlight quota tiers
@@ -108,7 +108,7 @@ def set_tier(
     fields: Annotated[list[str] | None, typer.Argument(help="field=value …; limits.FIELD=value …")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a tier, or put another over the configured one. It is replaced whole.
+    """Make a tier, or replace a configured one as a whole.
 
     Fields: rank, weight, priority_ceiling, reserved_share, and limits.… as in 'quota set'.
 
@@ -127,7 +127,7 @@ def set_tier(
 
 @app.command()
 def drop_tier(name: Annotated[str, typer.Argument(help="the tier's name")]) -> None:
-    """Remove what 'set-tier' has put. The configured tier of that name holds again.
+    """Remove the tier of a 'set-tier'. The configured one of that name holds again.
 
     \b
     pilotlight quota drop-tier trial

@@ -17,15 +17,15 @@ from pilotlight.cli.commands.deploy import deploy_target
 from pilotlight.cli.output import note
 from pilotlight.cli.session import client
 from pilotlight.client import shared_portal
-from pilotlight.client.wire import OutgoingCall
-from pilotlight.errors import Misuse, PilotlightError
+from pilotlight.client.transport.wire import OutgoingCall
+from pilotlight.definitions.errors import Misuse, PilotlightError
 from pilotlight.packing import find_target
 from pilotlight.packing.target import SEPARATOR
 
 app = command_app()
 
 LAST_LINES_S = 1.0
-"""How long lines are waited for that were printed just before the call ended."""
+"""How long to wait for the last lines of the log."""
 
 
 @app.command()
@@ -36,9 +36,9 @@ def run(
     deadline: Annotated[float | None, typer.Option(help="seconds to wait in all", min=0.001)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the whole response, not only the output")] = False,
 ) -> None:
-    """Deploy an app and call one of its functions once.
+    """Deploy an app and call one of its functions.
 
-    What it prints goes to stderr.
+    Lines that it prints go to stderr.
 
     \b
     pilotlight run examples/hello/app.py::greet name=Ada
@@ -57,7 +57,7 @@ def run(
 
 @contextmanager
 def _following(ref: str) -> Iterator[None]:
-    """Print what the function prints during the block."""
+    """Print the function's log during the block."""
     name, _, function = ref.partition(".")
     task = shared_portal().start(_follow(name, function))
     try:

@@ -19,7 +19,7 @@ COLUMNS = ("tenant", "tier", "weight", "created", "state")
 
 @app.callback()
 def group() -> None:
-    """Who owns functions, pays, and is isolated: for operators."""
+    """Owners of functions, for operators."""
 
 
 @app.command()
@@ -29,7 +29,7 @@ def create(
     weight: Annotated[float, typer.Option(help="its share among tenants of its tier")] = 1.0,
     as_json: Json = False,
 ) -> None:
-    """Make a tenant. It needs a key to do anything.
+    """Make a tenant. It needs a key to call anything.
 
     \b
     pilotlight tenant create acme --tier paid
@@ -55,7 +55,7 @@ def list_tenants(as_json: Json = False) -> None:
 
 @app.command()
 def show(name: Name, as_json: Json = False) -> None:
-    """Show a tenant; one's own, too.
+    """Show a tenant, also your own.
 
     \b
     pilotlight tenant show acme
@@ -70,7 +70,7 @@ def change(
     weight: Annotated[float | None, typer.Option(help="its share among tenants of its tier")] = None,
     as_json: Json = False,
 ) -> None:
-    """Change a tenant's tier or weight. It holds everywhere within a second.
+    """Change a tenant's tier or weight, everywhere within a second.
 
     \b
     pilotlight tenant set acme --tier enterprise
@@ -80,7 +80,7 @@ def change(
 
 @app.command()
 def disable(name: Name, as_json: Json = False) -> None:
-    """Refuse all of a tenant's keys. Nobody may call its functions either. Nothing is deleted.
+    """Refuse a tenant's keys, and calls to its functions. Nothing is deleted.
 
     \b
     pilotlight tenant disable acme
@@ -90,7 +90,7 @@ def disable(name: Name, as_json: Json = False) -> None:
 
 @app.command()
 def enable(name: Name, as_json: Json = False) -> None:
-    """Take a disabled tenant's keys again.
+    """Accept a disabled tenant's keys again.
 
     \b
     pilotlight tenant enable acme

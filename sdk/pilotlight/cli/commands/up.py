@@ -24,7 +24,7 @@ from pilotlight.cli.platform_commands import command_line
 
 app = command_app()
 ANNOUNCEMENT = "Pilotlight is up"
-"""How the platform's line begins when it is ready; other words are printed in its place."""
+"""The start of the platform's line when it is ready, which is replaced."""
 PR_SET_PDEATHSIG = 1
 NEXT = """
 Next, in another terminal:
@@ -50,7 +50,7 @@ def up(
 ) -> None:
     """Run the platform on this machine until Ctrl-C.
 
-    There are more options: `pilotlight up -- --help` lists them.
+    `pilotlight up -- --help` lists more options.
 
     \b
     pilotlight up
@@ -69,7 +69,7 @@ def up(
 
 
 def supervise(command: list[str]) -> int:
-    """Run the platform as a child, say when it is ready, and pass signals on; return its exit code."""
+    """Run the platform as a child, announce it, and pass signals on; return its exit code."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-up-") as folder:
         ready = Path(folder) / "ready.json"
         # A session of its own: the terminal's Ctrl-C reaches the child once, through us, and it ends in its order.
@@ -80,11 +80,11 @@ def supervise(command: list[str]) -> int:
             start_new_session=True,
             preexec_fn=_end_with_parent,
         )
-        with child, _status() as say, _passing_signals_to(child, say):
-            say("starting nats, gateway, controller, agent …")
+        with child, _status() as show, _passing_signals_to(child, show):
+            show("starting nats, gateway, controller, agent …")
             for line in child.stdout or ():
                 if line.startswith(ANNOUNCEMENT) and ready.exists():
-                    say("")
+                    show("")
                     _welcome(ready)
                 else:
                     note(line.rstrip())
@@ -98,20 +98,20 @@ def _welcome(ready: Path) -> None:
 
 
 def _activate() -> str:
-    """Return the line that makes `pilotlight` a command in another shell; "" where it is one already."""
+    """Return the line that makes `pilotlight` a command in another shell, or ""."""
     script = Path(sys.prefix) / "bin" / "activate"
     return f"  . {shlex.quote(str(script))}\n" if shutil.which("pilotlight") is None and script.exists() else ""
 
 
 @contextmanager
 def _status() -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows what is being done on one line, which "" clears."""
+    """Yield a function that shows a text on one line, which "" clears."""
     if not on_terminal(stderr=True):
         yield lambda text: note(text) if text else None  # a log has no use for what is taken back
         return
     status = console(stderr=True).status("")
 
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         if text:
             status.update(text)
             status.start()
@@ -119,15 +119,15 @@ def _status() -> Iterator[Callable[[str], None]]:
             status.stop()
 
     try:
-        yield say
+        yield show
     finally:
         status.stop()
 
 
 @contextmanager
-def _passing_signals_to(child: subprocess.Popen[str], say: Callable[[str], None]) -> Iterator[None]:
+def _passing_signals_to(child: subprocess.Popen[str], show: Callable[[str], None]) -> Iterator[None]:
     def passed_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        say("stopping …")
+        show("stopping …")
         child.send_signal(number)
 
     before = {number: signal.signal(number, passed_on) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -139,6 +139,6 @@ def _passing_signals_to(child: subprocess.Popen[str], say: Callable[[str], None]
 
 
 def _end_with_parent() -> None:
-    """Have the kernel send the child SIGTERM when this process dies."""
+    """Have the kernel send the child SIGTERM when this process ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

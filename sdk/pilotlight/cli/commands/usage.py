@@ -29,7 +29,7 @@ COLUMNS = (
     "currency",
 )
 SHOWN = ("day", "function", "state", "price", "calls", "seconds", "cost")
-"""Columns of the table; `seconds` are those of a whole device."""
+"""Columns of the table; `seconds` are of a whole device."""
 VERSION_WIDTH = 12
 NUMBERS = ("calls", "seconds", "cost")
 
@@ -41,11 +41,10 @@ def usage(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="print CSV")] = False,
 ) -> None:
-    """Show what was used and what it costs.
+    """Show usage and its cost.
 
-    By day, function, version and state; --json and --csv also tell parts of a device apart.
-
-    Seconds are those of a whole device: half a device for 2 s is 1 s.
+    By day, function, version and state; --json and --csv also by part of a device. Seconds are of a whole device: half
+    a device for 2 s is 1 s.
 
     \b
     pilotlight usage
@@ -67,7 +66,7 @@ def usage(
 
 
 def merged(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merge lines that a table shows alike: those of a version that ran on parts of devices of several sizes."""
+    """Merge lines that a table shows alike: a version's on parts of devices of several sizes."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in lines:
         key = tuple(line.get(name) for name in ("day", "app", "function", "version", "state", "price", "currency"))

@@ -9,7 +9,7 @@ import typer
 
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import print_json
-from pilotlight.version import VERSION
+from pilotlight.definitions.version import VERSION
 
 app = command_app()
 

@@ -11,7 +11,7 @@ from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import ago, milliseconds, note, print_json, print_table, span
 from pilotlight.cli.session import ask, client
-from pilotlight.errors import Misuse
+from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model.api.webhook_api import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
@@ -24,7 +24,7 @@ Label = Annotated[str | None, typer.Option(help="what it is for")]
 
 @app.callback()
 def group() -> None:
-    """Who is told when jobs end."""
+    """Messages to your servers when jobs end."""
 
 
 @app.command()
@@ -74,7 +74,7 @@ def update(
     label: Label = None,
     as_json: Json = False,
 ) -> None:
-    """Change a webhook; what is not given stays.
+    """Change the given fields of a webhook.
 
     \b
     pilotlight webhook update wh_8c1f… --events job.failed
@@ -84,7 +84,7 @@ def update(
 
 @app.command()
 def enable(id: Id, as_json: Json = False) -> None:  # noqa: A002
-    """Send to a webhook again; it hears of what ends from now on.
+    """Send to a webhook again, from now on.
 
     \b
     pilotlight webhook enable wh_8c1f…
@@ -104,7 +104,7 @@ def disable(id: Id, as_json: Json = False) -> None:  # noqa: A002
 
 @app.command()
 def delete(id: Id) -> None:  # noqa: A002
-    """End a webhook and what is on its way to it.
+    """Delete a webhook and its waiting deliveries.
 
     \b
     pilotlight webhook delete wh_8c1f…
@@ -119,7 +119,7 @@ def rotate(
     overlap: Annotated[str, typer.Option(help="how long both secrets sign: 0s, 12h, 7d")] = "1d",
     as_json: Json = False,
 ) -> None:
-    """Make a new signing secret, shown once, on stdout. The former one signs beside it for a while.
+    """Make a new signing secret, shown once, on stdout. The former one also signs for a while.
 
     \b
     SECRET=$(pilotlight webhook rotate wh_8c1f… --overlap 12h)
@@ -134,7 +134,7 @@ def rotate(
 
 @app.command()
 def ping(id: Id, as_json: Json = False) -> None:  # noqa: A002
-    """Send an event that tells nothing.
+    """Send a test event.
 
     \b
     pilotlight webhook ping wh_8c1f… && pilotlight webhook deliveries wh_8c1f…
@@ -148,7 +148,7 @@ def deliveries(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="how many at most")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List what was, and is to be, sent to a webhook, newest first.
+    """List past and future deliveries, newest first.
 
     \b
     pilotlight webhook deliveries wh_8c1f…

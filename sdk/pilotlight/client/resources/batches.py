@@ -1,4 +1,4 @@
-"""Batches: many inputs submitted as one."""
+"""Batches: many inputs, submitted as one."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.client.connection import Connection, Content
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight.client.retry import RequestRetries
-from pilotlight.errors import BadOutput
+from pilotlight.client.transport.platform_connection import Content, PlatformConnection
+from pilotlight.client.transport.retry import RequestRetries
+from pilotlight.definitions.errors import BadOutput
 
 UPLOAD_SILENCE_S = 600.0
-"""Every line is checked before the answer comes."""
+"""The platform checks every line before it answers."""
 
 
 class BatchesClient:
-    """What is asked about batches."""
-
-    def __init__(self, connection: Connection, platform: PlatformClient) -> None:
+    def __init__(self, connection: PlatformConnection, platform: PlatformClient) -> None:
         self._connection = connection
         self._platform = platform
 
     async def submit(self, params: dict[str, str], key: str, read: Callable[[], Content]) -> Json:
-        """Submit JSON lines; `read` is called anew for each attempt, all of which are one batch by `key`.
+        """Submit JSON lines as one batch, named by `key`; each attempt calls `read` anew.
 
         Raises:
             BadInput: with `errors`, if lines are wrong.
@@ -47,19 +45,18 @@ class BatchesClient:
         return list((await self._request("GET", "/v1/batches"))["batches"])
 
     async def get(self, batch: str) -> Json:
-        """Return how far a batch is."""
         return await self._request("GET", _path(batch))
 
     async def cancel(self, batch: str) -> Json:
-        """Submit no more of a batch, and cancel what waits."""
+        """Submit no more of a batch, and cancel its waiting jobs."""
         return await self._request("POST", f"{_path(batch)}/cancel")
 
     async def resume(self, batch: str) -> Json:
-        """Go on with a cancelled batch."""
+        """Continue a cancelled batch."""
         return await self._request("POST", f"{_path(batch)}/resume")
 
     async def read_results(self, batch: str, states: str) -> AsyncGenerator[bytes, None]:
-        """Yield the lines of a batch's results in pieces; of `states` only ("": all)."""
+        """Yield the lines of a batch's results in pieces, in these `states` ("": all)."""
         params = {"state": states} if states else {}
         async with self._connection.open("GET", f"{_path(batch)}/results", params=params, timeout=60.0) as answer:
             async for piece in answer.aiter_bytes():

@@ -1,4 +1,4 @@
-"""Durable calls: submitted once, and asked for until they have ended."""
+"""Durable calls: submitted once, then polled."""
 
 from __future__ import annotations
 
@@ -9,33 +9,31 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.call_target import CallTarget
-from pilotlight.client.calls import CallsClient
-from pilotlight.client.connection import Connection
-from pilotlight.client.keyed_calls import make_key
-from pilotlight.client.problems import error_from
+from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.resources.keyed_calls import make_key
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight.client.retry import RequestRetries
-from pilotlight.client.wire import MSGPACK, OutgoingCall
-from pilotlight.errors import BadInput, BadOutput, Cancelled, NotEnded
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from pilotlight.client.transport.problems import error_from
+from pilotlight.client.transport.retry import RequestRetries
+from pilotlight.client.transport.wire import MSGPACK, OutgoingCall
+from pilotlight.definitions.call_target import CallTarget
+from pilotlight.definitions.errors import BadInput, BadOutput, Cancelled, NotEnded
 from pilotlight_core.model import values
 
 WAIT_S = 25
-"""How long one request waits for the end of a job; shorter than `connection.SILENCE_S`."""
+"""How long one request waits for the end of a job; below `platform_connection.SILENCE_S`."""
 ENDED = ("succeeded", "failed", "cancelled", "expired")
 PAGE = 100
 
 
 class JobsClient:
-    """What is asked about durable calls."""
-
-    def __init__(self, connection: Connection, calls: CallsClient, platform: PlatformClient) -> None:
+    def __init__(self, connection: PlatformConnection, calls: CallsClient, platform: PlatformClient) -> None:
         self._connection = connection
         self._calls = calls
         self._platform = platform
 
     async def spawn(self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Store a call of a function, and return its id."""
+        """Store a call; return its id."""
         call = await self._calls.prepare(target, args, kwargs)
         settings = target.settings
         key = settings.idempotency_key if settings.idempotency_key not in (None, "auto") else None
@@ -44,9 +42,9 @@ class JobsClient:
     async def submit(
         self, call: OutgoingCall, *, key: str | None = None, run_at: float | None = None, deadline: float | None = None
     ) -> str:
-        """Store a call, and return its id. It is sent under one key until the platform says that it is stored.
+        """Store a call under one key, however often it is sent; return its id.
 
-        `run_at`: unix seconds before which it is not begun. `deadline`: seconds that it may wait for a container.
+        `run_at`: unix seconds before which it does not begin. `deadline`: seconds that it may wait for a container.
         """
         headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "Prefer": "respond-async"}
         if call.id is None:  # which is as good as a key
@@ -60,11 +58,11 @@ class JobsClient:
         return str(msgspec.json.decode(answer, type=Json)["id"])
 
     async def wait_result(self, job: str, timeout: float | None = None) -> Any:
-        """Wait for what a job returned, at most `timeout` seconds.
+        """Return a job's answer, after at most `timeout` seconds.
 
         Raises:
             NotEnded: if it has not ended by then; it goes on.
-            PilotlightError: how it ended.
+            PilotlightError: how it failed.
         """
         end_at = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -76,11 +74,11 @@ class JobsClient:
                 raise NotEnded(f"{job} has not ended within {timeout:g} s; it goes on.")
 
     async def get_status(self, job: str, wait: float = 0.0) -> Json:
-        """Return how a job is, after at most `wait` seconds for its end."""
+        """Return a job's state, after waiting at most `wait` seconds for its end."""
         return await RequestRetries(repeatable=True, from_first_trouble=True).run(lambda: self.fetch_status(job, wait))
 
     async def fetch_status(self, job: str, wait: float = 0.0) -> Json:
-        """Return the same, asked for once."""
+        """Do the same in a single attempt."""
         headers = {"Accept": MSGPACK}
         if wait:
             headers["Prefer"] = f"wait={int(wait) or 1}"
@@ -101,7 +99,7 @@ class JobsClient:
         return await self._platform.request("GET", "/v1/jobs", params=params, answer_type=Json)
 
     async def cancel(self, job: str) -> bool:
-        """End a job; whether it was alive."""
+        """End a job; return whether it was alive."""
         return await self._platform.cancel_call(job)
 
     async def redrive(self, job: str) -> Json:
@@ -109,13 +107,13 @@ class JobsClient:
         return await self._platform.request("POST", f"/v1/jobs/{quote(job, safe='')}/redrive", answer_type=Json)
 
     async def gather(self, jobs: list[str], *, timeout: float | None, keep_exceptions: bool) -> list[Any]:
-        """Wait for what all jobs returned, in order; failures are raised, or kept."""
+        """Return the answers of all jobs, in order; failures are raised, or kept."""
         results = (self.wait_result(job, timeout) for job in jobs)
         return list(await asyncio.gather(*results, return_exceptions=keep_exceptions))
 
 
 def outcome_of(found: Json) -> Any:
-    """Return what a job that has ended returned.
+    """Return the answer of a job that has ended.
 
     Raises:
         PilotlightError: how it failed.

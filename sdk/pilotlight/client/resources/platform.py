@@ -1,4 +1,4 @@
-"""The platform's own endpoints: apps, deploys, logs, containers, placement, usage."""
+"""The platform as a whole: apps, deploys, logs, containers, placement, usage."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from pilotlight.client.connection import Connection, Content
-from pilotlight.client.retry import QUICK_CONNECT_S, RequestRetries
-from pilotlight.errors import BadOutput
+from pilotlight.client.transport.platform_connection import Content, PlatformConnection
+from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
+from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
 from pilotlight_core.model.api.placement_api import PlacementQuestion
@@ -29,17 +29,15 @@ class AppList(msgspec.Struct, frozen=True):
 
 
 class PlatformClient:
-    """What is asked of the platform as a whole. Reads are sent again where that helps."""
+    """Requests to the platform as a whole. Reads are repeated after a broken connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PlatformConnection) -> None:
         self._connection = connection
 
     async def list_apps(self) -> tuple[AppInfo, ...]:
-        """Return what is deployed."""
         return (await self.request("GET", "/v1/apps", answer_type=AppList)).apps
 
     async def list_deploys(self, app: str) -> list[Json]:
-        """Return an app's deploys."""
         return list((await self.request("GET", f"/v1/apps/{app}/history", answer_type=Json))["history"])
 
     async def stop_app(self, app: str) -> Json:
@@ -47,11 +45,11 @@ class PlatformClient:
         return await self.request("POST", f"/v1/apps/{app}/stop", answer_type=Json)
 
     async def deploy_app(self, app: str, request: DeployRequest) -> DeployResponse:
-        """Deploy an app, or learn which blobs must be uploaded first: `missing`."""
+        """Deploy an app, unless blobs are `missing` and must be uploaded first."""
         return await self.request("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
 
     async def upload_blob(self, sha256: str, size: int, read: Callable[[], Content]) -> None:
-        """Upload one blob of `size` bytes; `read` is called anew for each attempt."""
+        """Upload one blob of `size` bytes; each attempt calls `read` anew."""
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
 
         async def send() -> bytes:
@@ -60,7 +58,6 @@ class PlatformClient:
         await RequestRetries(repeatable=True).run(send)
 
     async def list_containers(self) -> list[Json]:
-        """Return the containers that run now."""
         return list((await self.request("GET", "/v1/containers", answer_type=Json))["containers"])
 
     async def get_fleet(self) -> Json:
@@ -68,9 +65,9 @@ class PlatformClient:
         return await self.request("GET", "/v1/fleet", answer_type=Json)
 
     async def explain_placement(self, subject: str = "", why_not: str = "", method: str = "") -> Json:
-        """Return why a container (its id) or a function's containers (`app.function`) are there: `lines`, `decisions`.
+        """Return the reasons for the place of a container (its id) or of a function's containers: `lines`, `decisions`.
 
-        `why_not` is a node, with why it was not chosen; `method` is of a class.
+        `why_not`: a node, to learn why it was not chosen; `method`: of a class.
         """
         named = {"function" if {".", ":"} & {*subject} else "container": subject, "method": method, "why_not": why_not}
         params = {key: value for key, value in named.items() if value}
@@ -79,27 +76,27 @@ class PlatformClient:
     async def plan_deployed(self, ref: str, rps: float | None = None, method: str = "") -> Json:
         """Return a function's need of GPU memory, and whether the fleet could hold it: `lines`, `plans`, `fits`.
 
-        `rps`: calls per second, for which containers are counted. A `method` is planned as its class.
+        `rps`: calls per second, to count containers for. A `method` is planned as its class.
         """
         params = {} if rps is None else {"rps": f"{rps:g}"}
         params |= {"method": method} if method else {}
         return await self.request("GET", f"/v1/functions/{ref}/placement", params=params, answer_type=Json)
 
     async def plan_undeployed(self, spec: FunctionSpec, method: str = "") -> Json:
-        """Return the same as `plan_deployed` for a function that is not deployed."""
+        """Do as `plan_deployed` for a function that is not deployed."""
         body = PlacementQuestion(spec=spec, method=method)
         return await self.request("POST", "/v1/placement/plan", body=body, answer_type=Json)
 
     async def get_curves(self, ref: str) -> FunctionCurves:
-        """Return how fast a version is on which slices, and where it could be measured."""
+        """Return a version's curves by slice, and the slices that could measure it."""
         return await self.request("GET", f"/v1/functions/{ref}/curves", answer_type=FunctionCurves)
 
     async def put_curve(self, ref: str, given: CurveRequest) -> FunctionCurves:
-        """Store what was measured of a version."""
+        """Store a measured curve of a version."""
         return await self.request("PUT", f"/v1/functions/{ref}/curves", body=given, answer_type=FunctionCurves)
 
     async def start_trial(self, ref: str, gpu: str, slice_: str) -> Trial:
-        """Make a version like this one that runs on one kind of slice only."""
+        """Make a copy of a version that runs on one kind of slice only."""
         body = TrialRequest(gpu=gpu, slice=slice_)
         return await self.request("POST", f"/v1/functions/{ref}/trials", body=body, answer_type=Trial)
 
@@ -109,9 +106,9 @@ class PlatformClient:
         return await self.request("GET", "/v1/usage", params=params, answer_type=Json)
 
     async def cancel_call(self, id: str) -> bool:  # noqa: A002
-        """Cancel a call by its id or the caller's own; whether it was still alive.
+        """Cancel a call by its id or the caller's own; return whether it was alive.
 
-        A plain function that runs already goes on to its end, and is charged for that.
+        A plain function that runs goes on to its end, and is charged.
 
         Raises:
             UnknownCall: if there is none.
@@ -128,9 +125,9 @@ class PlatformClient:
         tail: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[Json, None]:
-        """Yield an app's log lines, oldest first; the last `tail` of them; with `follow`, without end.
+        """Yield an app's log lines, oldest first; only the last `tail`; with `follow`, without end.
 
-        `since` is 30s, 10m, 2h or 1d ago, or unix seconds.
+        `since`: 30s, 10m, 2h or 1d ago, or unix seconds.
         """
         named = {
             "function": function,
@@ -159,7 +156,7 @@ class PlatformClient:
         params: Mapping[str, str] | None = None,
         answer_type: type[T],
     ) -> T:
-        """Send a request with a JSON body or none, and return its answer.
+        """Send a request with a JSON body or none; return its answer.
 
         Raises:
             BadOutput: if the answer is no `answer_type`.

@@ -1,4 +1,4 @@
-"""Tenants, keys, limits, tiers and shared functions, for operators and tenants' admins."""
+"""Tenants, keys, limits, tiers and shares, for operators and tenants' admins."""
 
 from __future__ import annotations
 
@@ -13,25 +13,22 @@ from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRe
 
 
 class TenancyClient:
-    """What is asked about tenants. A key's `tenant` is None for one's own."""
+    """Requests about tenants. A key's `tenant` is None for the caller's own."""
 
     def __init__(self, platform: PlatformClient) -> None:
         self._platform = platform
 
     async def list_tenants(self) -> list[Json]:
-        """Return all tenants."""
         return list((await self._get("/v1/tenants"))["tenants"])
 
     async def get_tenant(self, name: str) -> Json:
-        """Return one tenant."""
         return await self._get(_path("tenants", name))
 
     async def create_tenant(self, request: TenantRequest) -> Json:
-        """Make a tenant."""
         return await self._send("POST", "/v1/tenants", request)
 
     async def update_tenant(self, name: str, change: TenantChange) -> Json:
-        """Change the fields of a tenant that `change` gives."""
+        """Change the fields that `change` gives."""
         return await self._send("PATCH", _path("tenants", name), change)
 
     async def list_keys(self, tenant: str | None) -> list[Json]:
@@ -43,20 +40,20 @@ class TenancyClient:
         return await self._send("POST", _keys(tenant), request)
 
     async def rotate_key(self, key: str, request: RotateRequest, tenant: str | None) -> Json:
-        """Make a key that follows another one."""
+        """Make a successor of a key."""
         return await self._send("POST", f"{_keys(tenant, key)}/rotate", request)
 
     async def revoke_key(self, key: str, tenant: str | None, *, force: bool = False) -> Json:
-        """End a key, with `force` also the last that manages keys."""
+        """End a key; with `force` also the last that manages keys."""
         params = {"force": "true"} if force else None
         return await self._platform.request("DELETE", _keys(tenant, key), params=params, answer_type=dict[str, Any])
 
     async def get_limits(self, tenant: str) -> Json:
-        """Return what is set for a tenant, and what holds."""
+        """Return a tenant's own limits, and the effective ones."""
         return await self._get(_path("tenants", tenant, "limits"))
 
     async def set_limits(self, tenant: str, function: str | None, limits: Json, *, ahead: bool = False) -> Json:
-        """Replace the limits of a tenant, or of its calls to one function; `ahead`: of one not deployed yet."""
+        """Replace a tenant's limits, or those of its calls to one function; `ahead`: of its deploy."""
         path, params = _path("tenants", tenant, "limits", function), {"ahead": "true"} if ahead else None
         return await self._platform.request("PUT", path, body=limits, params=params, answer_type=dict[str, Any])
 
@@ -65,11 +62,11 @@ class TenancyClient:
         await self._platform.send("DELETE", _path("tenants", tenant, "limits", function))
 
     async def list_tiers(self) -> list[Json]:
-        """Return the tiers, those that are shed first first."""
+        """Return the tiers, the first shed first."""
         return list((await self._get("/v1/tiers"))["tiers"])
 
     async def set_tier(self, name: str, tier: Json) -> Json:
-        """Make a tier, or replace the configured one."""
+        """Make a tier, or replace a configured one."""
         return await self._send("PUT", _path("tiers", name), tier)
 
     async def delete_tier(self, name: str) -> None:
@@ -81,15 +78,14 @@ class TenancyClient:
         return list((await self._get(_path("apps", app, "shares")))["shares"])
 
     async def share_app(self, app: str, tenant: str, functions: tuple[str, ...]) -> Json:
-        """Let a tenant, or with * everybody, call functions of an app; (): all."""
+        """Let a tenant, or everybody (*), call functions of an app; (): all."""
         return await self._send("PUT", _path("apps", app, "shares", tenant), FunctionShareRequest(functions=functions))
 
     async def unshare_app(self, app: str, tenant: str) -> None:
-        """End the share of an app with a tenant."""
         await self._platform.send("DELETE", _path("apps", app, "shares", tenant))
 
     async def list_shared(self) -> list[Json]:
-        """Return the functions of other tenants that the caller may call."""
+        """Return other tenants' functions that the caller may call."""
         return list((await self._get("/v1/shared"))["shared"])
 
     async def _get(self, path: str) -> Json:

@@ -1,4 +1,4 @@
-"""Webhooks, and what was sent to them."""
+"""Webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pilotlight_core.model.api.webhook_api import WebhookChange, WebhookRequest,
 
 
 class WebhooksClient:
-    """What is asked about webhooks."""
-
     def __init__(self, platform: PlatformClient) -> None:
         self._platform = platform
 
     async def list_webhooks(self) -> list[Json]:
-        """Return all webhooks of the tenant, oldest first."""
+        """Return the tenant's webhooks, oldest first."""
         return list((await self._request("GET", "/v1/webhooks"))["webhooks"])
 
     async def create(self, request: WebhookRequest) -> Json:
@@ -24,28 +22,26 @@ class WebhooksClient:
         return await self._request("POST", "/v1/webhooks", request)
 
     async def get(self, webhook: str) -> Json:
-        """Return one webhook."""
         return await self._request("GET", _path(webhook))
 
     async def update(self, webhook: str, change: WebhookChange) -> Json:
-        """Change the fields of a webhook that `change` gives."""
+        """Change the fields that `change` gives."""
         given = {name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not None}
         return await self._request("PATCH", _path(webhook), given)
 
     async def delete(self, webhook: str) -> None:
-        """Delete a webhook."""
         await self._platform.send("DELETE", _path(webhook))
 
     async def rotate(self, webhook: str, request: WebhookRotation) -> Json:
-        """Make a new signing secret; the former one signs beside it for a while."""
+        """Make a new signing secret; the former one also signs for a while."""
         return await self._request("POST", f"{_path(webhook)}/rotate", request)
 
     async def ping(self, webhook: str) -> Json:
-        """Send a test event, and return its delivery."""
+        """Send a test event; return its delivery."""
         return await self._request("POST", f"{_path(webhook)}/ping")
 
     async def list_deliveries(self, webhook: str, limit: int) -> list[Json]:
-        """Return at most `limit` deliveries, sent and to be sent, newest first."""
+        """Return at most `limit` past and future deliveries, newest first."""
         answer = await self._platform.request(
             "GET", f"{_path(webhook)}/deliveries", params={"limit": str(limit)}, answer_type=dict[str, Any]
         )

@@ -21,6 +21,6 @@ def test_a_file_address_is_a_folder() -> None:
     "url", ["", "/var/lib", "file://host/x", "file:relative", "s3://", "s3://b?wat=1", "http://x/y"]
 )
 def test_other_addresses_are_refused(url: str) -> None:
-    """The message says what was expected."""
+    """The message names the expected forms."""
     with pytest.raises(ValueError, match="expected file:///folder or s3://bucket/prefix"):
         open_blobs(url)

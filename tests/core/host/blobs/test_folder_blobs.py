@@ -31,7 +31,7 @@ async def test_a_blob_is_a_read_only_file_to_link(tmp_path: Path) -> None:
 
 
 async def test_what_is_put_again_is_young_again(tmp_path: Path) -> None:
-    """So that nobody takes it for left over who is about to name it."""
+    """So that garbage collection spares a blob that is about to be referenced."""
     store = FolderBlobs(tmp_path)
     await store.put("default", SHA, b"content")
     os.utime(store.path("default", SHA), (1.0, 1.0))

@@ -13,7 +13,7 @@ DIGEST = hashlib.sha256(DATA).hexdigest()
 
 
 async def test_a_store_that_is_down_answers_nothing(anyio_backend: str) -> None:
-    """Until the test says that it is back."""
+    """It raises BlobsDown until `down` is reset."""
     blobs = MemoryBlobs()
     await blobs.put("acme", DIGEST, DATA)
     blobs.down = True
@@ -29,7 +29,7 @@ async def test_a_store_that_is_down_answers_nothing(anyio_backend: str) -> None:
 
 
 async def test_what_was_put_can_be_counted_and_dated(anyio_backend: str) -> None:
-    """A test sees how often a blob was stored, and says how old it is."""
+    """A test can count the puts of a blob, and set its age."""
     blobs = MemoryBlobs()
     for _ in range(2):
         await blobs.put("acme", DIGEST, DATA)

@@ -1,4 +1,4 @@
-"""Messages as bytes: what another version of the platform, or a record on disk, is read by."""
+"""The encoding of messages and records, which other releases of the platform read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ from pilotlight_core.model.messages.agent_messages import (
     Refusal,
     Refused,
     Run,
+    Stages,
     Started,
     Window,
 )
+from pilotlight_core.model.messages.explaining import PlacementReply
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAnswers, LimitVerdict
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
+    BreakerReport,
+    Breakers,
+    BreakerState,
+    CallReply,
     Dropped,
     Enqueue,
     HandBack,
@@ -48,7 +54,7 @@ DESCRIPTOR_FIELDS = {
     "reserved": 0.0, "queue_calls": 0, "queue_ms": 0.0,
 }  # fmt: skip
 EVENT = UsageEvent(
-    id="i.s.1", node="n", device="d", slice="s", ppm=1, price="p", state=LeaseState.BUSY, t0=0, t1=5, wall=1.0,
+    id="i.s.1", node="n", device="d", slice="s", ppm=1, price="p", state=LeaseState.BUSY, t0=0, t1=5, ended_at=1.0,
     shares=(CallShare("a", "t", 5),),
 )  # fmt: skip
 
@@ -124,6 +130,25 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
         },
     ),
     (AskCall(tenant="t", call_id="a"), {"type": "AskCall", "tenant": "t", "id": "a"}),
+    (CallReply(cancelled=True), {"type": "CallTold", "cancelled": True}),
+    (PlacementReply(found=False), {"type": "PlacementTold", "found": False}),
+    (
+        Breakers(gateway="g", reports=(BreakerReport(version="v", state="open", failures=5),)),
+        {
+            "type": "Breakers",
+            "gateway": "g",
+            "told": [
+                {"version": "v", "container": "", "tenant": "", "state": "open", "failures": 5, "retry_after": 0.0}
+            ],
+        },
+    ),
+    (
+        Ended(call_id="a", grant_number=2, container="c", outcome=Outcome.OK, stages=Stages(total_ms=2.0)),
+        {
+            "type": "Ended", "call": "a", "grant": 2, "container": "c", "outcome": "ok",
+            "stages": {"total": 2.0},
+        },
+    ),
     (
         LimitAnswers(gateway="g", answers=(LimitAnswer(1, LimitVerdict.REFUSED, wait_s=0.5),)),
         {"type": "LimitAnswers", "gateway": "g", "answers": [[1, 1, 0, 0.5, [], "", 0.0, False]]},
@@ -163,10 +188,12 @@ def test_a_message_is_encoded_by_its_wire_names(message: Message, fields: dict[s
 
 
 def test_records_keep_their_stored_names() -> None:
-    """What lies in a bucket was written by any version."""
+    """A bucket has records of earlier releases."""
     stored = msgspec.to_builtins(job(grant_number=7))
     assert stored["grant"] == 7
     assert msgspec.convert(stored, JobRecord) == job(grant_number=7)
+    handed_over = BreakerState(state="open", failures=5, left_s=2.0)
+    assert msgspec.to_builtins(handed_over) == {"state": "open", "failures": 5, "left": 2.0}
     assert msgspec.json.encode(SigningSecret(value="whsec_x", expires_at=5.0)) == b'{"value":"whsec_x","until":5.0}'
 
 

@@ -51,7 +51,7 @@ def test_a_run_that_was_turned_away_is_the_same_attempt() -> None:
 
 
 def test_raised_code_is_tried_again_as_often_as_the_function_says() -> None:
-    """With growing pauses, and then the job is dead, with the reason and the last traceback."""
+    """With growing pauses; then the job is dead, with the reason and the last traceback."""
     now, current, pauses = 101.0, running(retries=2, expires_at=10_000.0), []
     while (after := jobs.failed(current, FailurePoint.RAISED, ERROR, now)).state is JobState.QUEUED:
         pauses.append(after.run_at - now)
@@ -70,7 +70,7 @@ def test_raised_code_is_tried_again_as_often_as_the_function_says() -> None:
 
 
 def test_what_was_interrupted_runs_again_only_if_that_is_safe() -> None:
-    """An idempotent job has three starts in all; another is dead at the first loss."""
+    """An idempotent job has three starts in all; any other is dead at the first loss."""
     assert jobs.interrupted(running(), 102.0, "its node is gone").reason is JobFailureReason.INTERRUPTED
     lost = jobs.interrupted(running(idempotent=True), 102.0, "its node is gone")
     assert lost.state is JobState.QUEUED
@@ -88,7 +88,7 @@ def test_what_never_started_waits_until_it_expires() -> None:
 
 
 def test_cancelling() -> None:
-    """A job that waits has ended; a running one is told, and ends as cancelled however its run fails."""
+    """A waiting job ends; a running one is marked, and ends as cancelled however its run fails."""
     assert jobs.cancel_wanted(job(), 101.0).state is JobState.CANCELLED
     told = jobs.cancel_wanted(running(idempotent=True), 102.0)
     assert told.state is JobState.RUNNING

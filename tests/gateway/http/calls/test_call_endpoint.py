@@ -12,6 +12,7 @@ from pilotlight_core.model.api.call_api import CallResponse
 from pilotlight_core.model.errors import FunctionRaised
 from pilotlight_core.model.spec import MethodSpec, Priority
 from pilotlight_gateway.calls.call_port import ChunkEvent
+from pilotlight_gateway.http.calls.call_endpoint import wants_async
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, function, generator, packed
@@ -156,7 +157,7 @@ async def test_what_a_call_is_told_goes_to_whoever_runs_it(world: World) -> None
                 headers={"pilotlight-priority": "batch", "traceparent": trace},
             )
 
-    waits = [call.deadline - call.arrived for call in world.calls.seen]
+    waits = [call.deadline_at - call.arrived_at for call in world.calls.seen]
     assert waits == pytest.approx([1.5, 5.0, 5.0])
     call = world.calls.seen[0]
     assert (call.client_id, call.priority, call.traceparent) == ("cid_12345678", Priority.BATCH, trace)
@@ -283,7 +284,7 @@ async def test_a_caller_that_hangs_up_cancels_its_call(world: World) -> None:
     wire.gone.set()
     await asking
 
-    assert world.calls.cancelled == [world.calls.seen[0].id]
+    assert world.calls.cancelled == [world.calls.seen[0].call_id]
     assert wire.sent == []
     assert world.services.metrics.requests["/v1/functions/{ref}/calls", 499] == 1
     assert (world.services.budget.used, len(world.services.gate)) == (0, 0)
@@ -310,3 +311,15 @@ async def test_cold_starts_are_told_and_counted(world: World) -> None:
 
     assert body["cold_start"] == {"bind": 20.0, "load": 80.0}
     assert sum(world.services.metrics.cold_start.counts) == 1
+
+
+@pytest.mark.parametrize(
+    ("prefer", "wanted"),
+    [
+        (b"respond-async", True), (b"wait=5, Respond-Async", True), (b"respond-async;x=1", True),
+        (b"respond-asynchronously", False), (b"wait=5", False), (b"", False), (b"x" * 10**6, False),
+    ],
+)  # fmt: skip
+def test_a_request_prefers_a_job(prefer: bytes, wanted: bool) -> None:
+    """With `respond-async` among its preferences, as RFC 7240 writes them."""
+    assert wants_async(prefer) is wanted

@@ -108,7 +108,7 @@ async def test_a_chunk_that_breaks_its_promise_ends_the_stream(world: World) -> 
         events = events_of((await client.post(PATH, headers=EVENTS)).text)
 
     assert [(name, data.get("code")) for name, data in events] == [("chunk", None), ("error", "bad_output")]
-    assert world.calls.cancelled == [world.calls.seen[0].id]
+    assert world.calls.cancelled == [world.calls.seen[0].call_id]
 
 
 async def test_a_reader_that_leaves_cancels_the_call(world: World) -> None:
@@ -125,7 +125,7 @@ async def test_a_reader_that_leaves_cancels_the_call(world: World) -> None:
     wire.gone.set()
     await asking
 
-    assert world.calls.cancelled == [world.calls.seen[0].id]
+    assert world.calls.cancelled == [world.calls.seen[0].call_id]
     assert len(world.services.gate) == 0
 
 

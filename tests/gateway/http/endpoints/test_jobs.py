@@ -13,7 +13,6 @@ from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
-from pilotlight_gateway.http.endpoints.jobs import wants_async
 from pilotlight_gateway.jobs.job_service import KEPT_S, JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
@@ -38,18 +37,6 @@ async def finish(world: World, name: str, output: Any = "Hi") -> JobRecord:
     done = jobs.succeeded(begun, WALL + 1, output=msgspec.msgpack.encode(output))
     await world.jobs.update(done, found.revision)
     return done
-
-
-@pytest.mark.parametrize(
-    ("prefer", "wanted"),
-    [
-        (b"respond-async", True), (b"wait=5, Respond-Async", True), (b"respond-async;x=1", True),
-        (b"respond-asynchronously", False), (b"wait=5", False), (b"", False), (b"x" * 10**6, False),
-    ],
-)  # fmt: skip
-def test_who_wants_it(prefer: bytes, wanted: bool) -> None:
-    """As RFC 7240 writes preferences."""
-    assert wants_async(prefer) is wanted
 
 
 async def test_a_job_for_later_does_not_start_before(world: World) -> None:

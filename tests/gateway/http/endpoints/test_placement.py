@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.api.placement_api import DecisionInfo
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementTold
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_core.model.units import GpuAsk
@@ -18,7 +18,7 @@ from tests.gateway.deploys.test_deployer import upload
 from tests.gateway.world import Clock, World, entry, function
 
 DECISION = DecisionInfo(container="ctr_1", function="acme:shop.hello", revision=3, considered=2, refused={"room": 1})
-TOLD = PlacementTold(found=True, lines=("ctr_1 runs on a CPU slot on n1.",), decisions=msgspec.json.encode([DECISION]))
+TOLD = PlacementReply(found=True, lines=("ctr_1 runs on a CPU slot on n1.",), decisions=msgspec.json.encode([DECISION]))
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
 
 
@@ -71,7 +71,7 @@ async def test_what_nobody_remembers_is_not_found_and_without_a_leader_it_is_ask
 ) -> None:
     """404 with the sentence, 503 with when to come back."""
     async with world.client(world.operator) as client:
-        explainer.told = PlacementTold(found=False, lines=("Nothing is remembered of a container ctr_0.",))
+        explainer.told = PlacementReply(found=False, lines=("Nothing is remembered of a container ctr_0.",))
         absent = await client.get("/v1/placement/explain?container=ctr_0")
         explainer.told = None
         leaderless = await client.get("/v1/placement/explain?container=ctr_0")
@@ -103,7 +103,7 @@ async def test_whoever_misspells_is_told_what_there_is(
     """Functions of any tenant, since operators may see them; apps are no containers; what runs is not doubted."""
     world.deploy(function("echo"), function("slow"), app="lab", tenant="platform")
     world.deploy(function("hello"))
-    explainer.told = PlacementTold(found=False, lines=("Nothing is remembered of it.",))
+    explainer.told = PlacementReply(found=False, lines=("Nothing is remembered of it.",))
     running = container("ctr_echo_1_2", tenant="platform", app="lab", function="echo")
     view = FleetView()
     view.on_report(gpu_node(containers=(running,)), 0.0)

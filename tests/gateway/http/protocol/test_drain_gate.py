@@ -27,7 +27,7 @@ async def test_calls_inside_finish_and_new_ones_are_turned_away(world: World) ->
     first = call(world, wire)
     await until(lambda: world.calls.seen)
     draining = asyncio.create_task(world.services.gate.drain(5.0))
-    await asyncio.sleep(0)
+    await until(lambda: world.services.gate.draining)
 
     async with world.client() as client:
         for answer in (await client.post(CALL, json={}), await client.get("/readyz")):
@@ -52,7 +52,7 @@ async def test_those_who_stay_too_long_hear_why(world: World) -> None:
     assert await world.services.gate.abort(1.0) == 1
 
     assert ((await inside).status, wire.json["code"]) == (503, "draining")
-    assert world.calls.cancelled == [world.calls.seen[0].id]
+    assert world.calls.cancelled == [world.calls.seen[0].call_id]
 
 
 async def test_an_empty_gate_drains_at_once() -> None:

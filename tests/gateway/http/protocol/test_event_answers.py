@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, KeepAlive, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import Exchange
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 from tests.gateway.http.asgi import Wire
 from tests.waiting import until
 

@@ -7,9 +7,8 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from pilotlight_gateway.http.protocol.http_exchange import Exchange
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces, split_pieces
-from pilotlight_gateway.http.protocol.request_bodies import ClientGone
 from tests.gateway.http.asgi import Wire
 
 

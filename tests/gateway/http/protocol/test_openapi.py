@@ -10,8 +10,8 @@ import pytest
 
 from pilotlight_core.model.errors import CODES
 from pilotlight_gateway.http.routes import OPERATIONS
-from pilotlight_gateway.tenancy.auth import SCOPES
-from tests.gateway.http.test_edge import filled
+from pilotlight_gateway.tenancy.api_keys import SCOPES
+from tests.gateway.http.protocol.test_http_exchange_edge import filled
 from tests.gateway.world import World, function
 
 

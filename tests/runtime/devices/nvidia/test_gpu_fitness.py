@@ -2,96 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-import pynvml
 import pytest
 from structlog.testing import capture_logs
 
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
-from pilotlight_runtime.devices.nvidia.cuda_port import Cuda, CudaError, FakeCuda, LibCuda
-from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries, find_libraries
+from pilotlight_runtime.devices.nvidia.cuda_port import Cuda, FakeCuda
+from pilotlight_runtime.devices.nvidia.driver_libraries import Libraries
 from pilotlight_runtime.devices.nvidia.gpu_fitness import IN_USE, PROGRAM, NotTried, differing, fitness, trouble
 from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
 
 SIZE = 4096
 NOWHERE = Libraries(libcuda=Path("/nowhere/libcuda.so.1"), env={"LD_LIBRARY_PATH": "/nowhere"}, read_only=())
-LIBRARY = r"""
-#include <stdlib.h>
-#include <string.h>
-typedef unsigned long long address;
-static int users;
-int cuInit(unsigned flags) { return flags ? 1 : 0; }
-int cuDeviceGet(int *device, int number) { *device = 7; return number ? 101 : 0; }
-int cuDevicePrimaryCtxRetain(void **context, int device) { users++; *context = &users; return device == 7 ? 0 : 101; }
-int cuDevicePrimaryCtxRelease_v2(int device) { return device == 7 && --users == 0 ? 0 : 101; }
-int cuCtxSetCurrent(void *context) { return context == &users ? 0 : 201; }
-int cuMemAlloc_v2(address *out, size_t size) {
-    if (getenv("FAKE_FULL")) return 2;
-    *out = (address)malloc(size);
-    return 0;
-}
-int cuMemFree_v2(address at) { free((void *)at); return 0; }
-int cuMemsetD32_v2(address at, unsigned word, size_t count) {
-    if (getenv("FAKE_CRASH")) abort();
-    if (getenv("FAKE_ECC")) return 214;
-    for (size_t n = 0; n < count; n++) ((unsigned *)at)[n] = word;
-    return 0;
-}
-int cuMemcpyDtoD_v2(address to, address from, size_t size) { memcpy((void *)to, (void *)from, size); return 0; }
-int cuMemcpyDtoH_v2(void *to, address from, size_t size) { memcpy(to, (void *)from, size); return 0; }
-int cuGetErrorName(int code, const char **name) {
-    *name = code == 214 ? "CUDA_ERROR_ECC_UNCORRECTABLE" : code == 101 ? "CUDA_ERROR_INVALID_DEVICE" : 0;
-    return 0;
-}
-"""
-"""CUDA's functions on the host's memory, as its header declares them."""
-
-
-@pytest.fixture(scope="session")
-def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
-    """A library with these functions."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    folder = tmp_path_factory.mktemp("libcuda")
-    (folder / "cuda.c").write_text(LIBRARY)
-    made = folder / "libcuda.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(made), str(folder / "cuda.c")], check=True)
-    return Libraries(libcuda=made, env={}, read_only=())
 
 
 def with_env(libraries: Libraries, **env: str) -> Libraries:
     return Libraries(libcuda=libraries.libcuda, env=env, read_only=())
-
-
-@pytest.fixture(params=["fake", "library", pytest.param("real", marks=pytest.mark.gpu)])
-def cuda(request: pytest.FixtureRequest) -> Cuda:
-    if request.param == "fake":
-        return FakeCuda()
-    if request.param == "library":
-        return LibCuda(str(request.getfixturevalue("libcuda").libcuda))
-    pynvml.nvmlInit()
-    return LibCuda(str(find_libraries().libcuda))
-
-
-def test_what_is_written_is_read_back(cuda: Cuda) -> None:
-    """One contract for the library and its fake."""
-    cuda.open()
-    first, second = cuda.allocate(SIZE), cuda.allocate(SIZE)
-    cuda.fill(first, 0x01020304, SIZE)
-    cuda.copy(second, first, SIZE)
-
-    assert first != second
-    assert cuda.read(second, SIZE) == bytes([4, 3, 2, 1]) * (SIZE // 4)
-    cuda.free(first)
-    cuda.free(second)
-    cuda.close()
 
 
 def test_a_fit_device_is_left_as_it_was(cuda: Cuda) -> None:
@@ -116,12 +46,6 @@ def test_an_error_is_told_wherever_it_comes(method: str) -> None:
     for code in IN_USE:
         with pytest.raises(NotTried):
             trouble(FakeCuda(errors={method: code}), SIZE)
-
-
-def test_the_librarys_errors_have_its_names(libcuda: Libraries) -> None:
-    """As its header has them."""
-    with pytest.raises(CudaError, match=r"cuDevicePrimaryCtxRelease_v2: CUDA_ERROR_INVALID_DEVICE \(101\)"):
-        LibCuda(str(libcuda.libcuda)).close()
 
 
 async def test_a_program_tries_the_device(libcuda: Libraries) -> None:

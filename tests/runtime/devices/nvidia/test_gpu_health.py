@@ -52,6 +52,7 @@ def test_what_is_not_supported_is_no_fault() -> None:
     ],
 )
 def test_each_fault_has_its_sentence(change: dict[str, object], why: str) -> None:
+    """The operator reads it; a GPU in MIG mode is no fault."""
     assert fault_of(reading_of(FakeGpu(), **change), ()) == why
 
 

@@ -1,4 +1,4 @@
-"""Commands about batches: what they send, and what they say."""
+"""Commands about batches: what they send, and what they print."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> str:
 
 
 def test_a_file_is_submitted(platform: ScriptedPlatform, file: str) -> None:
-    """As it is, with its parameters in the address; the id is all of stdout."""
+    """The lines are sent unchanged, with the options in the query, and the id is all of stdout."""
     platform.will("POST", "/v1/batches", answer(BATCH, 201))
 
     assert run("submit", "hello.greet", file, "--label", "night", "--expires", "6h", "--method", "go") == "batch_1\n"
@@ -59,7 +59,7 @@ def test_a_file_is_submitted(platform: ScriptedPlatform, file: str) -> None:
 
 
 def test_wrong_lines_are_listed(platform: ScriptedPlatform, file: str) -> None:
-    """The first ten, with their ids; one alone is what the error says."""
+    """The first ten wrong lines are printed with their ids; a single one is in the error."""
     errors = [{"line": n, "field": "name", "detail": f"name: no {n}", "custom_id": f"row-{n}"} for n in range(1, 15)]
     errors[1]["custom_id"] = None
     platform.will("POST", "/v1/batches", problem("bad_input", "line 1: name: no 1", errors=errors))
@@ -81,8 +81,8 @@ def test_wrong_lines_are_listed(platform: ScriptedPlatform, file: str) -> None:
         ("inputs.jsonl/more", "{} cannot be read: Not a directory."),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told(platform: ScriptedPlatform, file: str, name: str, told: str) -> None:
-    """What and where, and what to do: before anything is sent, and without the usage."""
+def test_a_file_that_cannot_be_read_is_refused(platform: ScriptedPlatform, file: str, name: str, told: str) -> None:
+    """The error names the file, the reason and the remedy, and nothing is sent."""
     path = Path(file).parent / name
     Path(file).with_name("folder").mkdir()
     done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", str(path)])
@@ -93,8 +93,8 @@ def test_a_file_that_cannot_be_read_is_told(platform: ScriptedPlatform, file: st
     assert not platform.requests
 
 
-def test_results_that_cannot_be_written_are_told(platform: ScriptedPlatform, file: str) -> None:
-    """Where, and what to do."""
+def test_results_that_cannot_be_written_are_an_error(platform: ScriptedPlatform, file: str) -> None:
+    """The error names the path and the remedy."""
     platform.will("GET", "/v1/batches/batch_1/results", answer({}))
     done = CliRunner().invoke(app, ["batch", "results", "batch_1", "-o", f"{file}/results.jsonl"])
 
@@ -102,8 +102,8 @@ def test_results_that_cannot_be_written_are_told(platform: ScriptedPlatform, fil
     assert done.stderr == f"error: {file}/results.jsonl cannot be written: Not a directory. Name another with -o.\n"
 
 
-def test_a_wrong_line_is_told(platform: ScriptedPlatform, file: str) -> None:
-    """In the platform's words."""
+def test_a_wrong_line_is_an_error(platform: ScriptedPlatform, file: str) -> None:
+    """The error is the platform's own text."""
     platform.will("POST", "/v1/batches", problem("bad_input", "line 3: input.name: this argument is missing"))
 
     done = CliRunner().invoke(app, ["batch", "submit", "hello.greet", file])
@@ -113,7 +113,7 @@ def test_a_wrong_line_is_told(platform: ScriptedPlatform, file: str) -> None:
 
 
 def test_batches_are_listed_and_shown(platform: ScriptedPlatform) -> None:
-    """With how far they are."""
+    """Lists and status show the progress of a batch."""
     platform.will("GET", "/v1/batches", answer({"batches": [MIXED]}))
     platform.will("GET", "/v1/batches/batch_1", answer(MIXED | {"reason": "so"}))
 
@@ -125,8 +125,8 @@ def test_batches_are_listed_and_shown(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("status", "batch_1", "--json"))["id"] == "batch_1"
 
 
-def test_one_waits_for_the_end(platform: ScriptedPlatform, file: str) -> None:
-    """The exit code says whether every item succeeded."""
+def test_wait_returns_at_the_end(platform: ScriptedPlatform, file: str) -> None:
+    """With --wait the exit code is 0 only if every item succeeded."""
     platform.will("POST", "/v1/batches", answer(BATCH, 201))
     platform.will("GET", "/v1/batches/batch_1", answer(DONE))
 
@@ -140,7 +140,7 @@ def test_one_waits_for_the_end(platform: ScriptedPlatform, file: str) -> None:
 
 
 def test_results_go_to_stdout_or_a_file(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """As the platform sends them."""
+    """The bytes are those that the platform sends."""
     lines = b'{"index":0}\n{"index":1}\n'
     platform.will("GET", "/v1/batches/batch_1/results", Answer(pieces=[lines]))
     path = tmp_path / "results.jsonl"
@@ -152,7 +152,7 @@ def test_results_go_to_stdout_or_a_file(platform: ScriptedPlatform, tmp_path: Pa
 
 
 def test_a_batch_is_cancelled_and_resumed(platform: ScriptedPlatform) -> None:
-    """And says what it is then."""
+    """Both commands print the new state of the batch."""
     platform.will("POST", "/v1/batches/batch_1/cancel", answer(BATCH | {"state": "cancelling"}, 202))
     platform.will("POST", "/v1/batches/batch_1/resume", answer(BATCH, 202))
 

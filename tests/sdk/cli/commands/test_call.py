@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.main import app
 from tests.sdk.scripted import ScriptedPlatform, chunk, event, problem_document, result, stream
 
@@ -21,7 +20,7 @@ def call(*words: str, stdin: str = "") -> Result:
 
 
 def test_the_answer_is_json_on_stdout(platform: ScriptedPlatform) -> None:
-    """Where the time went is beside it."""
+    """The summary of the call's time goes to stderr."""
     platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 1}), result({"a": "ü"})))
     done = call("hello.greet", "name=Ada")
     assert (done.exit_code, msgspec.json.decode(done.stdout)) == (0, {"a": "ü"})
@@ -40,14 +39,14 @@ def test_the_answer_is_json_on_stdout(platform: ScriptedPlatform) -> None:
     ],
 )
 def test_arguments_are_json_if_they_can_be(platform: ScriptedPlatform, words: list[str], expected: Any) -> None:
-    """And strings if not; single ones win over --input."""
+    """Other values are strings, and single arguments override --input."""
     platform.will("POST", GREET, stream(result(None)))
     assert call("hello.greet", *words, stdin='{"from": "stdin"}').exit_code == 0
     assert platform.requests[0].call["input"] == expected
 
 
 def test_input_may_be_a_file(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """Named with an @."""
+    """A file is named with an @, and a missing one is a usage error."""
     platform.will("POST", GREET, stream(result(None)))
     (tmp_path / "in.json").write_text('{"a": [1]}')
     assert call("hello.greet", "--input", f"@{tmp_path / 'in.json'}").exit_code == 0
@@ -56,17 +55,16 @@ def test_input_may_be_a_file(platform: ScriptedPlatform, tmp_path: Path) -> None
 
 
 def test_a_method_may_stand_in_the_ref(platform: ScriptedPlatform) -> None:
-    """Or be an option."""
+    """A method is part of the ref, or an option."""
     platform.will("POST", "/v1/functions/hello.Model@v2/calls", stream(result(1)))
     for words in (["hello.Model.embed@v2"], ["hello.Model@v2", "--method", "embed"]):
         assert call(*words, "--deadline", "5").stdout == "1\n"
     assert [request.call["method"] for request in platform.requests] == ["embed", "embed"]
     assert 0 < platform.requests[0].call["deadline_ms"] <= 5000
-    assert read_ref("a.b", None)[1] is None
 
 
 def test_chunks_are_lines(platform: ScriptedPlatform) -> None:
-    """As they come; with --json each with its number."""
+    """Each chunk is a line, with --json an object with its number."""
     events = stream(chunk(1, {"w": 1}), chunk(2, "two"), result(None))
     platform.will("POST", GREET, events)
     assert call("hello.greet").stdout == '{"w":1}\n"two"\n'
@@ -75,7 +73,7 @@ def test_chunks_are_lines(platform: ScriptedPlatform) -> None:
 
 
 def test_json_prints_the_whole_response(platform: ScriptedPlatform) -> None:
-    """For scripts."""
+    """With --json stdout has the response and stderr is empty."""
     platform.will("POST", GREET, stream(result("x")))
     done = call("hello.greet", "--json")
     response = msgspec.json.decode(done.stdout)
@@ -83,31 +81,14 @@ def test_json_prints_the_whole_response(platform: ScriptedPlatform) -> None:
 
 
 def test_stream_prints_every_event(platform: ScriptedPlatform) -> None:
-    """Stages too, one a line."""
+    """With --stream each event, stages too, is a line."""
     platform.will("POST", GREET, stream(event("stage", {"name": "queued", "ms": 1}), chunk(1, 1), result(None)))
     names = [msgspec.json.decode(line)["event"] for line in call("hello.greet", "--stream").stdout.splitlines()]
     assert names == ["stage", "chunk", "result"]
 
 
-def test_a_cold_start_is_told_as_it_happens(platform: ScriptedPlatform) -> None:
-    """A line for each stage where no terminal is; what every call passes is not told."""
-    stages = [
-        {"name": "queued", "ms": 1, "detail": {}},
-        {"name": "binding", "ms": 20, "detail": {"blank": 0.3}},
-        {"name": "loading", "ms": 30.4, "detail": {"blank": 0.3, "stage": 9}},
-        {"name": "loading", "ms": 1500, "detail": {"blank": 0.3, "stage": 9, "import": 1470}},
-        {"name": "running", "ms": 1501, "detail": {}},
-    ]
-    answer = result("x", cold_start={"blank": 0.3, "import": 1470}, usage={"batch_size": 3, "cost": "0.1"})
-    platform.will("POST", GREET, stream(*(event("stage", stage) for stage in stages), answer))
-    binding, loading, summary = call("hello.greet").stderr.splitlines()
-    assert binding == "hello.greet: binding 20 ms (blank 0.3 ms)"
-    assert loading == "hello.greet: loading 30 ms (blank 0.3 ms, stage 9.0 ms)"
-    assert summary.endswith("  cold start blank 0.3 ms, import 1.47 s  in a batch of 3  0.1 USD")
-
-
 def test_a_function_that_raised_shows_its_traceback(platform: ScriptedPlatform) -> None:
-    """Its own, not ours."""
+    """The traceback is the function's, without the SDK's."""
     document = problem_document("function_raised", "ValueError: no", traceback="Traceback\n  app.py\nValueError: no\n")
     platform.will("POST", GREET, stream(event("error", document)))
     done = call("hello.greet")
@@ -116,7 +97,7 @@ def test_a_function_that_raised_shows_its_traceback(platform: ScriptedPlatform) 
 
 
 def test_a_function_that_did_not_load_shows_its_traceback(platform: ScriptedPlatform) -> None:
-    """Which the advice says to read."""
+    """The advice refers to the traceback, so it is printed before the error."""
     document = problem_document("load_failed", "RuntimeError: no", traceback="Traceback\n  app.py\nRuntimeError: no\n")
     platform.will("POST", GREET, stream(event("error", document)))
     assert call("hello.greet").stderr.splitlines()[:4] == [

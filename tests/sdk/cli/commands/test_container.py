@@ -1,10 +1,13 @@
-"""How a container's state is shown."""
+"""Containers: how they are listed, and how their state is shown."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight.cli.commands.container import _state
+from tests.sdk.cli.shell import ESCAPE, cells, invoke, on_terminal, run
+from tests.sdk.scripted import ScriptedPlatform, answer
 
 
 @pytest.mark.parametrize(
@@ -20,5 +23,29 @@ from pilotlight.cli.commands.container import _state
     ],
 )
 def test_breakers_are_part_of_the_state(container: dict[str, str], shown: str) -> None:
-    """A container that gets no calls does not look like one that nobody calls."""
+    """The state shows the open breakers, which explain a container without calls."""
     assert _state(container) == shown
+
+
+CONTAINER = {
+    "id": "ctr_1", "app": "search", "function": "embed", "state": "ready", "calls": 5, "running": 1, "slots": 4,
+    "age_s": 65.0, "idle_s": 0.0, "memory_bytes": 2_500_000, "node": "n1", "slice": "cpu-0", "sandbox": "bubblewrap",
+}  # fmt: skip
+ROW = ["ctr_1", "search.embed", "ready", "5", "1/4", "1m", "0s", "2.5 MB", "n1", "cpu-0", "bubblewrap"]
+
+
+def test_containers_are_listed(platform: ScriptedPlatform) -> None:
+    """Without containers stdout is empty and stderr has a sentence."""
+    platform.will("GET", "/v1/containers", *[answer({"containers": [CONTAINER]})] * 2, answer({"containers": []}))
+    assert cells(run("container", "list"))[1] == ROW
+    assert msgspec.json.decode(run("container", "list", "--json")) == [CONTAINER]
+    done = invoke("container", "list")
+    assert (done.stdout, done.stderr) == ("", "No containers: nothing burns while nobody calls.\n")
+    assert msgspec.json.decode(run("container", "list", "--json")) == []
+
+
+def test_a_cell_is_never_broken(platform: ScriptedPlatform) -> None:
+    """Names stay whole on a narrow terminal, so that they can be copied."""
+    platform.will("GET", "/v1/containers", answer({"containers": [CONTAINER]}))
+    shown = ESCAPE.sub("", on_terminal("container", "list", columns=40))
+    assert cells(shown)[1] == ROW

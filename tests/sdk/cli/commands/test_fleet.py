@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pilotlight.cli.commands.fleet import line, tenant_colour
 from pilotlight.cli.main import app
-from tests.sdk.cli.test_terminal import on_terminal
+from tests.sdk.cli.shell import on_terminal
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 
@@ -49,8 +49,8 @@ def fleet(platform: ScriptedPlatform) -> ScriptedPlatform:
     return platform
 
 
-def test_a_row_a_gpu_and_a_line_for_a_nodes_slots(fleet: ScriptedPlatform) -> None:
-    """Slices to scale, free and stranded parts, who is on them, and what is the matter."""
+def test_a_gpu_is_a_row_and_a_nodes_slots_are_a_line(fleet: ScriptedPlatform) -> None:
+    """A row draws slices to scale, with free and stranded room, tenants and trouble."""
     done = CliRunner().invoke(app, ["fleet"])
 
     assert done.exit_code == 0, done.stderr
@@ -65,7 +65,7 @@ def test_a_row_a_gpu_and_a_line_for_a_nodes_slots(fleet: ScriptedPlatform) -> No
 
 
 def test_slots_have_rows_of_their_own_if_asked_for(fleet: ScriptedPlatform) -> None:
-    """And JSON is what the platform said."""
+    """With the option each slot is a row, and --json prints the platform's answer."""
     shown = CliRunner().invoke(app, ["fleet", "--slots"]).stdout
 
     assert "n1  cpu-0  CPU        [cpu#############################]  ctr_b (zoo)" in shown
@@ -74,7 +74,7 @@ def test_slots_have_rows_of_their_own_if_asked_for(fleet: ScriptedPlatform) -> N
 
 
 def test_tenants_have_colours_of_their_own(fleet: ScriptedPlatform) -> None:
-    """The same in each drawing, with a legend."""
+    """A tenant's colour is the same in each drawing, and a legend names it."""
     shown = on_terminal("fleet")
 
     assert "tenants:" in shown
@@ -84,8 +84,8 @@ def test_tenants_have_colours_of_their_own(fleet: ScriptedPlatform) -> None:
     assert "red" in [str(span.style) for span in line(ILL, [2, 5, 9], colours=True).spans]
 
 
-def test_a_fleet_that_nobody_has_heard_of_is_said_to_be_empty(platform: ScriptedPlatform) -> None:
-    """On stderr."""
+def test_an_empty_fleet_is_a_sentence(platform: ScriptedPlatform) -> None:
+    """The sentence goes to stderr."""
     platform.will("GET", "/v1/fleet", answer({"devices": [], "totals": {}}))
 
     done = CliRunner().invoke(app, ["fleet"])

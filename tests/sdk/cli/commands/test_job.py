@@ -27,7 +27,7 @@ def run(*words: str, code: int = 0) -> tuple[str, str]:
 
 
 def test_lists_follow_their_pages(platform: ScriptedPlatform) -> None:
-    """A table for people, JSON for scripts."""
+    """A list reads all pages, as a table or as JSON."""
     other = {**LISTED, "id": "call_2", "state": "queued", "reason": None, "started_at": None}
     pages = (answer({"jobs": [LISTED], "next": "7"}), answer({"jobs": [other], "next": None}))
     platform.will("GET", "/v1/jobs", *pages)
@@ -44,8 +44,8 @@ def test_lists_follow_their_pages(platform: ScriptedPlatform) -> None:
     assert "No jobs" in run("list")[1]
 
 
-def test_what_a_job_returned_goes_to_stdout(platform: ScriptedPlatform) -> None:
-    """Everything else beside it; with --json it is one document."""
+def test_the_answer_of_a_job_goes_to_stdout(platform: ScriptedPlatform) -> None:
+    """The rest goes to stderr; with --json all is one document."""
     done = {**LISTED, "state": "succeeded", "error": None, "output": {"a": b"\x00"}}
     packed = Answer(headers={"content-type": "application/msgpack"}, pieces=[values.encode(done)])
     platform.will("GET", f"/v1/calls/{JOB}", packed)
@@ -57,8 +57,8 @@ def test_what_a_job_returned_goes_to_stdout(platform: ScriptedPlatform) -> None:
     assert "ValueError: no" in run("get", JOB)[1]
 
 
-def test_a_job_that_waits_says_when_and_where(platform: ScriptedPlatform) -> None:
-    """Its time, its place and how long that is expected to take; one that runs, for how long it has."""
+def test_a_waiting_job_shows_its_time_and_place(platform: ScriptedPlatform) -> None:
+    """It shows its time, place and expected wait; a running job shows for how long it runs."""
     at = time.time()
     waits = {
         **LISTED,
@@ -86,8 +86,8 @@ def test_a_job_that_waits_says_when_and_where(platform: ScriptedPlatform) -> Non
     assert ", after 3s" in run("get", JOB)[1]
 
 
-def test_cancelling(platform: ScriptedPlatform) -> None:
-    """Whether it was alive, and what a plain function does that ran."""
+def test_a_job_is_cancelled(platform: ScriptedPlatform) -> None:
+    """The command prints whether the job was alive, and explains a plain function that goes on."""
     platform.will("DELETE", f"/v1/calls/{JOB}", answer({"id": JOB, "cancelled": True}, status=202))
     platform.will("GET", f"/v1/calls/{JOB}", answer({**LISTED, "state": "queued"}))
     assert "is cancelled.\n" in run("cancel", JOB)[1]
@@ -96,8 +96,8 @@ def test_cancelling(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("cancel", JOB, "--json")[0]) == {"id": JOB, "cancelled": True}
 
 
-def test_driving_again(platform: ScriptedPlatform) -> None:
-    """By name, or all dead ones of a function; one of both."""
+def test_dead_jobs_are_queued_anew(platform: ScriptedPlatform) -> None:
+    """They are named by their ids, or by their function, but not by both."""
     platform.will("POST", f"/v1/jobs/{JOB}/redrive", answer({**LISTED, "state": "queued"}, status=202))
     platform.will("GET", "/v1/jobs", answer({"jobs": [LISTED], "next": None}))
     assert "1 queued anew" in run("redrive", JOB)[1]

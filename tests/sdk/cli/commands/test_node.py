@@ -10,14 +10,14 @@ from pilotlight.cli.main import app
 
 
 def test_a_check_is_a_process_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
-    """Its options and its exit code are its own."""
+    """Options and the exit code are those of the other process."""
     done = CliRunner().invoke(app, ["node", "check", "--no-such-option"])
     assert done.exit_code == 2
     assert "--no-such-option" in capfd.readouterr().err
 
 
-def test_a_check_says_what_holds(capfd: pytest.CaptureFixture[str]) -> None:
-    """As JSON for scripts; exit code 1 where something does not hold."""
+def test_a_check_prints_its_findings(capfd: pytest.CaptureFixture[str]) -> None:
+    """With --json they are a document, and the exit code is 1 if a check fails."""
     done = CliRunner().invoke(app, ["node", "check", "--json", "--sandbox", "process"])
     checks = msgspec.json.decode(capfd.readouterr().out)
     assert checks

@@ -40,8 +40,8 @@ def run(*words: str) -> Result:
         (["--why-not", "n2"], "why_not=n2"),
     ],
 )
-def test_each_way_to_ask_is_one_question(platform: ScriptedPlatform, words: list[str], query: str) -> None:
-    """Told line by line."""
+def test_each_subject_is_one_request(platform: ScriptedPlatform, words: list[str], query: str) -> None:
+    """The explanation is printed line by line."""
     platform.will("GET", "/v1/placement/explain", answer(TOLD))
 
     done = run("explain", *words)
@@ -52,8 +52,8 @@ def test_each_way_to_ask_is_one_question(platform: ScriptedPlatform, words: list
     assert json.loads(run("explain", *words, "--json").stdout) == TOLD
 
 
-def test_nothing_named_is_a_slip() -> None:
-    """Before anything is asked."""
+def test_an_explanation_needs_a_subject() -> None:
+    """Without one nothing is sent."""
     done = run("explain")
 
     assert done.exit_code == 1
@@ -62,7 +62,7 @@ def test_nothing_named_is_a_slip() -> None:
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_plan_shows_its_arithmetic(platform: ScriptedPlatform, *, fits: bool) -> None:
-    """The exit code says whether the fleet could hold it."""
+    """The exit code is 0 only if the fleet could hold the function."""
     platform.will("GET", "/v1/functions/chat.talk/placement", answer(PLAN | {"fits": fits}))
 
     done = run("plan", "chat.talk")
@@ -104,8 +104,8 @@ class Talker:
 """
 
 
-def test_a_file_is_asked_about_before_it_is_deployed(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """Each of its functions, or the one that is named."""
+def test_a_file_is_planned_before_its_deploy(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Each function of the file is planned, or the named one."""
     (tmp_path / "app.py").write_text(APP)
     platform.will("POST", "/v1/placement/plan", answer(PLAN | {"version": "talk"}), answer(PLAN | {"fits": False}))
 
@@ -119,7 +119,7 @@ def test_a_file_is_asked_about_before_it_is_deployed(platform: ScriptedPlatform,
 
 
 def test_a_rate_is_passed_on(platform: ScriptedPlatform) -> None:
-    """How many containers carry it is the platform's to say."""
+    """The platform counts the containers for the rate."""
     platform.will("GET", "/v1/functions/chat.talk/placement", answer(PLAN))
 
     assert run("plan", "chat.talk", "--rps", "50").exit_code == 0
@@ -127,7 +127,7 @@ def test_a_rate_is_passed_on(platform: ScriptedPlatform) -> None:
 
 
 def test_a_method_is_planned_as_its_class(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """Of what is deployed, pinned or not, and of a file; the platform says what that means."""
+    """A method of a deployed class, pinned or not, and of a file is sent beside its class."""
     (tmp_path / "app.py").write_text(CLASS)
     platform.will("GET", "/v1/functions/chat.Talker/placement", answer(PLAN))
     platform.will("GET", "/v1/functions/chat.Talker@v2/placement", answer(PLAN))

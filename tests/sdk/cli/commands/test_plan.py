@@ -17,7 +17,7 @@ def plan(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_worked_example(tmp_path: Path) -> None:
-    """From the demand's file to four GPUs."""
+    """The demand of the file makes a plan of four GPUs."""
     demand = tmp_path / "demand.csv"
     demand.write_text("function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n")
 
@@ -27,8 +27,8 @@ def test_the_worked_example(tmp_path: Path) -> None:
     assert "4 x A100-80GB\n" in done.stdout
 
 
-def test_a_slip_in_the_file_is_told_and_the_exit_code_is_1(tmp_path: Path) -> None:
-    """By row and field, on stderr."""
+def test_an_error_in_the_file_ends_with_exit_code_1(tmp_path: Path) -> None:
+    """The error names the row and the field on stderr."""
     demand = tmp_path / "demand.csv"
     demand.write_text("function,rps\nclassify,many\n")
 
@@ -38,8 +38,8 @@ def test_a_slip_in_the_file_is_told_and_the_exit_code_is_1(tmp_path: Path) -> No
     assert done.stderr == f"error: {demand}, row 2, rps: 'many' is not a number\n"
 
 
-def test_what_the_platform_knows_serves_functions_without_points(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """The measured point goes before the learnt one; GPUs in software and CPU slots cannot be bought."""
+def test_known_curves_serve_functions_without_points(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """A measured point goes before a learnt one, and GPUs in software are left out."""
     demand = tmp_path / "demand.csv"
     demand.write_text("function,rps\nshop.f,1000\nshop.g,1\n")
 
@@ -64,8 +64,8 @@ def test_what_the_platform_knows_serves_functions_without_points(platform: Scrip
     assert "4 x A100-80GB\n" in done.stdout
 
 
-def test_what_only_gpus_in_software_did_is_said_to_be_no_measure(platform: ScriptedPlatform, tmp_path: Path) -> None:
-    """Rather than that nothing was measured."""
+def test_curves_of_gpus_in_software_do_not_count(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """The note gives this reason rather than the lack of a measurement."""
     demand = tmp_path / "demand.csv"
     demand.write_text("function,rps\nshop.f,1000\n")
     point = {"batch": 1, "throughput": 9.0, "p50_ms": 1.0, "p95_ms": 1.0, "samples": 9}
@@ -79,8 +79,8 @@ def test_what_only_gpus_in_software_did_is_said_to_be_no_measure(platform: Scrip
     assert "shop.f: it was measured on GPUs in software only" in done.stderr
 
 
-def test_functions_with_points_are_not_asked_for(tmp_path: Path) -> None:
-    """In either file; what cannot be read is left to whoever plans."""
+def test_functions_with_points_are_not_requested(tmp_path: Path) -> None:
+    """Points count in either file, and unreadable files are left to the planner."""
     (tmp_path / "demand.csv").write_text("function,rps,gpu,batch,latency_ms\na,1,T4,8,10\nb,1,,,\nc,1,,,\n")
     (tmp_path / "curves.csv").write_text("function,gpu,batch,latency_ms\nb,T4,8,10\n")
 

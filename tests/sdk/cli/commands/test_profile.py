@@ -56,7 +56,7 @@ def measured(platform: ScriptedPlatform) -> ScriptedPlatform:
 
 
 def test_each_kind_of_slice_is_measured_and_kept(measured: ScriptedPlatform, tmp_path: Path) -> None:
-    """At each batch size, by calls with the arguments of a file; what it cost is said, and what is in software."""
+    """Each batch size is measured by calls with the given arguments, and the summary has the cost."""
     (tmp_path / "input.json").write_text('{"x": 7}')
 
     done = run("--input", str(tmp_path / "input.json"), "--batch", "2", "--seconds", "0.1")
@@ -77,7 +77,7 @@ def test_each_kind_of_slice_is_measured_and_kept(measured: ScriptedPlatform, tmp
 
 
 def test_a_batch_size_that_never_formed_is_not_kept(measured: ScriptedPlatform) -> None:
-    """And that is said."""
+    """The output says so."""
     done = run("--batch", "4", "--slice", "slot", "--seconds", "0.1")
 
     assert done.exit_code == 0, done.stderr
@@ -85,14 +85,14 @@ def test_a_batch_size_that_never_formed_is_not_kept(measured: ScriptedPlatform) 
     assert not measured.asked("/v1/functions/shop.f@v3/curves")
 
 
-def test_what_is_known_is_shown_without_a_call(measured: ScriptedPlatform) -> None:
-    """As a table or as JSON."""
+def test_known_curves_are_shown_without_a_call(measured: ScriptedPlatform) -> None:
+    """They are a table, or JSON."""
     shown = run("--show")
-    told = json.loads(run("--show", "--json").stdout)
+    profiled = json.loads(run("--show", "--json").stdout)
 
     assert shown.exit_code == 0
     assert "declared" in shown.stdout
-    assert msgspec.convert(told["curves"], tuple[Curve, ...]) == msgspec.convert(KNOWN, FunctionCurves).curves
+    assert msgspec.convert(profiled["curves"], tuple[Curve, ...]) == msgspec.convert(KNOWN, FunctionCurves).curves
     assert {request.method for request in measured.requests} == {"GET"}
 
 
@@ -105,8 +105,8 @@ def test_what_is_known_is_shown_without_a_call(measured: ScriptedPlatform) -> No
         (["--method", "other"], "name one of its methods"),
     ],
 )
-def test_slips_are_told_before_anything_is_called(measured: ScriptedPlatform, words: list[str], said: str) -> None:
-    """With what would do."""
+def test_wrong_options_are_refused_before_any_call(measured: ScriptedPlatform, words: list[str], said: str) -> None:
+    """The error names the values that are accepted."""
     done = run(*words)
 
     assert done.exit_code == 1
@@ -115,8 +115,8 @@ def test_slips_are_told_before_anything_is_called(measured: ScriptedPlatform, wo
     assert {request.method for request in measured.requests} == {"GET"}
 
 
-def test_a_call_that_fails_ends_it_and_what_was_measured_stays(measured: ScriptedPlatform) -> None:
-    """The error is told as by any call; the sum is told too."""
+def test_a_call_that_fails_ends_the_run_and_keeps_its_results(measured: ScriptedPlatform) -> None:
+    """The error is shown as that of any call, and the sum beside it."""
     measured.does("POST", "/v1/functions/shop.f@ver_3g/calls", lambda _: problem("load_failed", "it cannot be loaded"))
 
     done = run("--batch", "2", "--seconds", "0.1")
@@ -127,8 +127,8 @@ def test_a_call_that_fails_ends_it_and_what_was_measured_stays(measured: Scripte
     assert len(measured.asked("/v1/functions/shop.f@v3/curves")) == 1
 
 
-def test_it_waits_only_so_long_for_a_slice(measured: ScriptedPlatform) -> None:
-    """Then it says what it waited for, and what can be done; what a start takes is another matter."""
+def test_the_wait_for_a_slice_is_bounded(measured: ScriptedPlatform) -> None:
+    """The error names the reason of the wait and the remedies; the start itself is not bounded."""
     waiting = event("stage", {"name": "waiting", "ms": 5.0, "detail": {"reason": "all 1 devices are in use"}})
     measured.does("POST", "/v1/functions/shop.f@ver_slot/calls", lambda _: stream(waiting, hold=True))
 
@@ -140,11 +140,17 @@ def test_it_waits_only_so_long_for_a_slice(measured: ScriptedPlatform) -> None:
     assert "0 calls, 0 USD in all; nothing was measured that could be kept" in done.stderr
 
 
-def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
-    """No power of ten in a price either."""
-    told = msgspec.convert(KNOWN, FunctionCurves)
+def test_a_run_without_results_prints_its_cost_in_full() -> None:
+    """A price is never printed as a power of ten."""
+    profiled = msgspec.convert(KNOWN, FunctionCurves)
     run = ProfileRun(
-        told=told, load=told.methods[0], given={}, sizes=(1,), seconds=1.0, calls=19, cost=Decimal("2.78722E-7")
+        profiled=profiled,
+        load=profiled.methods[0],
+        given={},
+        sizes=(1,),
+        seconds=1.0,
+        calls=19,
+        cost=Decimal("2.78722E-7"),
     )
     assert run.summary() == "19 calls, 0.000000278722 USD in all; nothing was measured that could be kept"
 
@@ -152,8 +158,8 @@ def test_a_run_that_kept_nothing_says_so_and_tells_its_cost_in_full() -> None:
     assert run.summary().endswith("in all; kept with shop.f@v3")
 
 
-def test_a_version_without_curves_says_where_those_of_the_one_before_are(platform: ScriptedPlatform) -> None:
-    """On stderr; placement goes by them."""
+def test_a_version_without_curves_refers_to_the_one_before(platform: ScriptedPlatform) -> None:
+    """Placement uses the curves of the version before it."""
     platform.will("GET", "/v1/functions/shop.f/curves", answer(KNOWN | {"curves": []}))
 
     assert (

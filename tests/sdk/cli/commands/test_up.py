@@ -1,4 +1,4 @@
-"""`pilotlight up`: a child that is told when to stop."""
+"""`pilotlight up`: a child that is announced, signalled and ended in order."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ sys.exit(3)
 
 
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "int"), (signal.SIGTERM, "term")])
-def test_up_says_what_to_type_next_and_ends_its_child_in_order(tmp_path: Path, number: int, name: str) -> None:
-    """One signal to it is one signal to the child, whose exit code is its own."""
+def test_up_prints_the_next_commands_and_ends_its_child_in_order(tmp_path: Path, number: int, name: str) -> None:
+    """One signal reaches the child once, and its exit code is passed on."""
     (tmp_path / "child.py").write_text(CHILD)
     code = (
         "import sys; from pilotlight.cli.commands.up import supervise; "
@@ -55,7 +55,7 @@ def test_up_says_what_to_type_next_and_ends_its_child_in_order(tmp_path: Path, n
 
 
 def test_up_passes_its_options_on() -> None:
-    """Those it knows and those it does not: the process behind it refuses by name."""
+    """The child gets known and unknown options, and refuses wrong ones by name."""
     done = subprocess.run(
         [sys.executable, "-m", "pilotlight.cli.main", "up", "--port", "0", "--sandbox", "nonsense", "--region", "eu"],
         capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}, timeout=30,

@@ -1,4 +1,4 @@
-"""Commands about webhooks: what they send, and what they say."""
+"""Commands about webhooks: what they send, and what they print."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(*words: str) -> str:
 
 
 def test_a_webhook_is_made(platform: ScriptedPlatform) -> None:
-    """The secret is all of stdout, for `$(…)`; without --events it hears of everything."""
+    """The secret is all of stdout, for `$(…)`; without --events all events are sent."""
     made = HOOK | {"secret": "whsec_x"}
     platform.will("POST", "/v1/webhooks", answer(made, 201))
 
@@ -42,7 +42,7 @@ def test_a_webhook_is_made(platform: ScriptedPlatform) -> None:
 
 
 def test_a_misspelt_event_is_answered_with_the_one_that_was_meant(platform: ScriptedPlatform) -> None:
-    """Before anything is sent."""
+    """The error names the nearest event, and nothing is sent."""
     done = CliRunner().invoke(app, ["webhook", "create", "https://example.com/", "--events", "job.failde"])
 
     assert done.exit_code != 0
@@ -51,7 +51,7 @@ def test_a_misspelt_event_is_answered_with_the_one_that_was_meant(platform: Scri
 
 
 def test_webhooks_are_listed(platform: ScriptedPlatform) -> None:
-    """With how they are: sent to, failing, disabled and why."""
+    """The list shows which webhooks are on, failing or disabled, and why."""
     failing = HOOK | {"id": "wh_2", "failing_since": time.time() - 7_300}
     disabled = HOOK | {"id": "wh_3", "disabled": True, "disabled_because": "it answered 410 Gone"}
     platform.will("GET", "/v1/webhooks", answer({"webhooks": [HOOK, failing, disabled]}))
@@ -74,7 +74,7 @@ def test_webhooks_are_listed(platform: ScriptedPlatform) -> None:
     ],
 )
 def test_a_webhook_is_changed(platform: ScriptedPlatform, words: tuple[str, ...], sent: dict[str, Any]) -> None:
-    """Only what is given is sent."""
+    """The request has only the given fields."""
     platform.will("PATCH", "/v1/webhooks/wh_1", answer(HOOK))
 
     assert run(*words) == "wh_1 (on): job.failed to https://example.com/\n"
@@ -94,7 +94,7 @@ def test_a_webhook_is_deleted_and_its_secret_rotated(platform: ScriptedPlatform)
 
 
 def test_deliveries_are_listed_sent_again_and_tried(platform: ScriptedPlatform) -> None:
-    """With the last attempt of each, and when the next one is."""
+    """The list shows the last attempt of each delivery and the time of the next one."""
     waiting = DELIVERY | {"id": "msg_2", "state": "pending", "next_at": time.time() + 120.5, "attempts": []}
     late = {"at": 0.0, "ms": 15_000.0, "status": 0, "error": "no answer within 15 s"}
     platform.will(

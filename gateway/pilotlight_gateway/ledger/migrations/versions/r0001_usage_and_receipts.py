@@ -1,7 +1,4 @@
-"""The tables as they were before there were revisions.
-
-A ledger of that time has them, or some of them if its making was cut off: what is there stays as it is.
-"""
+"""The tables as they were before revisions. Those that a ledger already has stay as they are."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create what is missing of the five tables and their indexes."""
+    """Create the missing ones of the five tables and their indexes."""
     _create_folds()
     _create_intervals()
     _create_receipts()

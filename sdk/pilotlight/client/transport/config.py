@@ -1,0 +1,72 @@
+"""The platform's address and key, from the environment or the file that `pilotlight up` writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pilotlight.definitions.errors import Misuse, NotConfigured
+
+URL = "PILOTLIGHT_URL"
+API_KEY = "PILOTLIGHT_API_KEY"
+HOME = "PILOTLIGHT_HOME"
+IN_CONTAINER = "PL_APP"
+"""Set in containers, which have no network."""
+
+
+class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
+    url: str
+    api_key: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the platform is on this machine, behind no proxy."""
+        return urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the client's file: $PILOTLIGHT_HOME, or ~/.pilotlight."""
+    return Path(environ[HOME]) if environ.get(HOME) else Path.home() / ".pilotlight"
+
+
+def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
+    """Return the configured platform and key.
+
+    Raises:
+        NotConfigured: if there is none, or in a container.
+        Misuse: if the file or the address cannot be read.
+    """
+    if IN_CONTAINER in environ:
+        raise NotConfigured("A function cannot call another through the platform yet: containers have no network.")
+    file = home(environ) / "client.json"
+    known = _read(file)
+    url, key = environ.get(URL) or known.get("url"), environ.get(API_KEY) or known.get("api_key")
+    if not url or not key:
+        missing = " and ".join(name for name, value in ((URL, url), (API_KEY, key)) if not value)
+        raise NotConfigured(f"{missing} not set, and not in {file}.")
+    return make_config(url, key)
+
+
+def make_config(url: str, api_key: str) -> ClientConfig:
+    """Return a checked configuration.
+
+    Raises:
+        Misuse: if the address is not one.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Misuse(f"{URL}={url!r} is not an address: expected http(s)://host:port.", field="url")
+    return ClientConfig(url=url.rstrip("/"), api_key=api_key.strip())
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        raise Misuse(f"{file} cannot be read: {error}. Remove it, or write it anew with 'pilotlight up'.") from error

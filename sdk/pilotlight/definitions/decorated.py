@@ -1,0 +1,42 @@
+"""The Markers that decorators put on functions and classes."""
+
+from __future__ import annotations
+
+import msgspec
+
+ATTRIBUTE = "__pilotlight__"
+"""The attribute for Markers."""
+
+
+class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `@batched`, with `cost` as it was written."""
+
+    max_batch_size: int
+    wait_ms: float
+    cost: str | None
+    max_batch_cost: float | None
+
+
+class Markers(msgspec.Struct, frozen=True, kw_only=True):
+    enter: bool = False
+    exit: bool = False
+    method: bool = False
+    batched: BatchOptions | None = None
+    max_inputs: int | None = None
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether calls may name it as a method."""
+        return self.method or self.batched is not None
+
+
+def markers_of(thing: object) -> Markers:
+    """Return the Markers of a function or class; empty ones if it has none."""
+    markers = getattr(thing, ATTRIBUTE, None)
+    return markers if isinstance(markers, Markers) else Markers()
+
+
+class Decorated:
+    """The base of Function and Cls, which take no markers."""
+
+    is_class: bool = False

@@ -1,0 +1,278 @@
+"""The options of `gpu_function`, and their fields in a FunctionSpec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypedDict, TypeVar
+
+import msgspec
+
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
+from pilotlight_core.model.spec import LEAST_MEMORY, SLO, Isolation, Priority
+from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
+
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RESERVED_ENV = ("PL_", "PILOTLIGHT_")
+LEAST = {
+    "vram": (CONTEXT_BYTES, "the driver and its libraries take in each process"),
+    "memory": (LEAST_MEMORY, "a container must have"),
+}
+"""The fewest bytes of each, and what needs them: an int below was hardly meant as MiB."""
+
+
+class NamedApp(Protocol):
+    """An App, for `app=`."""
+
+    name: str
+
+
+class Options(TypedDict, total=False):
+    """The options that `gpu_function` explains."""
+
+    gpu: str | Sequence[str] | None
+    vram: str | int | None
+    cpu: float
+    memory: str | int
+    timeout: float
+    startup_timeout: float
+    retries: int
+    min_containers: int
+    max_containers: int
+    buffer_containers: int
+    scaledown_window: float
+    env: Mapping[str, str]
+    secrets: None
+    isolation: Literal["shared", "mig", "exclusive"]
+    idempotent: bool
+    slo: SLO
+    priority: Literal["interactive", "standard", "batch"]
+    model: Model
+    by_cost: bool
+    measured: Sequence[Measured]
+    weights: str
+    spread: Literal["node", "zone"] | Spread
+    avoid: str | Sequence[str]
+    spot: bool | None
+    region: str | Sequence[str]
+    zone: str | Sequence[str]
+    neighbours: bool
+    media: bool
+    name: str
+    app: str | NamedApp
+
+
+KNOWN = frozenset(Options.__annotations__)
+
+
+def spec_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options as fields of FunctionSpec.
+
+    Raises:
+        OptionError: naming the option and what it expects.
+    """
+    for name in options:
+        if name not in KNOWN or (name == "secrets" and options[name] is not None):
+            raise OptionError(explain_unknown(name, KNOWN, OPTION_HINTS), field=name)
+    fields = _read(READERS, options)
+    if placing := _read(PLACING, options):
+        fields["placing"] = Placing(**{PLACING_FIELDS.get(name, name): value for name, value in placing.items()})
+    if fields.get("vram") and not fields.get("gpu"):
+        raise OptionError('vram= is memory of a GPU: say which with gpu=, or gpu="any".', field="vram")
+    return fields
+
+
+def _read(readers: Mapping[str, Callable[[str, Any], Any]], options: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in readers:
+            try:
+                fields[name] = readers[name](name, value)
+            except BadInput as error:
+                raise OptionError(error.detail, field=name) from error
+    return fields
+
+
+def function_name(options: Mapping[str, Any], own: str) -> str:
+    """Return the name of a deployed function; `own` is the one in its code.
+
+    Raises:
+        OptionError: if it is not a legal name.
+    """
+    try:
+        return check_name(options.get("name", own), "name")
+    except BadInput as error:
+        raise OptionError(error.detail, field="name") from error
+
+
+def _expected(name: str, value: Any, what: str) -> OptionError:
+    return OptionError(f"{name}={value!r}: expected {what}.", field=name)
+
+
+def _gpu(name: str, value: Any) -> tuple[GpuAsk, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (parse_gpu(value),)
+    if not isinstance(value, list | tuple) or not value:
+        raise _expected(name, value, '"H100", "H100:2", "any", or a list of these in order of preference')
+    return tuple(parse_gpu(choice) for choice in value)
+
+
+def _memory(name: str, value: Any) -> int:
+    if isinstance(value, tuple):
+        raise _expected(name, value, "one amount, not a (request, limit) pair")
+    found = parse_memory(value, name)
+    least, why = LEAST[name]
+    if isinstance(value, int) and found < least:
+        raise OptionError(
+            f"{name}={value} is {value} MiB, less than the {least >> 20} MiB that {why}: "
+            f'did you mean {name}="{value}GiB"?',
+            field=name,
+        )
+    return found
+
+
+def _vram(name: str, value: Any) -> int | None:
+    return None if value is None else _memory(name, value)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        more = ", not a (request, limit) pair" if isinstance(value, tuple) else ""
+        raise _expected(name, value, f"a number{more}")
+    return float(value)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _expected(name, value, "a whole number")
+    return value
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _expected(name, value, "True or False")
+    return value
+
+
+def _env(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise _expected(name, value, "a dict of strings")
+    for key, text in value.items():
+        if not isinstance(key, str) or not ENV_NAME.fullmatch(key) or not isinstance(text, str) or "\0" in text:
+            raise _expected(name, {key: text}, "names like MODE and values that are strings")
+        if key.startswith(RESERVED_ENV):
+            raise OptionError(f"env={{{key!r}: …}}: names with {' or '.join(RESERVED_ENV)} belong to the platform.")
+    return dict(value)
+
+
+def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
+    def read(name: str, value: Any) -> Isolation | Priority:
+        try:
+            return kind(value)
+        except ValueError:
+            raise _expected(name, value, " or ".join(f'"{member.value}"' for member in kind)) from None
+
+    return read
+
+
+def _slo(name: str, value: Any) -> SLO:
+    if not isinstance(value, SLO):
+        raise _expected(name, value, "SLO(p95_ms=, ttft_ms=, itl_ms=)")
+    for level in value.__struct_fields__:
+        target = getattr(value, level)
+        if target is not None and (isinstance(target, bool) or not isinstance(target, int | float) or target <= 0):
+            raise _expected(f"SLO({level}", target, "milliseconds, more than 0")
+    return value
+
+
+READERS: dict[str, Callable[[str, Any], Any]] = {
+    "gpu": _gpu,
+    "vram": _vram,
+    "cpu": _number,
+    "memory": _memory,
+    "timeout": _number,
+    "startup_timeout": _number,
+    "retries": _whole,
+    "min_containers": _whole,
+    "max_containers": _whole,
+    "buffer_containers": _whole,
+    "scaledown_window": _number,
+    "env": _env,
+    "isolation": _choice(Isolation),
+    "idempotent": _truth,
+    "slo": _slo,
+    "priority": _choice(Priority),
+}
+
+
+def _one_or_more(name: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(each, str) and each for each in names):
+        raise _expected(name, value, "a name, or a list of names")
+    return tuple(names)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise _expected(name, value, "a name")
+    return value
+
+
+def _model(name: str, value: Any) -> Model:
+    if not isinstance(value, Model):
+        raise _expected(name, value, "Model(parameters=, precision=, layers=, …)")
+    return _checked(name, value)
+
+
+def _measured(name: str, value: Any) -> tuple[Measured, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(point, Measured) for point in value):
+        raise _expected(name, value, 'a list of Measured(gpu="H100", slice="3g", batch=, throughput=, p95_ms=)')
+    return tuple(_checked(name, point) for point in value)
+
+
+def _spread(name: str, value: Any) -> Spread:
+    try:
+        spread = value if isinstance(value, Spread) else Spread(over=Over(value))
+        return _checked(name, msgspec.structs.replace(spread, over=Over(spread.over)))
+    except ValueError:
+        raise _expected(name, value, '"node", "zone", or Spread(over=, most=)') from None
+
+
+def _spot(name: str, value: Any) -> Purchase:
+    if value is None:
+        return Purchase.ANY
+    return Purchase.SPOT if _truth(name, value) else Purchase.ON_DEMAND
+
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+def _checked(name: str, value: Struct) -> Struct:
+    """Return the value with fields of the declared types, which constructors do not check."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(value), type(value))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise OptionError(f"{name}={value!r}: {error}.", field=name) from None
+
+
+PLACING: dict[str, Callable[[str, Any], Any]] = {
+    "model": _model,
+    "by_cost": _truth,
+    "measured": _measured,
+    "weights": _text,
+    "spread": _spread,
+    "avoid": _one_or_more,
+    "spot": _spot,
+    "region": _one_or_more,
+    "zone": _one_or_more,
+    "neighbours": _truth,
+    "media": _truth,
+}
+PLACING_FIELDS = {"spot": "purchase", "region": "regions", "zone": "zones"}
+"""Options whose field has another name."""

@@ -1,0 +1,129 @@
+"""The FunctionSpec of a decorated function or class."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pilotlight.definitions.decorated import markers_of
+from pilotlight.definitions.errors import OptionError
+from pilotlight.definitions.nested_calls import find_remote_call
+from pilotlight.definitions.options import function_name, spec_fields
+from pilotlight.definitions.signature import Callee, method_spec
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.spec import FunctionSpec, check_spec
+
+
+def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
+    """Return the FunctionSpec of a function or class, and its Callees.
+
+    Raises:
+        OptionError: naming the function, its file and line.
+    """
+    try:
+        return _build(target, options)
+    except BadInput as error:
+        where = _where_is(target)
+        name = getattr(target, "__qualname__", repr(target))
+        raise OptionError(f"{name} ({where}): {error.detail}", field=error.more.get("field", "")) from error
+
+
+def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
+    is_class = isinstance(target, type)
+    if not is_class and not inspect.isfunction(target):
+        raise OptionError("@gpu_function decorates a function or a class.")
+    fields = spec_fields(options)
+    callees = _methods(target) if is_class else (_function(target),)
+    for callee in callees:
+        if nested := find_remote_call(callee.function):
+            raise OptionError(
+                f"{callee.label} calls {nested}(): a function cannot call another through the platform yet; "
+                "call it as a plain function, or call both from outside."
+            )
+    spec = FunctionSpec(
+        name=function_name(options, target.__name__),
+        module=module_name(target),
+        qualname=target.__qualname__,
+        is_class=is_class,
+        methods=tuple(method_spec(callee) for callee in callees),
+        enter=_hooks(target, "enter") if is_class else (),
+        exit=_hooks(target, "exit") if is_class else (),
+        max_inputs=markers_of(target).max_inputs or 1,
+        **fields,
+    )
+    check_spec(spec)
+    return spec, callees
+
+
+def module_name(target: Any) -> str:
+    """Return the module that a container imports for `target`; `__main__` is named after its file."""
+    if target.__module__ != "__main__":
+        return str(target.__module__)
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return _base(file).removesuffix(".py") if file else "__main__"
+
+
+def _where_is(target: Any) -> str:
+    """Return `file.py:12`, or else the module."""
+    code = getattr(inspect.unwrap(target) if callable(target) else target, "__code__", None)
+    if code is None and isinstance(target, type):
+        members = [getattr(member, "__code__", None) for member in vars(target).values()]
+        code = next((member for member in members if member is not None), None)
+    if code is not None:
+        return f"{_base(code.co_filename)}:{code.co_firstlineno}"
+    return str(getattr(target, "__module__", "?"))
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+def _function(target: Callable[..., Any]) -> Callee:
+    owner = target.__qualname__.rpartition(".")[0]
+    if owner and not owner.endswith("<locals>"):
+        raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
+    mark = markers_of(target)
+    if mark.enter or mark.exit or mark.method:
+        raise OptionError("@enter(), @exit() and @method() mark methods of a class; a function needs none.")
+    return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
+
+
+def _methods(cls: type) -> tuple[Callee, ...]:
+    required = [p.name for p in _init_parameters(cls) if p.default is p.empty and p.kind not in _OPEN_ENDED]
+    if required:
+        raise OptionError(f"__init__ needs {', '.join(required)}: classes with parameters come later; use @enter().")
+    found = tuple(
+        Callee(function=member, name=name, attribute=name, is_method=True, batched=markers_of(member).batched)
+        for name, member in _members(cls).items()
+        if inspect.isfunction(member) and markers_of(member).is_callable
+    )
+    if not found:
+        raise OptionError("a class needs at least one method marked @method() or @batched(…): nothing could be called.")
+    return found
+
+
+_OPEN_ENDED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _init_parameters(cls: type) -> list[inspect.Parameter]:
+    constructor = inspect.getattr_static(cls, "__init__")
+    return list(inspect.signature(constructor).parameters.values())[1:] if inspect.isfunction(constructor) else []
+
+
+def _members(cls: type) -> dict[str, Any]:
+    """Return the attributes of a class as defined, base classes first, each once."""
+    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+    return {name: inspect.getattr_static(cls, name) for name in names}
+
+
+def _hooks(cls: type, kind: str) -> tuple[str, ...]:
+    found = [name for name, member in _members(cls).items() if getattr(markers_of(member), kind)]
+    for name in found:
+        member = inspect.getattr_static(cls, name)
+        if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
+            raise OptionError(f"{name} is an @{kind}() hook and yields: split it into an @enter() and an @exit().")
+        if len(inspect.signature(member).parameters) != 1:
+            raise OptionError(f"{name} is an @{kind}() hook: it takes nothing but self.")
+    return tuple(found)

@@ -1,0 +1,112 @@
+"""What a call came to, as the bytes of its answer."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.errors import BadOutput
+from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.spec import Mode
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_responses import (
+    NIL,
+    checked_value,
+    encode_json,
+    encode_msgpack,
+    is_value,
+    list_of,
+    read_value,
+    response_of,
+    typed_response,
+    usage_of,
+)
+from pilotlight_gateway.ledger.price_book import PriceBook
+from pilotlight_gateway.schemas.schema_validators import Validators
+from tests.builders.calls import prepared_call
+from tests.builders.specs import method
+
+BOOK = PriceBook(rates={"h100": 3_600_000_000_000})
+"""A dollar a second."""
+SPENT = Spent(ns=500_000_000, ppm=500_000, price="h100", batch_size=4)
+
+
+def response(result: CallResult, output: Any = None, at: float = 3.0) -> Any:
+    return response_of(prepared_call(arrived_at=1.0), result, output, book=BOOK, at=at, request_id="req_1")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"\x00\xff", b'"' + base64.b64encode(b"\x00\xff") + b'"'),
+        ({"a": [math.nan, math.inf, 1.5]}, b'{"a":[null,null,1.5]}'),
+        ({None: 1}, b'{"None":1}'),
+    ],
+)
+def test_json_has_a_form_for_all_that_python_has(value: Any, text: bytes) -> None:
+    """Bytes are base64, what is no number is null, and keys are strings."""
+    assert encode_json(value) == text
+
+
+def test_an_array_that_lies_is_the_functions_error() -> None:
+    """Its header promises more than is there."""
+    with pytest.raises(BadOutput, match="cannot be read"):
+        encode_json(msgspec.msgpack.Ext(1, b"nonsense"))
+
+
+@pytest.mark.parametrize(("output", "value"), [(msgspec.msgpack.encode([1, 2]), [1, 2]), (b"", None)])
+def test_msgpack_travels_as_it_is(output: bytes, value: Any) -> None:
+    """It is not decoded on its way; where there is none, it is nil."""
+    answer = response(CallResult(output=output))
+    assert msgspec.msgpack.decode(encode_msgpack(answer, output))["output"] == value
+    typed = typed_response(answer, output)
+    assert (typed.output, base64.b64decode(typed.output_b64 or "")) == (None, output or NIL)
+
+
+def test_stages_sum_to_the_whole_time() -> None:
+    """What no stage explains is `respond`, which is never below nothing."""
+    latency = response(CallResult(output=b"", stages={"queue": 500.0, "execute": 1_000.0})).latency
+    assert (latency.total_ms, latency.stages["respond"]) == (2_000.0, 500.0)
+    assert response(CallResult(output=b"", stages={"queue": 9_000.0})).latency.stages["respond"] == 0.0
+
+
+def test_usage_is_billed_by_share_and_price() -> None:
+    """Half a second of half a device at a dollar a second."""
+    usage = usage_of(CallResult(output=b"", spent=SPENT, attempts=2), BOOK)
+    assert (usage.gpu_ms, usage.cost, usage.currency) == (250.0, "0.250000000000", "USD")
+    assert (usage.ns, usage.ppm, usage.price, usage.batch_size, usage.attempts) == (500_000_000, 500_000, "h100", 4, 2)
+
+
+def test_what_nobody_metered_costs_nothing() -> None:
+    """Its container had no meter."""
+    usage = usage_of(CallResult(output=b""), BOOK)
+    assert (usage.gpu_ms, usage.cost, usage.batch_size) == (0.0, "0.000000000000", 1)
+
+
+def test_a_value_is_checked_where_its_function_promises_something() -> None:
+    """Without a schema it is read only for whoever wants to see it."""
+    promised = prepared_call(method=method(output_schema={"type": "integer"}))
+    validators, number = Validators(), msgspec.msgpack.encode(7)
+    assert checked_value(validators, promised, number, look=False) == 7
+    with pytest.raises(BadOutput):
+        checked_value(validators, promised, msgspec.msgpack.encode("seven"), look=False)
+    assert checked_value(validators, prepared_call(), number, look=False) is None
+    assert checked_value(validators, prepared_call(), number, look=True) == 7
+
+
+@pytest.mark.parametrize("data", [b"\xc1", b"\xa4\xff\xff\xff\xff", b"\x81"])
+def test_bytes_that_are_no_value_are_the_functions_error(data: bytes) -> None:
+    """Not the gateway's."""
+    with pytest.raises(BadOutput):
+        read_value(data)
+
+
+def test_a_generator_has_its_values_in_its_chunks() -> None:
+    """Together they are a list; its result has none."""
+    assert msgspec.msgpack.decode(list_of([msgspec.msgpack.encode(n) for n in (1, 2)])) == [1, 2]
+    assert is_value(prepared_call())
+    assert not is_value(prepared_call(method=method(mode=Mode.GENERATOR)))

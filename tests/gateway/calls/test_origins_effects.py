@@ -1,0 +1,137 @@
+"""What an origin wants is done in its order: bodies that do not fit the bus, chunks, alarms, usage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.errors import Cancelled, ContainerDied, Unavailable
+from pilotlight_core.model.messages.agent_messages import Cancel, Run
+from pilotlight_core.model.messages.scheduling import Withdraw
+from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effects import FailCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
+from pilotlight_gateway.calls.origins import LOST_ANSWER, EffectRunner
+from pilotlight_gateway.cluster.router import Outbox, ShardRouter
+from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
+from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
+from tests.builders.calls import grant
+from tests.gateway.calls.quiet_call import QuietCall, quiet_call
+from tests.gateway.driver_port import MemoryDriverPort
+
+
+class Site:
+    """A runner over a port in memory."""
+
+    def __init__(self) -> None:
+        self.port, self.alarms, self.tabs = MemoryDriverPort(), Timers[str](), UsageTracker()
+        ownership = MemoryShardOwnership(gateway="gw1", home=ShardOwner("gw1", 1))
+        self.router = ShardRouter(self.port, ownership, Outbox(self.port, "r"), gateway="gw1")
+        self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**7))
+        self.runner = EffectRunner(
+            port=self.port, router=self.router, bodies=self.bodies, tabs=self.tabs, alarms=self.alarms,
+            region="r", gateway="gw1",
+        )  # fmt: skip
+
+    def perform(self, live: QuietCall, *effects: Any) -> None:
+        self.runner.perform(live, effects, self.port.at)
+
+
+def send(live: QuietCall) -> SendRun:
+    return SendRun("n1", "i1", live.call.run(grant(), 100.0, "gw1"))
+
+
+def test_what_is_too_large_for_the_bus_is_offered_to_the_agent() -> None:
+    """Each run has a place for a large answer; both are closed when the call is sent elsewhere, or over."""
+    site, live = Site(), quiet_call(input=b"x" * (INLINE_BYTES + 1))
+    site.perform(live, send(live))
+    site.perform(live, send(live))
+    first, second = site.port.told(Run)
+    assert first.body is not None
+    assert second.answer is not None
+    assert (list(site.bodies._offered), list(site.bodies._expected)) == (
+        [live.body.token if live.body else ""],
+        [second.answer.token],
+    )
+    site.runner.close_bodies(live)
+    assert (site.bodies._offered, site.bodies._expected) == ({}, {})
+
+
+def test_an_answer_that_was_not_left_is_lost() -> None:
+    """Its agent says that it has left it; between the two it was lost."""
+    site, live = Site(), quiet_call()
+    site.perform(live, send(live), CallResult(output=b"", answer_size=9))
+    assert isinstance(live.error, ContainerDied)
+    assert live.error.detail == LOST_ANSWER
+
+
+def test_a_large_answer_is_part_of_the_result() -> None:
+    """The caller gets what was left for it at the listener."""
+    site, live = Site(), quiet_call()
+    site.perform(live, send(live))
+    assert live.place is not None
+    site.bodies._expected[live.place.token].data = b"large"
+    site.perform(live, CallResult(output=b"", answer_size=5, attempts=2))
+    (result,) = live.said
+    assert (result.output, result.attempts) == (b"large", 2)
+
+
+def test_what_happens_reaches_the_caller_in_order() -> None:
+    """Stages, chunks, and the end, with what the call took."""
+    site, tab = Site(), CallUsage()
+    live = quiet_call(tab=tab)
+    live.origin.starts, live.origin.cost = 1, 7.0
+    site.perform(live, ReportStage("running", 3.0), RelayChunk(1, b"a"), CallResult(output=b"42"))
+    *before, result = live.said
+    assert before == ["running", (1, b"a")]
+    assert isinstance(result, CallResult)
+    assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
+
+
+class Full(QuietCall):
+    """A caller for whom no more bytes can be kept."""
+
+    def relay_chunk(self, seq: int, data: bytes) -> None:
+        raise Unavailable("Too many bytes are held.")
+
+
+def test_a_chunk_for_which_there_is_no_room_ends_its_call() -> None:
+    """Its agent is told, or its home."""
+    site, made = Site(), quiet_call()
+    live = Full(call=made.call, shard=made.shard, origin=made.origin)
+    site.perform(live, RelayChunk(1, b"a"))
+    assert isinstance(live.said[0], Unavailable)
+    assert [item for _, item in site.router.home_inbox] == [Withdraw("a")]
+
+
+def test_a_call_that_failed_may_leave_a_start_behind() -> None:
+    """Its usage is open until that is heard of."""
+    site, tab = Site(), CallUsage()
+    live = quiet_call(tab=tab)
+    live.origin.starts, live.origin.lost_starts, live.origin.cost = 2, 1, 2.0
+    site.perform(live, FailCall(error=Cancelled("x"), left=grant()))
+    assert (tab.cost, tab.known, tab.lost, tab.is_open, list(site.tabs.open)) == (2.0, 1, 1, True, ["a"])
+
+
+def test_an_alarm_is_moved_only_to_be_earlier() -> None:
+    """One that comes too soon finds nothing to do; that of a call that is over never comes."""
+    site, live = Site(), quiet_call(within_s=60.0)
+    site.perform(live)
+    first = site.alarms.at("a")
+    assert first is not None
+    assert site.port.woken() == first
+    live.origin.begin(first)
+    site.perform(live)
+    assert site.alarms.at("a") == first
+    live.origin.cancel()
+    site.perform(live)
+    assert site.alarms.at("a") is None
+
+
+def test_without_a_bus_an_agent_is_not_told() -> None:
+    """It drops by itself what nobody listens to."""
+    site, live = Site(), quiet_call()
+    site.port.connected = False
+    site.perform(live, SendControl("n1", Cancel(call_id="a")))
+    assert site.port.sent == []

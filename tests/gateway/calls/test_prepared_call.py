@@ -1,0 +1,74 @@
+"""What homes and agents get of a call, and what a tenant's tier and limits mean to the scheduler."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
+from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
+from pilotlight_gateway.calls.prepared_call import PLAIN, WINDOW, SchedulingClass, scheduling_class_of
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.builders.calls import grant, prepared_call
+
+
+def test_a_tenants_tier_and_limits_make_its_scheduling_class() -> None:
+    """Its weight is its own times its tier's; where nothing is limited, the home's bounds hold."""
+    registry = MemoryRegistry()
+    registry.tenant_records["big"] = TenantRecord(name="big", created_at=0.0, tier="enterprise", weight=2.0)
+    registry.tenant_records["small"] = TenantRecord(name="small", created_at=0.0, tier="free")
+    registry.limit_records["small"] = LimitsRecord(
+        tenant="small", functions={"acme:app.fn": Limits(queue_calls=7, queue_seconds=0.5)}
+    )
+    enterprise, free = registry.tier_of("big"), registry.tier_of("small")
+
+    big = scheduling_class_of(registry, "big", "acme:app.fn")
+    assert (big.weight, big.tier_rank, big.reserved) == (2 * enterprise.weight, 2, enterprise.reserved_share)
+    assert (big.queue_calls, big.queue_ms) == (0, 0.0)
+
+    small = scheduling_class_of(registry, "small", "acme:app.fn")
+    assert (small.weight, small.tier_rank) == (free.weight, 0)
+    assert (small.queue_calls, small.queue_ms) == (7, 500.0)
+    assert scheduling_class_of(registry, "small", "acme:app.other").queue_calls == free.limits.queue_calls
+
+
+@pytest.mark.parametrize("asked", list(Priority))
+def test_a_class_above_the_ceiling_is_lowered_to_it(asked: Priority) -> None:
+    """A lower one stays what it is."""
+    scheduling = SchedulingClass(ceiling=Priority.STANDARD)
+    assert scheduling.lowered(asked) is (Priority.STANDARD if asked is Priority.INTERACTIVE else asked)
+    assert PLAIN.lowered(asked) is asked
+
+
+def test_a_call_carries_its_scheduling_class_to_its_home() -> None:
+    """All that the scheduler goes by is in the descriptor."""
+    scheduling = SchedulingClass(weight=4.0, tier_rank=1, reserved=0.2, queue_calls=5, queue_ms=100.0)
+    described = prepared_call(scheduling=scheduling).descriptor(0.0, "gw1", grant_number=0, admitted=False)
+    found = (
+        described.weight, described.tier_rank, described.reserved, described.queue_calls, described.queue_ms
+    )  # fmt: skip
+    assert found == (4.0, 1, 0.2, 5, 100.0)
+
+
+def test_instants_leave_as_durations() -> None:
+    """A home gets a call's age and what remains of its time, as of now; a call from the future is new."""
+    call = prepared_call(arrived_at=10.0, deadline_at=70.0)
+    later = call.descriptor(12.5, "gw1", grant_number=3, admitted=True)
+    assert (later.age_ms, later.remaining_ms, later.grant_number, later.admitted) == (2_500.0, 57_500.0, 3, True)
+    assert (later.call_id, later.function, later.version, later.gateway) == ("a", "acme:app.fn", "ver_1", "gw1")
+    assert call.descriptor(9.0, "gw1", grant_number=0, admitted=False).age_ms == 0.0
+
+
+def test_a_run_is_for_the_container_that_was_granted() -> None:
+    """With the input, the rest of the deadline, and the wish to know of its start."""
+    run = prepared_call(input=b"in", stream=True).run(grant(2, container="c2", epoch=7, home="gw2"), 59.0, "gw1")
+    assert (run.call_id, run.grant_number, run.container, run.epoch) == ("a", 2, "c2", 7)
+    assert (run.gateway, run.home, run.input, run.tell_start) == ("gw1", "gw2", b"in", True)
+    assert (run.start_within_ms, run.timeout_ms, run.window) == (1_000.0, 1_000.0, WINDOW)
+
+
+@pytest.mark.parametrize(("size", "left"), [(INLINE_BYTES, INLINE_BYTES), (INLINE_BYTES + 1, 0)])
+def test_an_input_too_large_for_the_bus_does_not_travel_in_the_run(size: int, left: int) -> None:
+    """Its sender offers it by reference."""
+    assert len(prepared_call(input=b"x" * size).run(grant(), 0.0, "gw1").input) == left

@@ -1,0 +1,81 @@
+"""Cutting a byte stream into frames."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotlight_runtime.guest.frames import (
+    KEPT_MEMORY,
+    MAX_FRAME,
+    FrameDecoder,
+    FrameTooLarge,
+    FromAgent,
+    Invoke,
+    Leave,
+    MalformedFrame,
+    WindowUpdate,
+    encode,
+    header,
+)
+
+
+def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:
+    """Give the inbox `data`, at most `step` bytes at a time."""
+    frames: list[object] = []
+    while data:
+        space = inbox.space()
+        count = min(step, len(space), len(data))
+        space[:count] = data[:count]
+        frames += inbox.filled(count)
+        data = data[count:]
+    return frames
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 3 * KEPT_MEMORY), max_size=8), st.integers(1, 2 * KEPT_MEMORY))
+def test_frames_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
+    """However the bytes are cut, and however large the frames are."""
+    sent = [Invoke(call_id=f"c{n}", input=bytes([n]) * size) for n, size in enumerate(sizes)]
+    step = max(step, sum(sizes) // 200 + 1)
+
+    assert feed(FrameDecoder(FromAgent), b"".join(map(encode, sent)), step) == sent
+
+
+def test_many_small_frames_in_small_steps() -> None:
+    """Bytes that cross the end of the memory are moved, not lost."""
+    sent = [WindowUpdate(call_id="c", upto=n) for n in range(6_000)]
+
+    assert feed(FrameDecoder(FromAgent), b"".join(map(encode, sent)), 777) == sent
+
+
+def test_memory_is_given_back() -> None:
+    """After a large frame an inbox is as small as before."""
+    inbox = FrameDecoder(FromAgent)
+    feed(inbox, encode(Invoke(call_id="c", input=bytes(5 * 2**20))), 2**20)
+
+    assert len(inbox.space()) == KEPT_MEMORY
+
+
+def test_a_lying_header_costs_no_memory() -> None:
+    """A frame that is announced and not sent gets memory only as it arrives."""
+    inbox = FrameDecoder(FromAgent)
+    feed(inbox, header(MAX_FRAME), 4)
+
+    assert len(inbox.space()) <= 17 * KEPT_MEMORY
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xff\xff\xff\xff", header(3) + b"abc", header(0), header(2) + b"\x91\xa0", encode(Leave())[:-1] + b"!"]
+)
+def test_nonsense_is_refused(data: bytes) -> None:
+    """A length beyond the limit, what is no msgpack, no frame, or a frame that there is not."""
+    with pytest.raises(MalformedFrame):
+        feed(FrameDecoder(FromAgent), data, 100)
+
+
+def test_a_frame_beyond_the_limit_is_not_sent() -> None:
+    """The sender notices first."""
+    with pytest.raises(FrameTooLarge):
+        encode(Invoke(call_id="c", input=bytes(MAX_FRAME)))

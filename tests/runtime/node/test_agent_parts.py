@@ -1,0 +1,123 @@
+"""The parts of an agent, made without a bus, and the files of it that outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.model.messages.agent_messages import Drain
+from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.devices.cpu_slots import CpuDevices
+from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
+from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
+from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
+from pilotlight_runtime.sandbox.launchers import launcher
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
+from tests.builders.calls import run
+from tests.builders.nodes import bind
+from tests.runtime.containers.fake_guests import greeting_guest, starter_of
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Iterator[NodeFolders]:
+    with own_folders(tmp_path, "n1") as folders:
+        yield folders
+
+
+@asynccontextmanager
+async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> AsyncIterator[AgentParts]:
+    """The parts of a node with two CPU slots; nothing of them runs."""
+    async with open_records(folders) as (usage_log, waiting), asyncio.TaskGroup() as group:
+        needs = AgentDependencies(
+            identity=NodeIdentity(node="n1", instance="i1", region="local", zone="local-a", sandbox="bubblewrap"),
+            bus=bus,
+            blobs=MemoryBlobs(),
+            verifier=TrustedKey(folders.root / "keys"),
+            launcher=with_launcher,
+            devices=CpuDevices(2),
+            base=starter_of(with_launcher, folders.sandboxes, group).base,
+            folders=folders,
+            blanks=0,
+        )
+        parts = build_parts(needs, group, usage_log, waiting)
+        yield parts
+        await parts.containers.drain_all(drain_s=0.0, end_s=30.0)
+        await parts.calls.bodies.close()
+
+
+async def test_records_that_cannot_be_opened_leave_none_open(folders: NodeFolders, anyio_backend: str) -> None:
+    """A folder is where a file should be; as soon as it is not, all can be opened."""
+    folders.waiting.mkdir()
+    with pytest.raises(OSError, match="waiting"):
+        async with open_records(folders):
+            raise AssertionError("opened")
+
+    folders.waiting.rmdir()
+    async with open_records(folders) as (usage_log, waiting):
+        assert usage_log.cut_bytes == 0
+        assert waiting.left_behind == ()
+
+
+async def test_calls_that_an_agent_had_not_started_are_left_to_the_next(
+    folders: NodeFolders, anyio_backend: str
+) -> None:
+    """It finds the notes of the one before."""
+    async with open_records(folders) as (_, waiting):
+        waiting.add(run("call_1"))
+
+    async with open_records(folders) as (_, waiting):
+        assert [call.call_id for call in waiting.left_behind] == ["call_1"]
+
+
+async def test_a_usage_log_that_a_crash_tore_is_a_warning(folders: NodeFolders, anyio_backend: str) -> None:
+    """What was torn is cut off, and the agent starts."""
+    (folders.usage / "00000001.log").write_bytes(b"torn")
+
+    with capture_logs() as lines:
+        async with open_records(folders):
+            pass
+
+    assert [(line["event"], line["cut_bytes"]) for line in lines] == [("the usage log was torn by a crash", 4)]
+
+
+async def test_sandboxes_without_walls_are_for_one_tenant(bus: Bus, folders: NodeFolders, anyio_backend: str) -> None:
+    """What the launcher guarantees decides, not the operator."""
+    for made, second in ((launcher("process"), "other_tenant"), (FakeLauncher(greeting_guest), "")):
+        async with parts_of(bus, folders, made) as parts:
+            assert parts.containers.command(bind(container="c1", slice="cpu-0", tenant="acme")).ok
+            answer = parts.containers.command(bind(container="c2", slice="cpu-1", tenant="rival"))
+
+            assert answer.reason == second
+
+
+async def test_a_leaked_slot_is_found(bus: Bus, folders: NodeFolders, anyio_backend: str) -> None:
+    """The parts are sound until one of them is not."""
+    async with parts_of(bus, folders, FakeLauncher(greeting_guest)) as parts:
+        parts.check_integrity()
+        parts.calls.slots.open("c1", "ver_1", 1)
+        parts.calls.slots.accept(run(container="c1"), 1.0)
+        parts.check_integrity()
+        parts.calls.slots._containers["c1"].held.clear()
+
+        with pytest.raises(AssertionError, match="disagree on what is held"):
+            parts.check_integrity()
+
+
+async def test_a_changed_container_is_reported_at_once(bus: Bus, folders: NodeFolders, anyio_backend: str) -> None:
+    """Binding and draining wake the reporter."""
+    async with parts_of(bus, folders, FakeLauncher(greeting_guest)) as parts:
+        parts.reporter.due.clear()
+        parts.containers.command(bind(container="c1", slice="cpu-0"))
+        assert parts.reporter.due.is_set()
+
+        parts.reporter.due.clear()
+        parts.containers.command(Drain(epoch=1, container="c1", within_ms=0))
+        assert parts.reporter.due.is_set()

@@ -1,0 +1,86 @@
+"""Commands about apps: what is deployed, how it is stopped, and who may call it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotlight import App
+from tests.sdk.cli.shell import cells, invoke, run
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
+
+
+@pytest.mark.parametrize("words", [("app", "stop", "x"), ("app", "history", "x"), ("logs", "x")], ids=" ".join)
+def test_an_unknown_app_is_an_error_with_advice(platform: ScriptedPlatform, words: tuple[str, ...]) -> None:
+    """The advice names the command that lists the apps."""
+    refused = problem("not_found", "There is no app x.")
+    for method, path in (("POST", "stop"), ("GET", "history"), ("GET", "logs")):
+        platform.will(method, f"/v1/apps/x/{path}", refused)
+    assert "'pilotlight app list' shows what is deployed." in invoke(*words).stderr
+
+
+def test_an_app_is_shared_and_unshared(platform: ScriptedPlatform) -> None:
+    """An app is shared with one tenant or with everybody."""
+    platform.will("PUT", "/v1/apps/llm/shares/acme", answer({"tenant": "acme", "functions": []}))
+    platform.will("PUT", "/v1/apps/llm/shares/*", answer({"tenant": "*", "functions": ["chat"]}))
+    platform.will("DELETE", "/v1/apps/llm/shares/acme", Answer(status=204))
+
+    assert run("app", "share", "llm", "acme") == "acme may call all functions of llm.\n"
+    assert run("app", "share", "llm", "*", "chat") == "Everybody may call chat of llm.\n"
+    assert [request.json for request in platform.requests] == [{"functions": []}, {"functions": ["chat"]}]
+    assert msgspec.json.decode(run("app", "share", "llm", "acme", "--json"))["tenant"] == "acme"
+    assert run("app", "unshare", "llm", "acme") == "llm is not shared with acme any more.\n"
+
+
+def test_an_app_is_stopped(platform: ScriptedPlatform) -> None:
+    """The command names the app, or prints the platform's answer as JSON."""
+    platform.will("POST", "/v1/apps/search/stop", answer({"app": "search", "stopped": True}))
+    assert run("app", "stop", "search") == "Stopped search.\n"
+    assert msgspec.json.decode(run("app", "stop", "search", "--json"))["stopped"] is True
+
+
+def embed(text: str) -> str:
+    return text
+
+
+SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "cpu"])(embed).spec))
+FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC}
+APPS = [
+    {"app": "search", "revision": 3, "deployed_at": time.time() - 7_200, "stopped": False, "functions": [FUNCTION]},
+    {"app": "old", "revision": 1, "deployed_at": 0.0, "stopped": True, "functions": []},
+]
+HISTORY = [
+    {"revision": 1, "at": time.time() - 90_000, "by": "k1", "functions": {"embed": "ver_0"}, "message": ""},
+    {"revision": 2, "at": time.time() - 10_800, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
+]
+SHARES = [{"grantee": "*", "functions": ["embed"]}, {"grantee": "acme", "functions": []}]
+SHARED = [{"ref": "zoo:llm.chat", "owner": "zoo", "app": "llm", "function": "chat", "endpoint": ""}]
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "name", "items", "rows"),
+    [
+        ("list", "/v1/apps", "apps", APPS,
+         [["app", "function", "version", "needs", "containers", "deployed"],
+          ["search", "embed", "v7", "H100 or CPU", "2", "2h ago"], ["old", "-", "-", "-", "0", "stopped"]]),
+        ("history search", "/v1/apps/search/history", "history", HISTORY,
+         [["revision", "deployed", "by", "functions", "message"],
+          ["2", "3h ago", "k1", "embed", "larger"], ["1", "1d ago", "k1", "embed"]]),
+        ("shares search", "/v1/apps/search/shares", "shares", SHARES,
+         [["tenant", "functions"], ["*", "embed"], ["acme", "all"]]),
+        ("shared", "/v1/shared", "shared", SHARED, [["function", "owner"], ["zoo:llm.chat", "zoo"]]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_lists_are_tables_or_json(
+    platform: ScriptedPlatform, words: str, path: str, name: str, items: list[Any], rows: list[list[str]]
+) -> None:
+    """A list is a table, with --json the platform's answer, and a sentence if it is empty."""
+    platform.will("GET", path, answer({name: items}), answer({name: items}), answer({name: []}))
+    assert cells(run("app", *words.split())) == rows
+    assert msgspec.json.decode(run("app", *words.split(), "--json")) == items
+    empty = invoke("app", *words.split())
+    assert (empty.exit_code, empty.stdout, empty.stderr.count("\n")) == (0, "", 1)

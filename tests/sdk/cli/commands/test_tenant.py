@@ -1,0 +1,72 @@
+"""Commands about tenants: what they send, and how a tenant is shown."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.sdk.cli.shell import cells, invoke, run
+from tests.sdk.scripted import ScriptedPlatform, answer, problem
+
+ACME = {"name": "acme", "tier": "paid", "weight": 2.0, "created_at": 0.0, "disabled": False}
+
+
+@pytest.mark.parametrize(
+    ("words", "method", "sent"),
+    [
+        (
+            ("create", "acme", "--tier", "paid", "--weight", "2"),
+            "POST",
+            {"name": "acme", "tier": "paid", "weight": 2.0},
+        ),
+        (("set", "acme", "--tier", "paid"), "PATCH", {"tier": "paid", "weight": None, "disabled": None}),
+        (("disable", "acme"), "PATCH", {"tier": None, "weight": None, "disabled": True}),
+        (("enable", "acme"), "PATCH", {"tier": None, "weight": None, "disabled": False}),
+    ],
+)
+def test_a_tenant_is_made_and_changed(
+    platform: ScriptedPlatform, words: tuple[str, ...], method: str, sent: dict[str, Any]
+) -> None:
+    """The answer is printed as a row of the list, or as JSON."""
+    platform.will("POST", "/v1/tenants", answer(ACME, 201))
+    platform.will("PATCH", "/v1/tenants/acme", answer(ACME))
+
+    assert cells(run("tenant", *words))[1] == ["acme", "paid", "2", "-", "active"]
+    assert msgspec.json.decode(run("tenant", *words, "--json")) == ACME
+    assert (platform.requests[0].method, platform.requests[0].json) == (method, sent)
+
+
+def test_a_tenant_is_shown(platform: ScriptedPlatform) -> None:
+    """A tenant is one row."""
+    platform.will("GET", "/v1/tenants/acme", answer(ACME))
+    assert cells(run("tenant", "show", "acme"))[1][:2] == ["acme", "paid"]
+
+
+TENANTS = [
+    {"name": "acme", "tier": "paid", "weight": 1.5, "created_at": time.time() - 10_800, "disabled": False},
+    {"name": "zoo", "tier": "free", "weight": 1.0, "created_at": time.time() - 10_800, "disabled": True},
+]
+
+
+def test_tenants_are_listed(platform: ScriptedPlatform) -> None:
+    """Each tenant is listed with its tier, weight and state."""
+    platform.will("GET", "/v1/tenants", answer({"tenants": TENANTS}))
+    assert cells(run("tenant", "list")) == [
+        ["tenant", "tier", "weight", "created", "state"],
+        ["acme", "paid", "1.5", "3h ago", "active"],
+        ["zoo", "free", "1", "3h ago", "disabled"],
+    ]
+    assert msgspec.json.decode(run("tenant", "list", "--json")) == TENANTS
+
+
+def test_an_unknown_or_existing_tenant_is_an_error(platform: ScriptedPlatform) -> None:
+    """The text is the platform's, and the exit code 1."""
+    platform.will("GET", "/v1/tenants/nobody", problem("not_found", "There is no tenant nobody."))
+    platform.will("POST", "/v1/tenants", problem("conflict", "There is a tenant acme."))
+    assert invoke("tenant", "show", "nobody").stderr == "error: There is no tenant nobody.\nCheck the name.\n"
+    done = invoke("tenant", "create", "acme")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: There is a tenant acme.\n")

@@ -1,0 +1,153 @@
+"""The options of `gpu_function`: what each becomes in the spec, and how a wrong value is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotlight import SLO, App, Function, Measured, Model, OptionError, Spread
+from pilotlight_core.model.placing import Over, Purchase
+from pilotlight_core.model.spec import FunctionSpec, Isolation, Priority
+from pilotlight_core.model.units import GpuAsk
+
+POINT = Measured(gpu="H100", slice="3g", batch=8, throughput=100.0, p95_ms=20.0)
+
+
+def embed(text: str) -> list[float]:
+    return [float(len(text))]
+
+
+def spec_with(**options: Any) -> FunctionSpec:
+    """The spec of a plain function with these options."""
+    decorated: Function[..., Any] = App("tests").gpu_function(**options)(embed)
+    return decorated.spec
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "expected"),
+    [
+        ({"gpu": "H100"}, "gpu", (GpuAsk(type="H100"),)),
+        ({"gpu": "h100:2"}, "gpu", (GpuAsk(type="H100", count=2),)),
+        ({"gpu": ["L40S", "A100-80GB:2", "cpu"]}, "gpu", (GpuAsk("L40S"), GpuAsk("A100-80GB", 2), GpuAsk("CPU"))),
+        ({"gpu": None}, "gpu", ()),
+        ({"gpu": "any", "vram": "10GiB"}, "vram", 10 * 2**30),
+        ({"cpu": 2}, "cpu", 2.0),
+        ({"memory": "2GB"}, "memory", 2 * 10**9),
+        ({"memory": 512}, "memory", 512 * 2**20),
+        ({"timeout": 5}, "timeout", 5.0),
+        ({"startup_timeout": 30}, "startup_timeout", 30.0),
+        ({"retries": 2}, "retries", 2),
+        ({"min_containers": 1}, "min_containers", 1),
+        ({"max_containers": 3}, "max_containers", 3),
+        ({"buffer_containers": 1}, "buffer_containers", 1),
+        ({"scaledown_window": 0}, "scaledown_window", 0.0),
+        ({"env": {"MODE": "fast"}}, "env", {"MODE": "fast"}),
+        ({"secrets": None}, "env", {}),
+        ({"isolation": "mig"}, "isolation", Isolation.MIG),
+        ({"idempotent": True}, "idempotent", True),
+        ({"slo": SLO(p95_ms=300, ttft_ms=50)}, "slo", SLO(p95_ms=300, ttft_ms=50)),
+        ({"priority": "batch"}, "priority", Priority.BATCH),
+        ({"name": "other"}, "name", "other"),
+    ],
+)
+def test_every_option_reaches_the_spec(options: dict[str, Any], field: str, expected: object) -> None:
+    """The spec has its own units."""
+    assert getattr(spec_with(**options), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "field", "expected"),
+    [
+        ("by_cost", True, "by_cost", True),
+        ("spread", "zone", "spread", Spread(over=Over.ZONE)),
+        ("spread", Spread(over=Over.NODE, most=2), "spread", Spread(over=Over.NODE, most=2)),
+        ("avoid", "jobs.train", "avoid", ("jobs.train",)),
+        ("weights", "llama-3-8b", "weights", "llama-3-8b"),
+        ("spot", None, "purchase", Purchase.ANY),
+        ("spot", True, "purchase", Purchase.SPOT),
+        ("spot", False, "purchase", Purchase.ON_DEMAND),
+        ("region", "eu", "regions", ("eu",)),
+        ("zone", ["a", "b"], "zones", ("a", "b")),
+        ("neighbours", True, "neighbours", True),
+        ("media", True, "media", True),
+        ("model", Model(parameters=7e9), "model", Model(parameters=7e9)),
+        ("measured", [POINT], "measured", (POINT,)),
+    ],
+)
+def test_where_it_should_run_is_part_of_the_spec(option: str, value: object, field: str, expected: object) -> None:
+    """Placement's names of the fields are used."""
+    assert getattr(spec_with(**{"gpu": "any", option: value}).placing, field) == expected
+
+
+def test_defaults_are_those_of_the_spec() -> None:
+    """A bare decorator asks for a CPU slot."""
+    spec = App("tests").gpu_function(embed).spec
+    assert (spec.gpu, spec.vram, spec.cpu, spec.max_containers, spec.scaledown_window) == ((), None, 1.0, 10, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tiemout": 3}, r"tiemout= is not an option; did you mean timeout=\?"),
+        ({"keep_wram": 3}, r"here it is min_containers="),
+        ({"zzz": 3}, r"the options are app, avoid, buffer_containers"),
+        ({"gpu": "H 100"}, r"gpu='H 100' is not a GPU"),
+        ({"gpu": 2}, r"gpu=2: expected"),
+        ({"gpu": []}, r"gpu=\[\]: expected"),
+        ({"vram": "10GiB"}, r'gpu="any"'),
+        ({"gpu": "any", "vram": "lots"}, r"vram='lots'"),
+        ({"gpu": "any", "vram": 8}, r'vram=8 is 8 MiB, less than the 600 MiB .* did you mean vram="8GiB"\?'),
+        ({"memory": 2}, r'memory=2 is 2 MiB, less than the 64 MiB .* did you mean memory="2GiB"\?'),
+        ({"cpu": (1, 2)}, r"not a \(request, limit\) pair"),
+        ({"cpu": True}, r"cpu=True: expected a number"),
+        ({"cpu": 0}, r"cpu=0.0 is out of range"),
+        ({"memory": (1, 2)}, r"not a \(request, limit\) pair"),
+        ({"memory": True}, r"memory=True"),
+        ({"timeout": 0}, r"timeout=0.0 is out of range"),
+        ({"timeout": None}, r"timeout=None: expected a number"),
+        ({"retries": 1.5}, r"retries=1.5: expected a whole number"),
+        ({"retries": 11}, r"retries=11 is out of range"),
+        ({"min_containers": 3, "max_containers": 2}, r"min_containers=3"),
+        ({"env": ["A=1"]}, r"expected a dict of strings"),
+        ({"env": {"A": 1}}, r"values that are strings"),
+        ({"env": {"1A": "x"}}, r"names like MODE"),
+        ({"env": {"PILOTLIGHT_URL": "x"}}, r"belong to the platform"),
+        ({"isolation": "full"}, r'"shared" or "mig" or "exclusive"'),
+        ({"idempotent": 1}, r"True or False"),
+        ({"slo": {"p95_ms": 1}}, r"expected SLO\("),
+        ({"slo": SLO(p95_ms=0)}, r"more than 0"),
+        ({"priority": "urgent"}, r'"interactive" or "standard" or "batch"'),
+        ({"spread": "rack"}, r'spread=\'rack\': expected "node", "zone"'),
+        ({"spread": Spread(over=Over.NODE, most=0)}, r"spread= allows 0 containers in one node"),
+        ({"model": 7e9}, r"model=.*expected Model\("),
+        ({"model": Model(parameters=7e9)}, r"model= is memory of a GPU"),
+        ({"gpu": "any", "vram": "8GiB", "model": Model(parameters=7e9)}, r"model= and vram= both say"),
+        ({"gpu": "any", "model": Model(parameters=7e9, precision="fp3")}, r"model= precision='fp3' is not known"),
+        ({"gpu": "any", "model": Model(parameters=0)}, r"model= parameters=0.0 is out of range"),
+        ({"gpu": "any", "model": Model(parameters=7e9, layers=-1)}, r"model= layers=-1 is out of range"),
+        ({"gpu": "any", "model": Model(parameters=7e9, layers=32)}, r"KV cache needs kv_heads= and head_size="),
+        ({"gpu": "any", "model": Model(parameters=7e9, activations=-1)}, r"activations=-1 is out of range"),
+        ({"gpu": "any", "model": Model(parameters="7B")}, r"Expected `float`"),  # type: ignore[arg-type]
+        ({"measured": [3]}, r"measured=\[3\]: expected a list of Measured"),
+        ({"measured": [Measured(gpu="T4", batch=0, throughput=1, p95_ms=1)]}, r"expected batch=, throughput= and"),
+        ({"measured": [Measured(gpu="T 4", batch=1, throughput=1, p95_ms=1)]}, r'expected gpu="H100-80GB"'),
+        ({"measured": [Measured(gpu="T4", batch=1, throughput=1e-320, p95_ms=1)]}, r"throughput= of at least 1e-06"),
+        ({"weights": ""}, r"weights='': expected a name"),
+        ({"weights": "a\nb"}, r"weights= expected a name of at most 200"),
+        ({"avoid": "other"}, r"avoid= names 'other': expected functions of yours, as app\.function"),
+        ({"spot": "yes"}, r"spot='yes': expected True or False"),
+        ({"region": []}, r"region=\[\]: expected a name, or a list"),
+        ({"region": "eu north"}, r"region 'eu north' is not a name"),
+        ({"zone": ["a", "a"]}, r"zone= names 2: expected at most 32, each once"),
+        ({"neighbours": 1}, r"neighbours=1: expected True or False"),
+        ({"media": "h264"}, r"media='h264': expected True or False"),
+        ({"by_cost": "yes"}, r"by_cost='yes': expected True or False"),
+        ({"name": "a.b"}, r"name 'a\.b' is not a name"),
+        ({"app": 3}, r"app=3: expected a name or an App"),
+    ],
+)
+def test_a_bad_value_is_refused_with_the_expected_ones(options: dict[str, Any], message: str) -> None:
+    """The error names the option."""
+    with pytest.raises(OptionError, match=message):
+        spec_with(**options)

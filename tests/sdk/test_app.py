@@ -1,0 +1,68 @@
+"""Apps: which app a function belongs to, and what an app refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotlight import App, Function, OptionError, gpu_function
+from pilotlight.app import app_named, collecting
+
+
+def embed(text: str) -> list[float]:
+    return [float(len(text))]
+
+
+def test_a_function_without_an_app_is_in_that_of_its_module() -> None:
+    """The app is named after the module, with dashes for dots."""
+    assert gpu_function(embed).ref.app == __name__.replace(".", "-")
+    named: Function[..., Any] = gpu_function(app="by-name")(embed)
+    assert named.ref.app == "by-name"
+
+
+def test_a_name_is_taken_once_in_an_app() -> None:
+    """The same function replaces itself, and another one is refused."""
+    app = App("tests")
+    app.gpu_function(embed)
+    app.gpu_function(embed)
+    with pytest.raises(OptionError, match="two functions called 'embed'"):
+        app.gpu_function(name="embed")(test_a_name_is_taken_once_in_an_app)
+
+
+def test_an_app_needs_a_name() -> None:
+    """The error names the option."""
+    with pytest.raises(OptionError, match="is not a name") as caught:
+        App("a b")
+    assert caught.value.more["field"] == "app"
+
+
+def test_an_app_has_one_decorator() -> None:
+    """The decorators of other platforms are refused with its name."""
+    app = App("tests")
+    for word in ("function", "cls", "server"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{word}'; here it is @app\.gpu_function"):
+            getattr(app, word)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        app.nonsense  # noqa: B018
+
+
+def test_a_decorated_function_is_not_decorated_again() -> None:
+    """An app or a name in place of the function is refused, too."""
+    app = App("tests")
+    with pytest.raises(OptionError, match="already"):
+        app.gpu_function(app.gpu_function(embed))
+    for target in ("search", app):
+        with pytest.raises(OptionError, match="by keyword"):
+            gpu_function(target)  # type: ignore[call-overload]
+
+
+def test_functions_registered_in_a_block_are_collected() -> None:
+    """Named apps start empty in the block and are unchanged after it."""
+    before = app_named("collected")
+    with collecting() as registered:
+        inside = gpu_function(app="collected")(embed)
+        assert registered == [(app_named("collected"), inside)]
+        assert app_named("collected") is not before
+    assert app_named("collected") is before
+    assert before.functions == {}

@@ -1,0 +1,30 @@
+"""What pages may name, and what each package's page has to show."""
+
+from __future__ import annotations
+
+from tools.pages import MAX_LINES, missing_classes, missing_files, page_faults
+
+
+def test_a_file_that_a_page_names_exists_by_the_end_of_its_path() -> None:
+    """Whole, from a room on, or by its name alone; a tenant's file is an example."""
+    files = ["gateway/pilotlight_gateway/home/queue.py", "pyproject.toml"]
+    assert missing_files("`home/queue.py`, `queue.py`, `../pyproject.toml`, `app.py`, `gpu.function`", files) == []
+    assert missing_files("`homes/queue.py` and `ueue.py`, `queue.py::test_it`", files) == ["homes/queue.py", "ueue.py"]
+
+
+def test_a_package_has_a_page_that_names_its_rooms_and_fits_a_screen() -> None:
+    """What is missing is said by name."""
+    assert page_faults("core", None, ["bus"]) == ["docs/structure/core.md is missing"]
+    assert page_faults("core", "| `bus/` | ...", ["bus"]) == []
+    assert page_faults("core", "| `bus/` |", ["bus", "host/blobs"]) == [
+        "docs/structure/core.md does not name `host/blobs/`"
+    ]
+    long = "line\n" * (MAX_LINES + 1)
+    assert page_faults("core", long, []) == [f"docs/structure/core.md: {MAX_LINES + 1} lines, {MAX_LINES} allowed"]
+
+
+def test_a_class_that_a_page_names_exists_with_its_member() -> None:
+    """Constants and plain words are not classes."""
+    defined = {"Home": {"enqueue"}, "Effect": set[str]()}
+    assert missing_classes("`Home`, `Home.enqueue`, `Effect`, `FILTERS`, `place`, `READY`", defined) == []
+    assert missing_classes("`Home.queue` of a `House`", defined) == ["Home.queue", "House"]

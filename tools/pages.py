@@ -1,0 +1,113 @@
+"""Hold the pages to the tree: `python -m tools.pages`.
+
+A file that a page names in backticks, whole or by the end of its path, exists. In `docs/structure` so does each class
+and each method of one, `Home` and `Home.enqueue`. Each package of the product has a page `docs/structure/PACKAGE.md`
+that names every room of it, shows where to start reading in each, and fits a screen.
+"""
+
+# ruff: noqa: T201 - it is a command; printing is what it does
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from tools.house import SOURCE, Module, modules
+
+PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/structure/*.md")
+NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
+CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?(?:\(\))?`")
+OTHERS = frozenset({"app.py", "module.py", "main.py"})
+"""Files of tenants, which a page may name as examples."""
+MAX_LINES = 50
+"""What a screen shows."""
+
+
+def missing_files(text: str, files: Collection[str]) -> list[str]:
+    """The files that a page names and that are not among `files`, paths from the root of the tree."""
+    ends = {"/".join(path.split("/")[-count:]) for path in files for count in range(1, path.count("/") + 2)}
+    return sorted({name for name in NAMED.findall(text) if name not in ends | OTHERS})
+
+
+def missing_classes(text: str, defined: Mapping[str, Collection[str]]) -> list[str]:
+    """The classes, and the methods of them, that a page names and that are not `defined`: class -> its members."""
+    return sorted(
+        {
+            f"{name}.{member}" if member else name
+            for name, member in CLASS.findall(text)
+            if name not in defined or (member and member not in defined[name])
+        }
+    )
+
+
+def classes(known: Iterable[Module]) -> dict[str, set[str]]:
+    """The product's classes and aliases of types, with the functions and fields of each."""
+    found: dict[str, set[str]] = {}
+    for module in known:
+        for node in ast.parse(module.path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                members = {n.name for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
+                members |= {
+                    n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+                }
+                found.setdefault(node.name, set()).update(members)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                found.setdefault(node.targets[0].id, set())
+    return found
+
+
+def page_faults(package: str, text: str | None, rooms: Iterable[str]) -> list[str]:
+    """What is wrong with the page of a package; `rooms` are its folders as paths from the package, without itself."""
+    page = f"docs/structure/{package}.md"
+    if text is None:
+        return [f"{page} is missing"]
+    lines = len(text.splitlines())
+    wrong = [f"{page}: {lines} lines, {MAX_LINES} allowed"] if lines > MAX_LINES else []
+    return wrong + [f"{page} does not name `{room}/`" for room in rooms if f"`{room}/`" not in text]
+
+
+def rooms_of(package: str, known: Iterable[Module]) -> list[str]:
+    """The folders of a package, as paths from it: `http/endpoints`."""
+    named = {m.room for m in known if m.path.is_relative_to(Path(package).resolve())}
+    return sorted(room.replace(".", "/").partition("/")[2] for room in named if "." in room)
+
+
+def main() -> int:
+    """Print what is wrong; 1 if anything is."""
+    root = Path(__file__).parents[1]
+    hidden = {path.name for path in root.iterdir() if path.name.startswith(".")}
+    files = [
+        path.relative_to(root).as_posix()
+        for folder in root.iterdir()
+        if folder.name not in hidden or folder.name == ".ci"
+        for path in ([folder] if folder.is_file() else folder.rglob("*"))
+    ]
+    pages = sorted(path for pattern in PAGES for path in root.glob(pattern) if path.name != "CHANGELOG.md")
+    wrong = [
+        f"{page.relative_to(root)}: `{name}` does not exist"
+        for page in pages
+        for name in missing_files(page.read_text(), files)
+    ]
+    known = modules(root).values()
+    defined = classes(known)
+    wrong += [
+        f"{page.relative_to(root)}: `{name}` does not exist"
+        for page in pages
+        if page.parent.name == "structure"
+        for name in missing_classes(page.read_text(), defined)
+    ]
+    for package in SOURCE:
+        page = root / "docs/structure" / f"{package}.md"
+        below = rooms_of(str(root / package), known)
+        wrong += page_faults(package, page.read_text() if page.exists() else None, below)
+    print(f"pages      {len(pages)} pages name files, {len(SOURCE)} show the rooms of a package")
+    for sentence in wrong:
+        print(f"error      {sentence}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
