@@ -49,7 +49,7 @@ from tests.simulation.agent import FUNCTIONS
 from tests.simulation.board import Board, SimLease
 from tests.simulation.job_side import JobSide
 from tests.simulation.promises import Fate
-from tests.simulation.sim_bus import StreamServer
+from tests.simulation.stream_server import StreamServer
 from tests.simulation.world import KNOWN_AFTER, REGION, Mail, Process, World
 
 AT_MOST_LATE = 0.9
