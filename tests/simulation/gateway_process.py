@@ -49,8 +49,8 @@ from tests.simulation.agent import FUNCTIONS
 from tests.simulation.board import Board, SimLease
 from tests.simulation.job_side import JobSide
 from tests.simulation.promises import Fate
-from tests.simulation.sim_bus import StreamServer
-from tests.simulation.world import REGION, Mail, Process, World
+from tests.simulation.stream_server import StreamServer
+from tests.simulation.world import KNOWN_AFTER, REGION, Mail, Process, World
 
 AT_MOST_LATE = 0.9
 """Seconds that two messages need at most, one after the other."""
@@ -262,7 +262,9 @@ class GatewayProcess(Process):
 
     def _check_permit(self, tenant: str, key: tuple[str, int]) -> None:
         """Where nothing goes wrong, its home has heard of the end by now."""
-        if self.world.is_calm:
+        if not self.world.has_old_home(shard_of(tenant)):
+            self.later(KNOWN_AFTER, lambda: self._check_permit(tenant, key))
+        elif self.world.is_calm:
             held = [one for one in self.world.processes.values() if isinstance(one, GatewayProcess) and one.counts(key)]
             self.world.promises.is_free(tenant, key, not held)
 
@@ -387,6 +389,7 @@ class GatewayProcess(Process):
 
     def _act(self, shard: int, epoch: int, state: Mapping[str, bytes]) -> None:
         self.world.note("HOME", self.instance, "of", shard, "epoch", epoch)
+        self.world.homes_since[shard] = self.world.now
         self.table.acting[shard] = epoch
         for name, participant in self._participants.items():
             participant.begin(shard, epoch, state.get(name, b""))

@@ -17,7 +17,7 @@ from tests.simulation.board import Board
 from tests.simulation.gateway_process import GatewayProcess
 from tests.simulation.job_side import Sweeper
 from tests.simulation.promises import Broken, Fate, Promises
-from tests.simulation.sim_bus import UNIX, StreamServer
+from tests.simulation.stream_server import UNIX, StreamServer
 from tests.simulation.world import Mail, Process, World
 
 STORM_ENDS = 8.0
