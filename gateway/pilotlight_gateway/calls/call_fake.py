@@ -56,7 +56,7 @@ class FakeCalls:
     async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
         self.seen.append(call)
         try:
-            if call.stream:  # nobody else is told, just as it really is
+            if call.stream:  # as the real one: other calls have no events
                 for event in self.events:
                     yield event
             yield await self._result(call)

@@ -130,15 +130,15 @@ class CallService:
             del live  # as above
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
-        answer = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
-        return (answer if answer.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
+        reply = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
+        return (reply if reply.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
 
     async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
-        answer = self._origins.answer(AskCall(tenant=tenant, call_id=id))
-        if answer.status is None:
-            answer = await self._elsewhere.ask(tenant, id)
-        assert answer.status is not None  # noqa: S101 - `ask` raises instead
-        return answer.status
+        reply = self._origins.answer(AskCall(tenant=tenant, call_id=id))
+        if reply.status is None:
+            reply = await self._elsewhere.ask(tenant, id)
+        assert reply.status is not None  # noqa: S101 - `ask` raises instead
+        return reply.status
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
         return self._fleet.containers(tenant, self._origins.clock())

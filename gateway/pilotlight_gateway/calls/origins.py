@@ -327,7 +327,9 @@ class EffectRunner:
         try:
             self.port.send(subjects.control(self.region, effect.node), effect.message)
         except BusDown:
-            log.debug("not told", node=effect.node)  # an agent drops what nobody listens to by itself
+            log.debug(
+                "a control message was not sent", node=effect.node
+            )  # an agent drops a call without listeners by itself
 
     def _relay(self, live: InFlightCall, effect: RelayChunk, at: float) -> None:
         try:

@@ -51,13 +51,13 @@ class NodeIncarnations:
         if before != instance and self.is_former(node, instance):
             return None
         followed = before is not None and before != instance
-        was_returned = node not in self._seen_at
+        is_reported = node not in self._seen_at
         self._instances[node] = instance
         self._seen_at[node] = at
         if before is None or not followed:
             return None
         self._former.setdefault(node, deque(maxlen=REMEMBERED)).append(before)
-        return None if was_returned else GoneNode(node, before, "its node's agent was started anew")
+        return None if is_reported else GoneNode(node, before, "its node's agent was started anew")
 
     def is_former(self, node: str, instance: str) -> bool:
         """Whether another incarnation has replaced this one: its messages are old."""

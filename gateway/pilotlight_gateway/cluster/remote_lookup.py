@@ -31,9 +31,9 @@ class RemoteLookup:
         """
         asked = AskCall(tenant=tenant, call_id=name, cancel=cancel)
         if CLIENT_CALL_ID.fullmatch(name):
-            answers = await asyncio.gather(*(self._ask(gateway, asked) for gateway in self._shards.others()))
-            found = next((one for one in answers if one is not None and one.status is not None), None)
-            if found is None and None in answers:
+            replies = await asyncio.gather(*(self._ask(gateway, asked) for gateway in self._shards.others()))
+            found = next((one for one in replies if one is not None and one.status is not None), None)
+            if found is None and None in replies:
                 raise Unavailable("A gateway that may have the call does not answer.", retry_after=1.0)
             if found is None:
                 raise UnknownCall(f"There is no call {name}.")

@@ -168,9 +168,9 @@ class JobStart:
     async def _take_back(self) -> None:
         """Queue the job again if its start was written and not sent: no other gateway would."""
         if self._abandoned and await self.find_unsent() is UnsentStart.STANDS:
-            told = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
+            job_error = jobs.JobError(code="container_died", detail="its gateway was not its home any more")
             await self._record.write_end(
-                lambda record: jobs.failed(record, FailurePoint.NOT_STARTED, told, self._wall())
+                lambda record: jobs.failed(record, FailurePoint.NOT_STARTED, job_error, self._wall())
             )
 
     def _log_crash(self, writing: asyncio.Task[None]) -> None:
