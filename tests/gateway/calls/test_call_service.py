@@ -257,6 +257,19 @@ async def test_a_caller_who_goes_away_cancels(calls: CallService, agent: Scripte
     assert agent.cancels[0].call_id == agent.runs[0].call_id
 
 
+async def test_a_call_whose_caller_went_away_is_shown_as_cancelled(calls: CallService, agent: ScriptedAgent) -> None:
+    """It did not succeed, and its client's id is remembered with it."""
+    prepared_call = prepared(calls, agent, client_id="cid_12345678")
+    call = asyncio.ensure_future(calls.run(prepared_call))
+    await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait([call])
+
+    status = await calls.status("acme", prepared_call.call_id)
+    assert (status.state, status.error) == ("cancelled", {"code": "cancelled", "detail": "The caller went away."})
+    assert await calls.status("acme", "cid_12345678") == status
+
+
 async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: CallService, agent: ScriptedAgent) -> None:
     """It is asked for if its agent is silent; until then its usage is open."""
     agent.script = lambda run: [Started(call_id=run.call_id, grant_number=run.grant_number)]
