@@ -380,7 +380,7 @@ class Container:
     def _note_step(self, step: guest.LoadStep) -> None:
         """Enter one of the guest's steps in the public timeline, once and no longer than possible."""
         if step.name not in guest.STEPS or step.name in self.timeline:
-            self._kill_untrusted("the guest told of a step that there is not")
+            self._kill_untrusted("the guest reported an unknown step")
             return
         longest = (self._clock() - self._born_at) * 1000
         self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
