@@ -105,7 +105,7 @@ class Outbox:
                 else:
                     log.warning("a letter is too large", subject=subject, error=str(error))
             except BusDown as error:
-                log.debug("mail was not sent", subject=subject, error=str(error))
+                log.debug("an outbox was not sent", subject=subject, error=str(error))
                 return
 
 

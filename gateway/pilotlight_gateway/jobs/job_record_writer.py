@@ -72,7 +72,7 @@ class JobRecordWriter:
         return True
 
     async def write(self, job: JobRecord) -> bool:
-        """As `replace`; what somebody else has written is read then."""
+        """As `replace`; after a conflict the record is read again."""
         written = await self.replace(job)
         if not written:
             await self.refresh()
@@ -89,7 +89,7 @@ class JobRecordWriter:
         except asyncio.CancelledError:
             await asyncio.wait([writing], timeout=LAST_WRITE_S)
             if writing.done() and not writing.cancelled():
-                writing.exception()  # the next home has the job: nobody is left to raise it to
+                writing.exception()  # the next home has the job: no caller is left to raise it to
             raise
         finally:
             writing.cancel()
