@@ -152,8 +152,8 @@ class Shards:
 
     def _record_changed(self, key: str, entry: KvEntry | None) -> None:
         if entry is None:
-            # An operator has deleted it. The shard's home goes on: it alone acts by that
-            # record, and the next write finds that it is gone (`_read`), and takes the shard anew.
+            # An operator has deleted it. The shard's home goes on: it alone acts by that record, and the next write
+            # finds that it is gone (`_read`), and takes the shard anew.
             return
         with contextlib.suppress(ValueError, msgspec.DecodeError):
             shard = int(key)
