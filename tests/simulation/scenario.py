@@ -289,7 +289,7 @@ class History:
         if len(origins):
             return f"{gateway.name} still has calls"
         excused = self.world.promises.excused
-        if left := [call for call, tab in gateway.tabs.items() if tab.is_open and call not in excused]:
+        if left := [call for call, usage in gateway.usages.items() if usage.is_open and call not in excused]:
             return f"{gateway.name} has not heard what became of {left}"
         if gateway.jobs is not None and (work := gateway.jobs.jobs.statistics()) != NO_JOBS:
             return f"{gateway.name} looks after jobs: {work}"

@@ -44,7 +44,7 @@ class JobCalls:
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method, at = spec.method(job.method), self.clock()
         return PreparedCall(
-            # A fresh id for each run: what is still said of an earlier run concerns nobody.
+            # A fresh id for each run: messages about an earlier run are ignored.
             call_id=self.calls.new_id(),
             client_id=None,
             tenant=job.tenant,
@@ -58,7 +58,7 @@ class JobCalls:
             deadline_at=at + start_in_s + spec.timeout,
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
-            tab=usage,
+            usage=usage,
             start_hook=start_hook,
         )
 

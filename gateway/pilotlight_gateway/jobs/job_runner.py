@@ -221,12 +221,11 @@ class JobRunner:
         return self._next_look(written=written)
 
     async def _failed(self, failure: jobs.JobError, call: PreparedCall, start: JobStart) -> float | None:
-        ground, usage = self._ground, call.tab
+        ground, usage = self._ground, call.usage
         assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
-        began = (
-            failure is not NO_START and not start.progress.unsent and bool(usage.known or usage.lost or usage.is_open)
-        )
+        used = bool(usage.known or usage.lost or usage.is_open)
+        began = used and failure is not NO_START and not start.progress.unsent
         if not began and (failure.code == "cancelled" or start.progress.unsent):
             async with self._interruptible(call, start):
                 unsent = await start.find_unsent()

@@ -73,7 +73,7 @@ def test_a_refused_connection_is_unreachable() -> None:
     """The request was never sent and may be repeated."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(Unreachable, match=f"Nothing answers at http://127.0.0.1:{port}"):
+    with pytest.raises(Unreachable, match=f"^Nothing answers at http://127.0.0.1:{port}: Connection refused"):
         fetched(f"http://127.0.0.1:{port}")
 
 
@@ -131,6 +131,20 @@ def test_a_large_body_arrives_whole(platform: ScriptedPlatform) -> None:
     assert request.body == body
     assert request.headers["content-length"] == str(len(body))
     assert "transfer-encoding" not in request.headers
+
+
+def test_a_request_has_no_content_type_of_its_own() -> None:
+    """The caller's headers describe a body, and without a body there is nothing to describe."""
+    heads: list[bytes] = []
+
+    def serve(made: socket.socket) -> None:
+        heads.append(read_head(made).lower())
+        made.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    with listening(serve) as url:
+        fetched(url)
+        fetched(url, headers={"Content-Type": "text/plain"}, content=b"x")
+    assert [head.count(b"content-type:") for head in heads] == [0, 1]
 
 
 def test_an_error_of_the_bodys_source_is_raised(platform: ScriptedPlatform) -> None:
