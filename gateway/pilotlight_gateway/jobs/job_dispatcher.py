@@ -234,6 +234,8 @@ class JobDispatcher:
                 log.debug("a flow cannot be read", flow=flow.subject, error=str(error))
                 await asyncio.sleep(PAUSE_S)
                 continue
+            if self._work.get(flow.subject) is not work:  # its shard went elsewhere meanwhile
+                return
             self._start(work)
             if not flow and not work.fresh and not work.rings.due:
                 self._work.pop(flow.subject, None)

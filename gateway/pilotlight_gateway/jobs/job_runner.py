@@ -139,14 +139,14 @@ class JobRunner:
         try:
             call = ground.calls.prepare(job, version, data, left, usage, start.open_gate)
             match await self._outcome(call, start, left):
-                case None:
-                    return await self._not_started(NO_START)
+                case CallResult() as result:
+                    return await self._succeeded(result)
                 case PilotlightError() if start.progress.held_s:
                     return ground.wall() + start.progress.held_s
                 case PilotlightError() as error:
-                    return await self._failed(redact_for_caller(error, call), call, start)
-                case result:
-                    return await self._succeeded(result)
+                    return await self._failed(jobs.job_error(redact_for_caller(error, call)), call, start)
+                case None:
+                    return await self._failed(NO_START, call, start)
         finally:
             permit.settle(usage)
 
@@ -220,12 +220,13 @@ class JobRunner:
             await ground.results.drop(self._record.job, stored)
         return self._next_look(written=written)
 
-    async def _failed(self, error: PilotlightError, call: PreparedCall, start: JobStart) -> float | None:
-        ground, failure, usage = self._ground, jobs.job_error(error), call.usage
+    async def _failed(self, failure: jobs.JobError, call: PreparedCall, start: JobStart) -> float | None:
+        ground, usage = self._ground, call.usage
         assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
-        began = not start.progress.unsent and bool(usage.known or usage.lost or usage.is_open)
-        if not began and failure.code == "cancelled":
+        used = bool(usage.known or usage.lost or usage.is_open)
+        began = used and failure is not NO_START and not start.progress.unsent
+        if not began and (failure.code == "cancelled" or start.progress.unsent):
             async with self._interruptible(call, start):
                 unsent = await start.find_unsent()
             if unsent is UnsentStart.NEVER:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -97,8 +97,7 @@ class JobStart:
 
     def open_gate(self, run: Run, go: Go) -> None:
         """See `StartHook`."""
-        self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
-        self._writing.add_done_callback(self._log_crash)
+        self._begin(self._open(run, go))
 
     async def settled(self) -> None:
         """Wait until a write in progress is over."""
@@ -108,6 +107,8 @@ class JobStart:
     def abandon(self) -> None:
         """The gateway ends or is not the job's home any more: take back a start that is not sent."""
         self._abandoned = True
+        if self.progress.unsent and (self._writing is None or self._writing.done()):
+            self._begin(self._take_back())
 
     async def find_unsent(self) -> UnsentStart:
         """Find out whether the record has the start that was not sent, however long the bus is away.
@@ -125,6 +126,10 @@ class JobStart:
             # A write that was given up may still be on its way: it must not meet the revision that it expects.
             if await self._record.write(self._record.job):
                 return UnsentStart.NEVER
+
+    def _begin(self, writing: Coroutine[None, None, None]) -> None:
+        self._writing = asyncio.get_running_loop().create_task(writing)
+        self._writing.add_done_callback(self._log_crash)
 
     async def _open(self, run: Run, go: Go) -> None:
         """On any error, the run's home gets the grant back."""

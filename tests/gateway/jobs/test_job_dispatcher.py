@@ -209,6 +209,30 @@ async def test_what_has_not_started_is_left_to_the_next_home(site: Site) -> None
     assert not held.sent
 
 
+async def test_a_flow_that_is_left_while_it_is_read_is_not_begun(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its jobs are the next home's."""
+    page, reads, go_on = site.bus.jetstream.page, asyncio.Event(), asyncio.Event()
+
+    async def slow(stream: str, subject: str, seq: int, *, timeout: float) -> StreamPage:
+        reads.set()
+        await go_on.wait()
+        return await page(stream, subject, seq, timeout=timeout)
+
+    calls, names = Calls(output=OUTPUT), await site.submit(2)
+    monkeypatch.setattr(site.bus.jetstream, "page", slow)
+    async with asyncio.timeout(30), site.gateway("one", calls) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        await reads.wait()
+        feeder.end(site.shard)
+        assert feeder._group is not None
+        (feeding,) = [task for task in feeder._group._tasks if "_feed" in repr(task)]
+        go_on.set()
+        await asyncio.wait([feeding])
+
+    assert not calls.seen
+    assert await site.states(names) == {JobState.QUEUED}
+
+
 async def test_what_runs_when_its_gateway_ends_is_interrupted(site: Site) -> None:
     """It is not left as running by somebody who is gone."""
     held = Calls(output=OUTPUT, hold=asyncio.Event())

@@ -178,6 +178,48 @@ async def test_a_start_is_taken_back_that_is_written_when_its_call_has_failed_an
     assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
 
 
+async def test_a_start_that_was_written_after_its_call_had_failed_is_none(bench: Bench) -> None:
+    """Whatever the call failed with: the job is queued again, and does not count as interrupted."""
+    bench.store, bench.calls = slow, failing = Slow(), Failing()
+    await bench.put()
+    run = asyncio.ensure_future(bench.run())
+    await failing.failed.wait()
+    slow.go_on.set()
+
+    assert await run == 201.0
+    after = await bench.now()
+    assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
+
+
+@dataclass(kw_only=True)
+class Blind(Cut):
+    """A start is stored and not confirmed, and then nothing can be read until a test wants."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    sees: bool = False
+
+    async def read(self, tenant: str, job: str) -> StoredJob | None:
+        if self._lost is not None and not self.sees:
+            self.asked.set()
+            raise BusTimeout("no answer")
+        return await super().read(tenant, job)
+
+
+async def test_a_start_is_taken_back_once_it_is_seen_though_its_runner_has_gone(bench: Bench) -> None:
+    """The bus was away when the shard went elsewhere, and for longer than a runner may go on."""
+    bench.store = blind = Blind(state=JobState.RUNNING, stored=True)
+    await bench.put()
+    run = asyncio.ensure_future(bench.run())
+    await blind.asked.wait()
+    run.cancel()
+    await asyncio.wait([run])
+    blind.sees = True
+
+    await until(lambda: len(blind.writes) == 3)
+    after = await bench.now()
+    assert (after.state, after.attempts, after.runner) == (JobState.QUEUED, 0, None)
+
+
 @dataclass(kw_only=True)
 class Usurped(MemoryJobs):
     """Another gateway starts the job when this one wants to, and says so late."""
