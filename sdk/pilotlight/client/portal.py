@@ -174,9 +174,10 @@ class PortalTask(Generic[T]):
             raise Cancelled(LEFT)
         try:
             with anyio.CancelScope(shield=True):
-                return await self._work
+                result = await self._work
         except asyncio.CancelledError:
             raise Cancelled(LEFT) from None
+        return result
 
     def _stop(self) -> None:
         self._is_left = True
