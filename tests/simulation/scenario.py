@@ -17,7 +17,7 @@ from tests.simulation.board import Board
 from tests.simulation.gateway_process import GatewayProcess
 from tests.simulation.job_side import Sweeper
 from tests.simulation.promises import Broken, Fate, Promises
-from tests.simulation.sim_bus import UNIX, StreamServer
+from tests.simulation.stream_server import UNIX, StreamServer
 from tests.simulation.world import Mail, Process, World
 
 STORM_ENDS = 8.0
@@ -29,10 +29,8 @@ SLOTS = 2
 LOOK_S = 0.3
 LIMITED = 3
 """One history in so many has limits."""
-JOBBED = 4
-"""One history in so many has jobs."""
-JOBS_UNTIL = 5.0
-"""Seconds after AFTERWARDS by which every client of a job has been there."""
+JOBBED = (3, 7)
+"""Of twelve histories those that have jobs; the first has limits as well."""
 TENANTS = ("acme", "beta")
 NO_JOBS = DispatcherStatistics(flows=0, known=0, waiting=0, running=0)
 MOST_CONTAINERS = 4
@@ -85,7 +83,7 @@ class History:
         gateways = [f"gateway{n}" for n in range(self._rng.choice((1, 2, 2, 3)))]
         agents = [f"agent{n}" for n in range(self._rng.choice((1, 2, 2)))]
         policy = self._policy() if seed % LIMITED == 0 else None
-        self._has_jobs = seed % JOBBED == JOBBED - 1
+        self._has_jobs = seed % 12 in JOBBED
         server = StreamServer(world, board) if self._has_jobs else None
         self.gateways = [GatewayProcess(world, name, board, policy, server) for name in gateways]
         self.agents = [SimAgent(world, name) for name in agents]
@@ -205,7 +203,7 @@ class History:
         self.world.promises.jobs.submitted(job, fate)
         self.world.at(when, lambda: self._submit_job(fate.gateway, job, tenant, version, options))
         if keyed:
-            again, other = when + rng.choice((0.0, 0.002, 3.0)), rng.choice(self.gateways).name
+            again, other = when + rng.choice((0.0, 0.002, 0.3)), rng.choice(self.gateways).name
             self.world.at(again, lambda: self._submit_job(other, job, tenant, version, options))
         if rng.random() < 0.15 and not must_succeed:
             other = rng.choice(self.gateways).name
@@ -279,8 +277,8 @@ class History:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _is_quiet(self) -> bool:
-        promises, until = self.world.promises, AFTERWARDS + (JOBS_UNTIL if self._has_jobs else 1.5)
-        if self.world.now < until or promises.open or promises.jobs.open:
+        promises = self.world.promises
+        if self.world.now < AFTERWARDS + 1.5 or promises.open or promises.jobs.open:
             return False
         busy = any(agent.table.statistics().held for agent in self.agents)
         return not busy and not any(self._believes(gateway) for gateway in self.gateways)
@@ -291,7 +289,7 @@ class History:
         if len(origins):
             return f"{gateway.name} still has calls"
         excused = self.world.promises.excused
-        if left := [call for call, tab in gateway.tabs.items() if tab.is_open and call not in excused]:
+        if left := [call for call, usage in gateway.usages.items() if usage.is_open and call not in excused]:
             return f"{gateway.name} has not heard what became of {left}"
         if gateway.jobs is not None and (work := gateway.jobs.jobs.statistics()) != NO_JOBS:
             return f"{gateway.name} looks after jobs: {work}"

@@ -28,6 +28,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, process: Process) -> None:
         super().__init__()
         self._process = process
+        self._life = process.life
         self._due: deque[asyncio.Handle] = deque()
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._broken: Broken | None = None
@@ -51,7 +52,8 @@ class SimLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        self._process.later(max(0.0, when - self.time()), partial(self._ring, timer))
+        world = self._process.world
+        world.at(world.now + max(0.0, when - self.time()), partial(self._ring, timer))
         return timer
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -95,13 +97,18 @@ class SimLoop(asyncio.BaseEventLoop):
         return task
 
     def _ring(self, timer: asyncio.TimerHandle) -> None:
-        if not timer.cancelled():
-            timer._run()
+        if not timer.cancelled() and self._life == self._process.life:
+            self._process._do(partial(_run, timer))
 
     def _look(self, task: asyncio.Task[Any]) -> None:
         del self._tasks[task]
         if not task.cancelled() and isinstance(error := task.exception(), Broken):
             self._broken = self._broken or error
+
+
+def _run(timer: asyncio.TimerHandle) -> None:
+    if not timer.cancelled():  # while the process was paused
+        timer._run()
 
 
 def _broken_by(error: BaseException) -> Broken:

@@ -138,8 +138,8 @@ class InputLineReader:
         self.wrong += 1
         if len(self.errors) < ERRORS_TOLD:
             field = str(error.more.get("field", "line"))
-            told = ItemError(line=self._number, field=field, detail=error.detail, custom_id=self._custom_id)
-            self.errors.append(told)
+            item_error = ItemError(line=self._number, field=field, detail=error.detail, custom_id=self._custom_id)
+            self.errors.append(item_error)
 
     def _refusal(self) -> BadInput:
         first = self.errors[0]

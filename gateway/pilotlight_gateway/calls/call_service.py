@@ -55,7 +55,9 @@ class AwaitedCall(InFlightCall):
             self._over()
 
     def fail(self, error: PilotlightError) -> None:
-        if not self.answer.done():
+        if self.answer.cancelled():  # with its task; the call's status has the error
+            self.error = error.with_traceback(None)
+        elif not self.answer.done():
             # Its traceback knows frames that know this call: a cycle, which would wait for the garbage collector.
             self.error = error.with_traceback(None)
             self.answer.set_exception(self.error)
@@ -130,15 +132,15 @@ class CallService:
             del live  # as above
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
-        told = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
-        return (told if told.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
+        reply = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
+        return (reply if reply.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
 
     async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
-        told = self._origins.answer(AskCall(tenant=tenant, call_id=id))
-        if told.status is None:
-            told = await self._elsewhere.ask(tenant, id)
-        assert told.status is not None  # noqa: S101 - `ask` raises instead
-        return told.status
+        reply = self._origins.answer(AskCall(tenant=tenant, call_id=id))
+        if reply.status is None:
+            reply = await self._elsewhere.ask(tenant, id)
+        assert reply.status is not None  # noqa: S101 - `ask` raises instead
+        return reply.status
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
         return self._fleet.containers(tenant, self._origins.clock())
@@ -152,13 +154,13 @@ class CallService:
         return "" if self._shards.is_settled else "functions have no home yet"
 
     def statistics(self) -> CallStatistics:
-        at, told = self._origins.clock(), self._homes()
+        at, homes = self._origins.clock(), self._homes()
         reports = self._fleet.reports(at)
         return CallStatistics(
-            scheduling=tuple(told),
-            queued=sum(one.queued for one in told),
-            oldest_ms=max((one.oldest_ms for one in told), default=0.0),
-            homes=len(told),
+            scheduling=tuple(homes),
+            queued=sum(one.queued for one in homes),
+            oldest_ms=max((one.oldest_ms for one in homes), default=0.0),
+            homes=len(homes),
             running=self._origins.running(),
             containers=self._fleet.by_state(at),
             nodes=len(reports),

@@ -14,7 +14,7 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
 1. At most one grant is in use. A grant is declined while another is in use, or if its number is not the highest so
    far. Frames of other grants than the one in use are ignored.
 2. A call that provably never started may go elsewhere, `MAX_PLACEMENTS` times. Proof is one of: no grant was used; the
-   agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that nobody listens.
+   agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
    idempotent, at most `MAX_RERUNS` times; otherwise it fails with `container_died`.
@@ -152,7 +152,7 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_cold_start", "_doubt", "_epoch", "_grant", "_number", "_placed", "_placements", "_raised", "_reason",
+        "_cold_start", "_doubt", "_epoch", "_grant", "_last_number", "_placed", "_placements", "_raised", "_reason",
         "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_unread_bytes", "_unread_chunks", "_watch",
         "_window_sent", "call", "cost", "gateway", "lost_starts", "starts", "state",
     )  # fmt: skip
@@ -164,7 +164,7 @@ class Origin:
         self.state = OriginState.QUEUED
         self._watch = Stopwatch(at)
         self._grant: Grant | None = None
-        self._number = 0
+        self._last_number = 0
         """The highest grant number that was used."""
         self._epoch = 0
         """Of the present home."""
@@ -174,7 +174,7 @@ class Origin:
         self._raised = 0
         self.starts = 0
         self.lost_starts = 0
-        """Starts whose cost nobody reported."""
+        """Starts without a reported cost."""
         self.cost = 0.0
         """GPU-milliseconds of the other starts."""
         self._spent: Spent | None = None
@@ -235,38 +235,38 @@ class Origin:
             return []
         if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
             return [_decline(grant)]
-        if grant.grant_number <= self._number:
+        if grant.grant_number <= self._last_number:
             # Its home did not know; now it does, and the next grant is higher.
             return [_decline(grant), self._enqueue(at, admitted=True)]
         if at >= self.call.deadline_at:
             return [_decline(grant), *self.tick(at)]
         self.state = OriginState.SENT
         self._grant = grant
-        self._number = grant.grant_number
+        self._last_number = grant.grant_number
         self._epoch = grant.epoch
         self._watch.granted(at, grant.start_ms)
         if grant.start_ms:
             self._cold_start = grant.timeline
         return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
 
-    def uses(self, number: int) -> bool:
-        """Whether grant `number` is in use."""
-        return self._grant is not None and self._grant.grant_number == number
+    def uses(self, grant_number: int) -> bool:
+        """Whether the grant is in use."""
+        return self._grant is not None and self._grant.grant_number == grant_number
 
-    def withheld(self, number: int) -> list[Effect]:
-        """Grant `number` must not be sent: the start hook refused it."""
+    def withheld(self, grant_number: int) -> list[Effect]:
+        """The grant must not be used: the start hook refused it."""
         grant = self._grant
-        if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
+        if grant is None or grant.grant_number != grant_number or self.state is not OriginState.SENT:
             return []
         self._release()
         return [_decline(grant), *self._fail(Cancelled("The call was given up before it was sent."))]
 
     # -- the agent's side ----------------------------------------------------------------------------------------
 
-    def no_responders(self, number: int, at: float) -> list[Effect]:
-        """Nobody listens where grant `number` was sent."""
+    def no_responders(self, grant_number: int, at: float) -> list[Effect]:
+        """The bus found no listener for the grant's run."""
         grant = self._grant
-        if grant is None or grant.grant_number != number or self.state is not OriginState.SENT:
+        if grant is None or grant.grant_number != grant_number or self.state is not OriginState.SENT:
             return []
         return self._elsewhere(grant, Refusal.GONE, at)
 
@@ -274,7 +274,7 @@ class Origin:
         """An agent has sent a frame of the call."""
         grant = self._grant
         if grant is None or frame.grant_number != grant.grant_number:
-            # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
+            # Of an older grant, or of a call without a caller: only the slot matters.
             return [settlement_of(frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
             case Started():
@@ -330,7 +330,7 @@ class Origin:
 
     def _enqueue(self, at: float, *, admitted: bool) -> Enqueue:
         self._repeat_at = at + REPEAT_EVERY_S
-        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self._number, admitted=admitted))
+        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=admitted))
 
     def _started(self, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT:
@@ -357,8 +357,8 @@ class Origin:
         return [SendControl(self._grant.node, Window(call_id=self.call.call_id, upto=self._seq))]
 
     def _broken(self, grant: Grant) -> list[Effect]:
-        tell = SendControl(grant.node, Cancel(call_id=self.call.call_id, reason="a part of its stream was lost"))
-        return [tell, *self._fail(ContainerDied(LOST_PART))]
+        cancel = SendControl(grant.node, Cancel(call_id=self.call.call_id, reason="a part of its stream was lost"))
+        return [cancel, *self._fail(ContainerDied(LOST_PART))]
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT or refused.reason is Refusal.DUPLICATE:
@@ -375,7 +375,7 @@ class Origin:
             return [_decline(grant), *self._fail(error)]
         self.state = OriginState.QUEUED
         self._repeat_at = at + REPEAT_EVERY_S
-        descriptor = self.call.descriptor(at, self.gateway, grant_number=self._number, admitted=True)
+        descriptor = self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=True)
         return [HandBack(call=descriptor, container=grant.container, epoch=grant.epoch, reason=reason)]
 
     def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:

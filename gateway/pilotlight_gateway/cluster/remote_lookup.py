@@ -11,7 +11,7 @@ from pilotlight_core.model.ids import CLIENT_CALL_ID, parse_call_id
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply
 from pilotlight_gateway.cluster.shard_table import ShardTable
 
-PATIENCE_S = 2.0
+ANSWER_S = 2.0
 
 
 class RemoteLookup:
@@ -31,9 +31,9 @@ class RemoteLookup:
         """
         asked = AskCall(tenant=tenant, call_id=name, cancel=cancel)
         if CLIENT_CALL_ID.fullmatch(name):
-            told = await asyncio.gather(*(self._ask(gateway, asked) for gateway in self._shards.others()))
-            found = next((one for one in told if one is not None and one.status is not None), None)
-            if found is None and None in told:
+            replies = await asyncio.gather(*(self._ask(gateway, asked) for gateway in self._shards.others()))
+            found = next((one for one in replies if one is not None and one.status is not None), None)
+            if found is None and None in replies:
                 raise Unavailable("A gateway that may have the call does not answer.", retry_after=1.0)
             if found is None:
                 raise UnknownCall(f"There is no call {name}.")
@@ -55,7 +55,7 @@ class RemoteLookup:
 
     async def _ask(self, gateway: str, asked: AskCall) -> CallReply | None:
         try:
-            answer = await self._bus.request(subjects.ask(self._region, gateway), asked, timeout=PATIENCE_S)
+            answer = await self._bus.request(subjects.ask(self._region, gateway), asked, timeout=ANSWER_S)
         except BusError:
             return None
         return answer if isinstance(answer, CallReply) else None

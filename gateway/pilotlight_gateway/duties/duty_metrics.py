@@ -28,43 +28,48 @@ class DutyGauges:
 
     def collect(self) -> Iterator[Metric]:
         holds = GaugeMetricFamily("pilotlight_duty_holds", "Whether this process has the duty.", labels=("duty",))
-        for name, told in (("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches())):
-            holds.add_metric((name,), bool(told))
-            yield from told
+        for name, metrics in (("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches())):
+            holds.add_metric((name,), bool(metrics))
+            yield from metrics
         yield holds
 
     def _jobs(self) -> list[Metric]:
-        told = self.jobs.statistics()
-        if told is None:
+        statistics = self.jobs.statistics()
+        if statistics is None:
             return []
         records = GaugeMetricFamily("pilotlight_job_records", "Durable calls, of all tenants.", labels=("state",))
-        for state, count in (("queued", told.queued), ("running", told.running), ("dead", told.dead)):
+        for state, count in (("queued", statistics.queued), ("running", statistics.running), ("dead", statistics.dead)):
             records.add_metric((state,), count)
         return [
             records,
-            _gauge("pilotlight_job_oldest_seconds", "How long the longest waiting job could have begun.", told.oldest),
-            CounterMetricFamily("pilotlight_jobs_told_again", "Jobs that no message named.", told.told_again),
+            _gauge(
+                "pilotlight_job_oldest_seconds", "How long the longest waiting job could have begun.", statistics.oldest
+            ),
+            CounterMetricFamily("pilotlight_jobs_told_again", "Jobs that no message named.", statistics.told_again),
         ]
 
     def _webhooks(self) -> list[Metric]:
-        told = self.webhooks.statistics()
-        if told is None:
+        statistics = self.webhooks.statistics()
+        if statistics is None:
             return []
         deliveries = GaugeMetricFamily(
             "pilotlight_webhook_deliveries", "Deliveries that are not over.", labels=("state",)
         )
-        deliveries.add_metric(("waiting",), told.pending - told.under_way)
-        deliveries.add_metric(("under_way",), told.under_way)
-        return [_gauge("pilotlight_webhooks", "Webhooks, of all tenants.", told.webhooks), deliveries]
+        deliveries.add_metric(("waiting",), statistics.pending - statistics.under_way)
+        deliveries.add_metric(("under_way",), statistics.under_way)
+        return [_gauge("pilotlight_webhooks", "Webhooks, of all tenants.", statistics.webhooks), deliveries]
 
     def _batches(self) -> list[Metric]:
-        told = self.batches.statistics()
-        if told is None:
+        statistics = self.batches.statistics()
+        if statistics is None:
             return []
         batches = GaugeMetricFamily("pilotlight_batches", "Batches that are not over.", labels=("state",))
-        batches.add_metric(("driven",), told.driven)
-        batches.add_metric(("waiting",), told.waiting)
-        return [batches, _gauge("pilotlight_batch_items_left", "Their items that have not ended.", told.items_left)]
+        batches.add_metric(("driven",), statistics.driven)
+        batches.add_metric(("waiting",), statistics.waiting)
+        return [
+            batches,
+            _gauge("pilotlight_batch_items_left", "Their items that have not ended.", statistics.items_left),
+        ]
 
 
 def metrics_app(collect: Callable[[], Iterable[Metric]]) -> Starlette:

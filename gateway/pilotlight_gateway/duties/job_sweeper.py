@@ -143,11 +143,11 @@ class JobWatchlist:
         self._dead.pop(key, None)
         self._open.pop(key, None)
 
-    def missing(self, told: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
-        """By flow, keys and notes of the jobs that are not in `told`, the ids in the work queue."""
+    def missing(self, published: set[str], at: float) -> dict[str, list[tuple[str, JobNote]]]:
+        """By flow, keys and notes of the jobs that are not in `published`, the ids in the work queue."""
         found: dict[str, list[tuple[str, JobNote]]] = {}
         for key, one in self._open.items():
-            if one.note.id not in told and at - one.since >= TOLD_WITHIN_S:
+            if one.note.id not in published and at - one.since >= TOLD_WITHIN_S:
                 found.setdefault(one.flow, []).append((key, one.note))
         return found
 
@@ -241,15 +241,15 @@ class JobDuty:
 
     async def republish(self, watchlist: JobWatchlist) -> None:
         """Publish the jobs that the work queue does not name. Raises BusError."""
-        told = {note.id for note in await self._published_notes()}
-        for flow, jobs in watchlist.missing(told, time.time()).items():
+        published = {note.id for note in await self._published_notes()}
+        for flow, jobs in watchlist.missing(published, time.time()).items():
             notes = [note for key, note in jobs if await self._stands(key, watchlist)]
             for first in range(0, len(notes), NOTES_AT_ONCE):
                 part = tuple(notes[first : first + NOTES_AT_ONCE])
                 await self._bus.store(flow, JobsStored(jobs=part), id=token())
             if notes:
                 self._told_again += len(notes)
-                log.info("jobs were told of again", flow=flow, jobs=len(notes))
+                log.info("jobs were published again", flow=flow, jobs=len(notes))
 
     async def _published_notes(self) -> Iterable[JobNote]:
         return [

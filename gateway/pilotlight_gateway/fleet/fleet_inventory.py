@@ -130,8 +130,8 @@ def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...
     for spec in specs:
         found = place(fleet, ask := Ask.of(spec))
         if isinstance(found, NoFit) and found.never:
-            told = as_sentence(f"{spec.name} can never run here: {found.reason}")
-            raise BadInput(told, field=obstacle(fleet, ask))
+            sentence = as_sentence(f"{spec.name} can never run here: {found.reason}")
+            raise BadInput(sentence, field=obstacle(fleet, ask))
     warnings = (floor_warning(fleet, spec) for spec in specs)
     return tuple(warning for warning in warnings if warning)
 

@@ -34,7 +34,7 @@ class Inventory:
             return await asyncio.to_thread(self._answer, reports, question)
 
     def _answer(self, reports: Sequence[NodeReport], question: Callable[[Fleet], T]) -> T:
-        seen = tuple(sorted(map(inventory_of, reports), key=lambda told: told[0]))
+        seen = tuple(sorted(map(inventory_of, reports), key=lambda inventory: inventory[0]))
         with self._using:
             if seen != self._seen:
                 self._seen, self._fleet = seen, available_node(reports)

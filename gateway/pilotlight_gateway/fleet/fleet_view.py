@@ -28,8 +28,8 @@ class FleetView:
 
     def forget(self, at: float) -> None:
         """Drop expired reports."""
-        self._reports = {node: told for node, told in self._reports.items() if at - told[1] <= REMEMBERED_S}
-        self._breakers = {gateway: told for gateway, told in self._breakers.items() if at - told[1] <= FORGOTTEN_S}
+        self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
+        self._breakers = {gateway: last for gateway, last in self._breakers.items() if at - last[1] <= FORGOTTEN_S}
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Store a report, unless a later one of the same incarnation is known."""
@@ -68,7 +68,7 @@ class FleetView:
         many tenants' breakers for the version are open.
         """
         breakers = self._fresh_reports(at)
-        shut = Counter(version for (version, _, of), told in breakers.items() if of and told.state != "closed")
+        shut = Counter(version for (version, _, of), report in breakers.items() if of and report.state != "closed")
         return [
             {
                 **msgspec.structs.asdict(container),
@@ -106,10 +106,10 @@ class FleetView:
 
     def _fresh_reports(self, at: float) -> dict[tuple[str, str, str], BreakerReport]:
         return {
-            (told.version, told.container, told.tenant): told
+            (report.version, report.container, report.tenant): report
             for message, heard in self._breakers.values()
             if at - heard <= SILENT_S
-            for told in message.reports
+            for report in message.reports
         }
 
 

@@ -35,12 +35,14 @@ class BusExplainer:
 
     async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         try:
-            told = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
+            reply = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
         except (BusDown, BusTimeout, NoResponders):
-            told = None
-        if not isinstance(told, PlacementReply):
-            raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)
-        return told
+            reply = None
+        if not isinstance(reply, PlacementReply):
+            raise Unavailable(
+                "No controller leads now, so no placement can be explained.", code="starting", retry_after=2.0
+            )
+        return reply
 
 
 NOTHING = PlacementReply(found=False, lines=("Nothing was decided yet.",))
@@ -48,13 +50,15 @@ NOTHING = PlacementReply(found=False, lines=("Nothing was decided yet.",))
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
-    """An in-memory `Explainer`; without `told` no controller leads."""
+    """An in-memory `Explainer`; without `reply` no controller leads."""
 
-    told: PlacementReply | None = NOTHING
+    reply: PlacementReply | None = NOTHING
     asked: list[ExplainPlacement] = field(default_factory=list)
 
     async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         self.asked.append(asked)
-        if self.told is None:
-            raise Unavailable("No controller leads now: nobody knows why.", code="starting", retry_after=2.0)
-        return self.told
+        if self.reply is None:
+            raise Unavailable(
+                "No controller leads now, so no placement can be explained.", code="starting", retry_after=2.0
+            )
+        return self.reply

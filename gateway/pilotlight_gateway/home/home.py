@@ -140,7 +140,7 @@ class Home:
         self,
         call_id: str,
         container: str,
-        number: int,
+        grant_number: int,
         at: float,
         *,
         cost: float | None = None,
@@ -152,7 +152,7 @@ class Home:
         `outcome` is for the breakers; None: unknown.
         """
         granted = self._grants.by_call.get(call_id)
-        if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, number):
+        if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, grant_number):
             return
         queue = self._take_granted(granted)
         queue.calls.settle(granted, cost)

@@ -117,7 +117,7 @@ JOBS = (
 APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
-        about="Deploy all of an app at once, or be told which blobs to upload first.", request=DeployRequest,
+        about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
         answer=DeployResponse, errors=(*BODY, "conflict", "overloaded"),
     ),
     Operation(

@@ -106,7 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.expect_100_continue = True
             self.headers.append((name, value))
             return
-        self._trailing += len(name) + len(value)  # a trailer: nobody reads it
+        self._trailing += len(name) + len(value)  # a trailer, which is never read
         if self._trailing > HEAD_BYTES:
             raise ValueError("trailers too large")
 
@@ -143,7 +143,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._rest()
         self.flow.resume_reading()
         if self._receiving and self._expecting:
-            # The client may send the body that it was not asked for, or not: what comes next cannot be told apart.
+            # The client may send the body that it was not asked for, or not: the next bytes are ambiguous.
             self.transport.close()
         elif self._receiving and not self._heading and self._timer is None:
             self._arm(self.linger_seconds)

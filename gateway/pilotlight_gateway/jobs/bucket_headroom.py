@@ -1,6 +1,6 @@
-"""Keeps the last part of the jobs' bucket for the ends of jobs that are there.
+"""Keeps the last part of the jobs' bucket for the ends of stored jobs.
 
-A record grows until its job has ended. A full bucket refuses that growth too: then nothing that runs could end.
+A record grows until its job ends, and a full bucket refuses that growth too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Headroom:
-    """Knows how full the bucket was a moment ago, without waiting. `ask` returns that, from 0.0 to 1.0."""
+    """Remembers how full the bucket was last. `ask` returns that, from 0.0 to 1.0."""
 
     def __init__(self, ask: Callable[[], Awaitable[float]], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._ask = ask
@@ -31,14 +31,14 @@ class Headroom:
 
     @property
     def full(self) -> bool:
-        """Whether there is room for no new job, as far as is known."""
+        """Whether the bucket had no room for new jobs when it was asked last."""
         if self._asking is None and self._clock() - self._asked >= LOOK_EVERY_S:
             self._asking = asyncio.get_running_loop().create_task(self._refresh())
         return self._full
 
     @property
     def looking(self) -> bool:
-        """Whether it is being asked."""
+        """Whether the bucket is being asked."""
         return self._asking is not None
 
     async def _refresh(self) -> None:
@@ -46,7 +46,7 @@ class Headroom:
             self._full = await self._ask() >= MOST_FILLED
         except BusError as error:
             log.debug("how full the bucket of jobs is is not known", error=str(error))
-        except Exception:  # its task has nobody else to read this; what was known holds until it is asked again
+        except Exception:  # no other code awaits this task; the last answer holds until the next one
             log.exception("asking how full the bucket of jobs is failed")
         finally:
             self._asked, self._asking = self._clock(), None

@@ -1,4 +1,4 @@
-"""Jobs in a bucket of the bus: every write is confirmed only once it is synced to disk, by a majority in a cluster."""
+"""Jobs in a bucket of the bus. A write is confirmed once it is synced to disk, in a cluster by a majority."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pilotlight_gateway.jobs.job_port import SCAN_AT_MOST, JobPage, StoredJob
 from pilotlight_gateway.jobs.sealed_cursors import SECRET_BYTES
 
 WINDOW = 256
-"""Sequences that a listing looks at first; where the tenant's jobs are thin, twice as many each time."""
+"""Sequences in a listing's first window; windows double where a tenant has few jobs."""
 WINDOW_RECORDS = 1_024
 THIN = 64
 SECRET_PLACE = "secret"  # noqa: S105 - where it is, not what
@@ -46,7 +46,6 @@ class BusJobs:
         self._headroom = headroom or Headroom(partial(bus.jetstream.filled, self._stream))
 
     async def create(self, job: JobRecord) -> StoredJob:
-        """Store a new job; see `JobStore`."""
         if self._headroom.full:
             raise _no_room("what is left of the bucket is for the jobs that are in it")
         # A key of the client's own may be there already: that one would hold up those it goes with.
@@ -61,12 +60,10 @@ class BusJobs:
             raise _no_room(str(error)) from None
 
     async def read(self, tenant: str, job: str) -> StoredJob | None:
-        """What stands there; see `JobStore`."""
         entry = await self._kv.get(job_key(tenant, job))
         return StoredJob(_decoder.decode(entry.value), entry.revision) if entry is not None else None
 
     async def update(self, job: JobRecord, revision: int) -> int:
-        """Replace it; see `JobStore`."""
         # The server counts lifetimes from a second on.
         ttl = max(1.0, job.keep_s) if job.state.terminal else None
         try:
@@ -80,7 +77,7 @@ class BusJobs:
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
     ) -> JobPage:
-        """A page; see `JobStore`. The stream is read in windows of sequences that go backwards."""
+        """Read the stream backwards, in windows of sequences."""
         end = before or await self._bus.jetstream.last_sequence(self._stream) + 1
         found: list[JobRecord] = []
         width, scanned = WINDOW, 0
@@ -103,7 +100,6 @@ class BusJobs:
         return JobPage(jobs=tuple(found), before=end if end > 1 else 0)
 
     async def secret(self) -> bytes:
-        """What all gateways have; see `JobStore`."""
         while True:
             if (entry := await self._kv.get(SECRET_PLACE)) is not None:
                 return entry.value
@@ -111,20 +107,18 @@ class BusJobs:
                 await self._kv.update(SECRET_PLACE, os.urandom(SECRET_BYTES), 0)
 
     async def is_alive(self, runner: RunnerIdentity) -> bool:
-        """Whether it holds its lease; see `JobStore`."""
         entry = await self._leases.get(f"gateway.{runner.name}")
         return entry is not None and read_holder(*entry).data.decode(errors="replace") == runner.instance
 
     @asynccontextmanager
     async def watch(self, tenant: str, job: str) -> AsyncIterator[BusDoorbell]:
-        """Listen for changes; see `JobStore`."""
         bell = BusDoorbell()
         bells = {key_subject(JOB_BUCKET, job_key(tenant, job)): bell.ring}
         async with self._bus.listening(bells=bells, reconnected=bell.reconnected):
             yield bell
 
     async def _between(self, tenant: str, start: int, end: int) -> list[StreamMessage] | None:
-        """The tenant's records from sequence `start` to before `end`; None if they are too many at once."""
+        """The tenant's records from sequence `start` to before `end`; None: too many at once."""
         subject = key_subject(JOB_BUCKET, f"{tenant}.*")
         found: list[StreamMessage] = []
         while start < end:

@@ -1,4 +1,4 @@
-"""A gateway's part in jobs, put together: it accepts any tenant's, and runs those whose functions it is the home of."""
+"""The jobs room of one gateway, put together."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 
 
 class JobStorage(NamedTuple):
-    """Where jobs keep what is large, and what all jobs of a tenant may take."""
+    """Where large inputs and results go, and the bounds of storage."""
 
     blobs: BlobStore
     keep_s: float
-    """At most so long after its end a job is kept."""
+    """How long a job is kept after its end, at most."""
     tenant_bytes: int
     """What one tenant may store, over all gateways."""
 
 
 class GatewayJobs:
-    """Jobs on a bus: `service` accepts them; `dispatcher`, a participant of shards, runs them."""
+    """`service` accepts jobs; `dispatcher`, a shard participant, runs those of its shards."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class GatewayJobs:
         runner: RunnerIdentity,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """`wall` gives unix seconds; monotonic ones are those of `calls`."""
+        """`wall` gives unix seconds; `calls` has the monotonic clock."""
         headroom = Headroom(partial(bus.jetstream.filled, bucket_stream(JOB_BUCKET)), clock=calls.clock)
         store, self._publisher = BusJobs(bus, headroom=headroom), JobPublisher(bus)
         shares = BusQuotaRecords(bus.kv(JOB_BUCKET), stored="jobs")
@@ -79,11 +79,10 @@ class GatewayJobs:
         self.dispatcher = JobDispatcher(bus, ground, region=region, gateway=runner.instance, clock=calls.clock)
 
     def statistics(self) -> DispatcherStatistics:
-        """How the jobs are whose home this gateway is."""
         return self.dispatcher.statistics()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Take jobs, and run those of our shards, until the block ends."""
+        """Publish and run jobs until the block ends."""
         async with self._publisher.running(), self.dispatcher.running():
             yield

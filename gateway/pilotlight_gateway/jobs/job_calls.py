@@ -21,7 +21,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 @dataclass(frozen=True, kw_only=True)
 class JobCalls:
-    """Makes calls of jobs, and runs them to their whole results."""
+    """Makes calls of jobs and runs them."""
 
     calls: CallPort
     registry: RegistryPort
@@ -39,12 +39,12 @@ class JobCalls:
         usage: CallUsage,
         start_hook: StartHook,
     ) -> PreparedCall:
-        """The call of a job with the input `data` (msgpack), which has to start within `start_in_s` seconds."""
+        """The call of a job with the input `data` (msgpack); it must start within `start_in_s` seconds."""
         spec = version.spec
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method, at = spec.method(job.method), self.clock()
         return PreparedCall(
-            # A fresh id for each run: what is still said of an earlier run concerns nobody.
+            # A fresh id for each run: messages about an earlier run are ignored.
             call_id=self.calls.new_id(),
             client_id=None,
             tenant=job.tenant,
@@ -58,7 +58,7 @@ class JobCalls:
             deadline_at=at + start_in_s + spec.timeout,
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
-            tab=usage,
+            usage=usage,
             start_hook=start_hook,
         )
 
@@ -66,7 +66,7 @@ class JobCalls:
         """Run the call; a generator's output is the list of its chunks.
 
         Raises:
-            PilotlightError: how it failed; `bad_output`, if the output is not what the type hints promise.
+            PilotlightError: how it failed; `bad_output`: the output does not match the type hints.
         """
         if not is_value(call):
             return await collect_chunks(self.calls, call, self.validators, self.budget)

@@ -1,9 +1,8 @@
-"""Starts the jobs of a gateway's shards: a participant of the shards.
+"""Starts the jobs of a gateway's shards.
 
-The home of a function reads the work queue of each of its flows by sequence, under the lease of its shard. When its
-gateway dies, the next home reads the same messages again; a job that both look after is started once, since its start
-is a compare-and-set on its record. Of each flow only some jobs wait at the home at a time, so that a million jobs are
-not a million calls. Between flows the home's scheduler decides, as for live calls.
+The home of a function reads the work queue of each of its flows by sequence. The next home reads the same messages
+again; a job is started once all the same, since its start is a compare-and-set on its record. Only some jobs of each
+flow wait at the home at a time, so a million jobs are not a million calls. Between flows the home's scheduler decides.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from pilotlight_gateway.jobs.start_rate import StartRate
 WAITING = 32
 """Jobs of one flow that wait at the home at a time."""
 LOOK_EVERY_S = 5.0
-"""How often the stream is asked which flows there are: what the bell has missed."""
+"""How often the stream is asked for flows whose messages were missed."""
 POLL_S = 5.0
-"""How often a flow is read though nothing rang."""
+"""How often a flow is read without a message."""
 TIDY_EVERY_S = 0.5
 STRAY_AFTER_S = 30.0
 """How long a done message waits for those before it."""
@@ -54,36 +53,36 @@ class DispatchedFlow:
     pace: StartRate = field(default_factory=StartRate)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
     rings: PendingReads = field(default_factory=PendingReads)
-    """Of messages that were heard of and not read."""
+    """Messages that were received from the bus and not yet read from the stream."""
     waiting: int = 0
     """Runners that have not started."""
     width: int = WAITING
-    """How many of them there may be: one, once the tenant's limits hold one back, then one more with each start."""
+    """Bound of `waiting`: 1 once the tenant's limits hold a job back, then one more with each start."""
     held_until: float = 0.0
-    """Unix seconds before which its tenant's limits let nothing start."""
+    """Unix seconds before which its tenant's limits let no job start."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """Of jobs that have not started: those that the next home takes over."""
+    """Of jobs that have not started."""
     tries: dict[str, int] = field(default_factory=dict)
     fresh: bool = True
-    """Whether there may be messages that were not read."""
+    """Whether there may be unread messages."""
     look_at: float = 0.0
-    """Monotonic seconds at which it is read though nothing more rang."""
+    """Monotonic seconds at which it is read without a message."""
     strays_at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DispatcherStatistics:
-    """How it is."""
+    """A dispatcher at one instant."""
 
     flows: int
     known: int
-    """Jobs that wait, as far as they were read."""
+    """Jobs that were read and are not over."""
     waiting: int
     running: int
 
 
 class JobDispatcher:
-    """Looks after the jobs of the shards whose home this gateway is."""
+    """A shard participant: runs the jobs of the shards whose home this gateway is."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class JobDispatcher:
         drain_s: float = DRAIN_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`drain_s` is how long jobs that run may go on when their gateway ends."""
+        """`drain_s` is how long running jobs may go on when their gateway ends."""
         self._bus = bus
         self._ground = ground
         self._region = region
@@ -105,19 +104,19 @@ class JobDispatcher:
         self._shards: set[int] = set()
         self._work: dict[str, DispatchedFlow] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        """Jobs that have started here."""
+        """Jobs that have started."""
         self._group: asyncio.TaskGroup | None = None
         self._bell = asyncio.Event()
 
     # -- shards --------------------------------------------------------------------------------------------------
 
     def begin(self, shard: int, epoch: int, state: bytes) -> None:  # noqa: ARG002 - the stream knows the rest
-        """The shard is ours; see `ShardParticipant`."""
+        """Start the jobs of a shard; see `ShardParticipant`."""
         self._shards.add(shard)
         self._bell.set()
 
     def end(self, shard: int) -> bytes:
-        """It is not any more: what has not started is left to the next home, what has started goes on."""
+        """Leave the jobs of a shard that have not started to the next home; the others go on."""
         self._shards.discard(shard)
         for subject in [subject for subject, work in self._work.items() if work.shard == shard]:
             self._leave(subject)
@@ -127,7 +126,7 @@ class JobDispatcher:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Feed until the block ends; then start nothing more, and give what runs a little time."""
+        """Run jobs until the block ends, then wait for running ones for `drain_s`."""
         handlers: dict[str, Handler] = {
             f"jobs.{self._region}.>": self._on_stored,
             subjects.jobs_asked(self._region, self._gateway): self._on_ask,
@@ -142,7 +141,6 @@ class JobDispatcher:
                 await self._stop()
 
     def statistics(self) -> DispatcherStatistics:
-        """How it is, at once."""
         return DispatcherStatistics(
             flows=len(self._work),
             known=sum(len(work.flow) for work in self._work.values()),
@@ -182,7 +180,7 @@ class JobDispatcher:
                 self._bus.publish_nowait(reply, self.place(message.flow, message.job))
 
     def place(self, flow: str, job: str) -> JobPlace:
-        """Where a job is in its queue, as far as that is known here."""
+        """Where a job is in its queue, as far as this gateway knows."""
         work = self._work.get(flow)
         position = work.flow.position(job) if work is not None else None
         if work is None or position is None:
@@ -190,7 +188,7 @@ class JobDispatcher:
         return JobPlace(position=position, seconds=work.pace.wait(position, self._clock()))
 
     async def _find_flows(self) -> None:
-        """Find flows that no bell rang for, above all those of a shard that has just become ours."""
+        """Find flows whose messages were missed, as those of a new shard."""
         while True:
             self._bell.clear()
             try:
@@ -205,7 +203,7 @@ class JobDispatcher:
                     await self._bell.wait()
 
     def _open(self, subject: str) -> DispatchedFlow | None:
-        """The flow's work, if its shard is ours."""
+        """The flow, if its shard is ours."""
         work = self._work.get(subject)
         if work is None and self._group is not None:
             shard = int(subject.split(".")[2])
@@ -223,7 +221,7 @@ class JobDispatcher:
     # -- one flow ------------------------------------------------------------------------------------------------
 
     async def _feed(self, work: DispatchedFlow) -> None:
-        """Read a flow and start its jobs, for as long as there are any and the shard is ours."""
+        """Read a flow and start its jobs while there are any."""
         flow, tidied = work.flow, 0.0
         while self._work.get(flow.subject) is work:
             work.bell.clear()
@@ -269,7 +267,7 @@ class JobDispatcher:
         return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=timeout_s)
 
     async def _tidy(self, work: DispatchedFlow) -> None:
-        """Remove the messages of jobs that are over. What is not removed is only looked at once more."""
+        """Remove the messages of jobs that are over."""
         flow, at = work.flow, self._clock()
         if below := flow.purge_below():
             await self._bus.purge_before(JOB_STREAM, flow.subject, below)
@@ -290,7 +288,7 @@ class JobDispatcher:
             work.tasks[name] = self._group.create_task(self._see_through(work, tenant, name))
 
     async def _see_through(self, work: DispatchedFlow, tenant: str, name: str) -> None:
-        """One job, from its turn to its end, or until it is to be put off."""
+        """Run one job to its end, or until it is put off."""
 
         def started() -> None:
             work.waiting -= 1
@@ -323,7 +321,7 @@ class JobDispatcher:
             self._settle(work, name, due_at)
 
     def _ended(self, tenant: str) -> None:
-        """A job of the tenant has ended: what its limits hold back may start now."""
+        """Let jobs start that the tenant's limits have held back."""
         for work in self._work.values():
             if work.held_until and work.flow.subject.split(".")[4] == tenant:
                 work.held_until = 0.0
@@ -340,7 +338,7 @@ class JobDispatcher:
 
 
 def _notes(record: StreamMessage) -> tuple[JobNote, ...]:
-    """The jobs that a message names; an unreadable one names none, and the sweeper publishes them again."""
+    """The jobs that a message names. The sweeper publishes those of an unreadable one again."""
     try:
         message = decode(record.data)
     except msgspec.DecodeError as error:

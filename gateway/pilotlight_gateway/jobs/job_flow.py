@@ -1,8 +1,8 @@
-"""One flow of the work queue as its home has read it: which jobs are due, which wait, which messages are done. Pure.
+"""One flow of the work queue as its home has read it: jobs that are due or wait, and messages that are done. Pure.
 
-A message names some jobs. A job is *taken* when its home begins to look after it, *put off* when it waits until an
-instant, and *removed* when it is over. A message is done when all its jobs are over; done messages are removed up to
-the first that is not, and those behind it one by one, so that one job for next week does not keep all after it.
+A job is *taken* when its home begins to run it, *put off* when it waits until an instant, and *removed* when it is
+over. A message is done when all jobs that it names are over. Done messages are removed up to the first that is not
+done, those behind it one by one, so that one job for next week does not keep all after it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.timers import Timers
 
 READ_AHEAD = 10_000
-"""Jobs of one flow that its home knows of: more are read when these are over."""
+"""Jobs of one flow that its home reads; more when these are over."""
 
 
 class _Job:
@@ -25,7 +25,7 @@ class _Job:
         self.order = order
         self.run_at = run_at
         self.seqs: list[int] = []
-        """The messages that name it; several, if it was published again."""
+        """The messages that name it: several, if it was published again."""
         self.taken = False
         self.put_off = False
 
@@ -36,20 +36,20 @@ class JobFlow:
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.next = 1
-        """The sequence from which the next page is read."""
+        """Sequence of the next page."""
         self._jobs: dict[str, _Job] = {}
         self._ready: deque[str] = deque()
         self._later = Timers[tuple[int, str]]()
-        """Those put off: their order and name."""
+        """Order and name of those put off."""
         self._open: dict[int, int] = {}
-        """Message -> how many of its jobs are not over; in the order of the stream."""
+        """Message -> how many of its jobs are not over, in the stream's order."""
         self._done: set[int] = set()
-        """Messages that are done and stand behind one that is not."""
+        """Done messages behind one that is not."""
         self._purge = 0
-        """Below this sequence all messages are done; 0: nothing to purge."""
+        """All messages below this sequence are done; 0: nothing to purge."""
         self._order = 0
         self._orders: list[int] = []
-        """Of all jobs, ascending: each new one is the greatest."""
+        """Of all jobs, ascending."""
         self.taken = 0
 
     def __len__(self) -> int:
@@ -58,11 +58,10 @@ class JobFlow:
 
     @property
     def wants(self) -> bool:
-        """Whether it should read on."""
         return len(self._jobs) < READ_AHEAD
 
     def add(self, seq: int, notes: Iterable[JobNote]) -> None:
-        """The message at `seq` was read."""
+        """Add the message at `seq`."""
         self.next = max(self.next, seq + 1)
         names = {note.id: note for note in notes}
         self._open[seq] = len(names)
@@ -76,7 +75,7 @@ class JobFlow:
             self._message_done(seq)
 
     def take(self, at: float) -> str | None:
-        """The next job that is due at `at`; None: none is."""
+        """The next job that is due at `at`, if any."""
         for _, name in self._later.due(at):
             self._jobs[name].put_off = False
             self._ready.append(name)
@@ -90,11 +89,11 @@ class JobFlow:
         return None
 
     def due_at(self) -> float | None:
-        """When the next job is due that is put off; None: none is."""
+        """When the next job that is put off is due; None: none is put off."""
         return self._later.next()
 
     def put_off(self, name: str, due_at: float) -> None:
-        """A taken job waits until `due_at` (unix seconds)."""
+        """Let a taken job wait until `due_at`."""
         job = self._give(name)
         if job is not None:
             self._forget_order(job)
@@ -102,12 +101,12 @@ class JobFlow:
             self._queue(name, job)
 
     def give_back(self, name: str) -> None:
-        """A taken job is the next one again."""
+        """Make a taken job the next one again."""
         if self._give(name) is not None:
             self._ready.appendleft(name)
 
     def remove(self, name: str) -> None:
-        """Nothing is left to do for a taken job."""
+        """Remove a taken job that is over."""
         job = self._give(name)
         if job is None:
             return
@@ -119,17 +118,17 @@ class JobFlow:
                 self._message_done(seq)
 
     def position(self, name: str) -> int | None:
-        """How many jobs that are not over stand before it; None: it is not known here."""
+        """How many jobs are before it; None: it is unknown here."""
         job = self._jobs.get(name)
         return bisect_left(self._orders, job.order) if job is not None else None
 
     def purge_below(self) -> int:
-        """The sequence below which all messages are done, if that is new; 0: it is not."""
+        """The sequence below which all messages are done; 0: none since the last call."""
         below, self._purge = self._purge, 0
         return below
 
     def strays(self) -> list[int]:
-        """Done messages behind one that is not: to be removed one by one. They are given once."""
+        """Done messages behind one that is not, to be removed one by one. Returned once."""
         strays = sorted(self._done)
         self._done.clear()
         return strays

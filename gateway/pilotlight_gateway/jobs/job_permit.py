@@ -1,6 +1,6 @@
-"""What a job's run takes of its tenant's limits: cost and a place among what runs, from its start to its end.
+"""What a job's run takes of its tenant's limits, from its start to its end: cost and concurrency.
 
-Its submission was counted under the rates of requests. A run that would be too much is not refused but waits.
+Rates of requests count its submission. A run beyond the limits is not refused but waits.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from pilotlight_gateway.limits.limits_port import Limiter
 
 SHORTEST_WAIT_S = 0.02
 LONGEST_WAIT_S = 30.0
-"""Then it is asked again, whatever was said: a limit may have been raised."""
+"""Then limits are asked again: they may have been raised."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobPermits:
-    """Makes the permits of runs."""
-
     limits: Limiter
     costs: Estimates
 
@@ -33,7 +31,7 @@ class JobPermits:
 
 
 class JobPermit:
-    """Of one run: taken before its first sending, and settled whatever became of it."""
+    """The permit of one run: taken before it is first sent, and settled at its end."""
 
     def __init__(self, permits: JobPermits, *, tenant: str, function: str, version: str) -> None:
         self._limits = permits.limits
@@ -44,7 +42,7 @@ class JobPermit:
         self._admission: Admission | None = None
 
     async def take(self) -> float:
-        """Seconds until the run may be let in; 0.0: it is."""
+        """Take the permit; the seconds after which to try again, 0.0: it is taken."""
         policy = self._limits.policy(self._tenant, self._function)
         if self._admission is not None or not (policy.holds or policy.most_cost):
             return 0.0
@@ -55,8 +53,8 @@ class JobPermit:
         self._admission = admission
         return 0.0
 
-    def settle(self, tab: CallUsage) -> None:
-        """The run is over; once nothing of it runs any more, its place is free and what it took is counted."""
+    def settle(self, usage: CallUsage) -> None:
+        """The run is over: give its place back and count its cost, once no start of it runs on."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            tab.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))
+            usage.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))

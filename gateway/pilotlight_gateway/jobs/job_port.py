@@ -1,5 +1,7 @@
-"""Where jobs are stored (`bus_jobs.BusJobs`, in memory `memory_jobs.MemoryJobs`), and where they wait to run
-(`job_queue_client.JobQueueClient`, in memory `memory_jobs.MemoryJobQueue`)."""
+"""Where jobs are stored, and where they wait to run.
+
+The real ones are `bus_jobs.BusJobs` and `job_queue_client.JobQueueClient`; `memory_jobs` has both in memory.
+"""
 
 from __future__ import annotations
 
@@ -19,80 +21,75 @@ SCAN_AT_MOST = 5_000
 
 
 PublishJob = Callable[[str, JobNote], None]
-"""`JobQueue.publish`, for those who need no more of it."""
+"""`JobQueue.publish` alone."""
 
 
 class StoredJob(NamedTuple):
-    """A record as it stands, and the revision that wrote it."""
+    """A record, and the revision that wrote it."""
 
     job: JobRecord
     revision: int
 
 
 class JobPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of jobs, the last changed first."""
+    """Jobs, the last changed first."""
 
     jobs: tuple[JobRecord, ...]
     before: int = 0
-    """Where the next page goes on; 0: there is none. A page may be short, or empty, and yet have a next one."""
+    """Where the next page begins; 0: there is none. A short or empty page may have a next one."""
 
 
 class JobStore(Protocol):
-    """Records of jobs with compare-and-set.
-
-    All verbs raise BusError when it is not known what stands there.
-    """
+    """Records of jobs with compare-and-set. All verbs raise BusError: it is not known what is stored."""
 
     async def create(self, job: JobRecord) -> StoredJob:
-        """Store a new job; what stands there then: itself, or the one that was there before.
+        """Store a new job. Returns it, or the one that was stored under its id before.
 
         Raises:
-            Unavailable: `overloaded`, there is no room.
+            Unavailable: `overloaded`: no room.
         """
         ...
 
     async def read(self, tenant: str, job: str) -> StoredJob | None:
-        """What stands there now, as the store's leader has it."""
+        """The record as the store's leader has it."""
         ...
 
     async def update(self, job: JobRecord, revision: int) -> int:
-        """Replace what has `revision`; the new one. What has ended is forgotten `keep_s` later.
+        """Replace what has `revision`; the new revision. A job that has ended is forgotten `keep_s` later.
 
         Raises:
-            WrongRevision: something else stands there.
+            WrongRevision: the record has another one.
         """
         ...
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
     ) -> JobPage:
-        """The tenant's jobs, the last changed first, from `before` on; without inputs and results."""
+        """The tenant's jobs from `before` on, without inputs and results."""
         ...
 
     async def secret(self) -> bytes:
-        """32 random bytes that all gateways share; the first gateway to ask makes them."""
+        """32 random bytes that all gateways share, made at the first call."""
         ...
 
     async def is_alive(self, runner: RunnerIdentity) -> bool:
-        """Whether that gateway process holds its lease."""
+        """Whether a gateway process holds its lease."""
         ...
 
-    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Doorbell]:
-        """Listen for changes of a record."""
-        ...
+    def watch(self, tenant: str, job: str) -> AbstractAsyncContextManager[Doorbell]: ...
 
 
 class JobQueue(Protocol):
-    """The work queue of stored jobs, as the side sees it that accepts them. No verb raises."""
+    """The work queue as the accepting side uses it. No verb raises."""
 
     def publish(self, flow: str, note: JobNote) -> None:
-        """A job of the flow (its subject) was stored: its home hears of it soon. What is lost the sweeper finds."""
+        """Publish a stored job of a flow (its subject), soon. The sweeper finds what is lost."""
         ...
 
     async def locate(self, job: JobRecord, flow: str) -> JobPlace:
-        """Where the job is in its queue; an empty place if its home does not say within a second."""
+        """Where the job is in its queue; an empty place if its home does not answer within a second."""
         ...
 
     async def stop(self, job: JobRecord) -> None:
-        """Ask the gateway that runs the job to cancel it, within a second."""
+        """Ask the job's runner to cancel its run; waits at most a second."""
         ...

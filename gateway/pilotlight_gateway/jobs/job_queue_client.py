@@ -1,4 +1,4 @@
-"""The work queue as a gateway reaches it: it publishes what was stored, asks homes and stops what runs elsewhere."""
+"""The work queue as the accepting side reaches it, over the bus."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ class JobQueueClient:
         self._region = region
 
     def publish(self, flow: str, note: JobNote) -> None:
-        """Publish a job that was stored; see `JobQueue`."""
         self._publisher.publish(flow, note)
 
     async def locate(self, job: JobRecord, flow: str) -> JobPlace:
-        """Ask the home of the job's function; see `JobQueue`."""
         home = self._shards.owner(subjects.shard_of(job.function))
         if home is not None:
             with contextlib.suppress(BusError):
@@ -40,7 +38,6 @@ class JobQueueClient:
         return JobPlace()
 
     async def stop(self, job: JobRecord) -> None:
-        """Ask the job's runner to cancel its run; see `JobQueue`. The record says already that it is to end."""
         if job.runner is not None:
             with contextlib.suppress(BusError):
                 subject = subjects.ask(self._region, job.runner.instance)

@@ -7,9 +7,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics
 
 
-def job_gauges(told: DispatcherStatistics) -> list[Metric]:
+def job_gauges(statistics: DispatcherStatistics) -> list[Metric]:
     """Jobs of the functions whose home this gateway is."""
     family = GaugeMetricFamily("pilotlight_jobs", "Durable calls at their home.", labels=("state",))
-    family.add_metric(("queued",), told.known - told.running)
-    family.add_metric(("running",), told.running)
+    family.add_metric(("queued",), statistics.known - statistics.running)
+    family.add_metric(("running",), statistics.running)
     return [family]

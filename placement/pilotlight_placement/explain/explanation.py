@@ -185,13 +185,13 @@ def _start(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
 
 
 def _cut(_: Ask, winner: Slice, __: Value, ___: Slice, ____: Value) -> str:
-    return f"its instance would have to be made first, on {winner.node} there is one that nobody uses"
+    return f"its instance would have to be made first, on {winner.node} there is an idle one"
 
 
 def _order(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
     if winner.node == loser.node:
-        return f"it is as good in all that counts, and the other one stands first on {winner.node}"
-    return f"it is as good in all that counts, and {winner.node} stands first in the fixed order"
+        return f"the two are equal by every other rule, and the other one comes first on {winner.node}"
+    return f"the two are equal by every other rule, and {winner.node} comes first in the fixed order"
 
 
 REASONS: dict[str, StepReason] = {

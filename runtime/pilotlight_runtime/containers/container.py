@@ -380,7 +380,7 @@ class Container:
     def _note_step(self, step: guest.LoadStep) -> None:
         """Enter one of the guest's steps in the public timeline, once and no longer than possible."""
         if step.name not in guest.STEPS or step.name in self.timeline:
-            self._kill_untrusted("the guest told of a step that there is not")
+            self._kill_untrusted("the guest reported an unknown step")
             return
         longest = (self._clock() - self._born_at) * 1000
         self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
@@ -406,10 +406,9 @@ class Container:
 
     def _release(self, call: AcceptedCall) -> None:
         self._calls.slots.release(call.call_id, call.grant_number)
-        error = call.decided.error if call.decided is not None else None
-        if error is not None and self._blank is not None:
+        if call.error is not None and self._blank is not None:
             # Callers other than the owner get only a code; the owner finds the error in the log.
-            self._blank.tap.log_failure(call.call_id, error)
+            self._blank.tap.log_failure(call.call_id, call.error)
         if self._forming_changed():
             self._calls.credits.publish_soon(self)
         elif call.run.home != call.run.gateway:

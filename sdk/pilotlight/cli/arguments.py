@@ -27,7 +27,8 @@ def read_arguments(words: list[str], whole: str | None) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         if not equals or not name:
             hint = f"write {word}=VALUE" if word.isidentifier() else "in quotes if it has spaces: text='two words'"
-            raise typer.BadParameter(f"{word!r} has no name or no value: expected name=value, {hint}.")
+            missing = "name" if equals else "value"
+            raise typer.BadParameter(f"{word!r} has no {missing}: expected name=value, {hint}.")
         if name in named:
             raise typer.BadParameter(f"{word!r}: {name} is given twice.")
         named[name] = read_value(text)

@@ -82,7 +82,7 @@ def root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
-    """Pilotlight runs GPU functions: nothing burns while nobody calls, and the first call does not wait.
+    """Run GPU functions that cost nothing while idle and start without a wait.
 
     \b
     pilotlight up                           a platform on this machine

@@ -175,9 +175,9 @@ class PortalTask(Generic[T]):
         try:
             with anyio.CancelScope(shield=True):
                 result = await self._work
+            return result  # noqa: RET504 - after the scope, which type checkers take for one that swallows
         except asyncio.CancelledError:
             raise Cancelled(LEFT) from None
-        return result
 
     def _stop(self) -> None:
         self._is_left = True

@@ -49,7 +49,7 @@ def _file(place: str, within: Path) -> Path:
         raise Misuse(f"{place} is a folder without an app.py: name the file.", field="target")
     if path.is_file():
         if path.suffix != ".py":
-            raise Misuse(f"{place} is no Python file.", field="target")
+            raise Misuse(f"{place} is not a Python file.", field="target")
         return path
     if place.endswith(".py") or "/" in place:
         raise Misuse(f"There is no file {path}.", field="target")

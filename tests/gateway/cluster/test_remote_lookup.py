@@ -18,6 +18,8 @@ from pilotlight_gateway.cluster.shard_plan import GatewayMember
 from pilotlight_gateway.cluster.shard_table import ShardTable
 
 CLIENTS = "cid_12345678"
+OF_TWO = f"call_local_6_{'a' * 20}"
+"""As the gateway `two` makes them."""
 
 
 class Cluster:
@@ -90,7 +92,7 @@ async def test_a_clients_id_is_asked_for_everywhere(cluster: Cluster) -> None:
     assert len(cluster.asked) == 2
 
 
-@pytest.mark.parametrize("name", [CLIENTS, new_call_id("local", 6)])
+@pytest.mark.parametrize("name", [CLIENTS, OF_TWO])
 async def test_what_nobody_has_is_unknown(cluster: Cluster, name: str) -> None:
     """Everybody who may have it says so."""
     await cluster.listen("two", has_not)
@@ -100,12 +102,12 @@ async def test_what_nobody_has_is_unknown(cluster: Cluster, name: str) -> None:
     assert caught.value.wire_code == "unknown_call"
 
 
-@pytest.mark.parametrize("name", [CLIENTS, new_call_id("local", 6)])
+@pytest.mark.parametrize("name", [CLIENTS, OF_TWO])
 async def test_who_may_have_it_and_does_not_answer_is_no_proof(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked for again in a moment."""
-    monkeypatch.setattr(remote_lookup, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(remote_lookup, "ANSWER_S", 0.1)
     await cluster.listen("two", is_silent)
     await cluster.listen("three", has_not)
     with pytest.raises(Unavailable):

@@ -32,7 +32,7 @@ async def test_the_controller_that_leads_answers(bus: Bus, other: Bus) -> None:
 @pytest.mark.parametrize("real", [True, False])
 async def test_while_nobody_leads_nobody_knows(bus: Bus, real: bool) -> None:
     """The caller is told when to ask again."""
-    explainer: Explainer = BusExplainer(bus, region=f"r{token(8)}") if real else MemoryExplainer(told=None)
+    explainer: Explainer = BusExplainer(bus, region=f"r{token(8)}") if real else MemoryExplainer(reply=None)
     with pytest.raises(Unavailable, match="No controller leads") as refused:
         await explainer.explain(ExplainPlacement(container="ctr_1"))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from structlog.testing import capture_logs
 
 from pilotlight_core.bus import BusTimeout
 from pilotlight_gateway.jobs.bucket_headroom import LOOK_EVERY_S, MOST_FILLED, Headroom
 from tests.gateway.world import Clock
+from tests.waiting import until
 
 
 async def test_what_is_left_is_for_those_that_are_there() -> None:
@@ -26,8 +25,7 @@ async def test_what_is_left_is_for_those_that_are_there() -> None:
     told = []
     for _ in range(4):
         told += [headroom.full, headroom.full]
-        while headroom.looking:  # noqa: ASYNC110 - a task of its own
-            await asyncio.sleep(0)
+        await until(lambda: not headroom.looking)
         told.append(headroom.full)
         clock.at += LOOK_EVERY_S if answers else 0.0
 
@@ -50,8 +48,7 @@ async def test_a_question_that_fails_in_an_unforeseen_way_is_logged_and_asked_ag
     with capture_logs() as lines:
         while answers:
             known.append(headroom.full)
-            while headroom.looking:  # noqa: ASYNC110 - a task of its own
-                await asyncio.sleep(0)
+            await until(lambda: not headroom.looking)
             clock.at += LOOK_EVERY_S
         known.append(headroom.full)
 

@@ -21,7 +21,7 @@ from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_port import JobStore
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from tests.builders.jobs import dead_job, job
-from tests.waiting import until_found
+from tests.waiting import until, until_found
 
 
 @pytest.fixture
@@ -165,8 +165,7 @@ async def test_what_is_left_of_a_full_bucket_is_for_those_that_are_in_it(bus: Bu
     headroom = Headroom(full)
     store = BusJobs(bus, headroom=headroom)
     created = await store.create(made(token()))  # nobody knows yet
-    while headroom.looking:  # noqa: ASYNC110 - a task of its own
-        await asyncio.sleep(0)
+    await until(lambda: not headroom.looking)
     with pytest.raises(Unavailable, match="room for jobs is used up"):
         await store.create(made(token()))
     await store.update(jobs.expired(created.job, 2_000.0), created.revision)

@@ -24,13 +24,13 @@ async def bus(server_url: str) -> AsyncIterator[Bus]:
 async def told(bus: Bus, flow: str, jobs: int) -> list[list[str]]:
     """The jobs that each of the flow's messages names, once they name `jobs` of them."""
 
-    async def read() -> list[list[str]] | None:
+    async def named() -> list[list[str]] | None:
         page = await bus.jetstream.page(JOB_STREAM, flow, 1)
         messages = [decode(record.data) for record in page.records]
-        named = [[note.id for note in message.jobs] for message in messages if isinstance(message, JobsStored)]
-        return named if sum(map(len, named)) >= jobs else None
+        found = [[note.id for note in message.jobs] for message in messages if isinstance(message, JobsStored)]
+        return found if sum(map(len, found)) >= jobs else None
 
-    return await until_found(read)
+    return await until_found(named)
 
 
 async def test_the_first_is_told_at_once_and_those_behind_it_together(bus: Bus) -> None:

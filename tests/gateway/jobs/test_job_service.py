@@ -17,6 +17,7 @@ from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.http.endpoints.test_jobs import submit
 from tests.gateway.world import World, function
+from tests.waiting import until
 
 BIG = "x" * 100_000
 
@@ -63,8 +64,7 @@ async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
     first, _ = [await store.create(one) for one in (mine, other)]
     waits = [asyncio.ensure_future(desk.wait(mine, 60.0)) for _ in range(WAITERS_PER_TENANT + 5)]
     waits.append(asyncio.ensure_future(desk.wait(other, 60.0)))
-    await asyncio.sleep(0)
-    assert len(store.bells) == WAITERS_PER_TENANT + 1
+    await until(lambda: len(store.bells) == WAITERS_PER_TENANT + 1)
 
     await store.update(jobs.cancelled(mine, 200.0), first.revision)
     *ended, left = waits

@@ -122,7 +122,7 @@ def test_why_not_looks_at_the_fleet_as_it_was() -> None:
     fleet.hold(PlacedContainer(container="y", slice=placed(fleet, ask("T4")).slice))
 
     assert why_not(fleet, found, "c") == ["c: it is a GPU (L4), the ask is for T4."]
-    assert "stands first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
+    assert "comes first in the fixed order (rule: order)" in why_not(fleet, found, other)[0]
     assert why_not(fleet, found, found.slice.node) == [f"{found.slice.node} was chosen: a whole T4."]
     assert why_not(fleet, found, "z") == ["There was no node z at revision 3; there were: a, b, c."]
 
@@ -290,7 +290,7 @@ def test_of_two_gpus_of_one_node_no_node_is_said_to_stand_first() -> None:
     assert value is not None
 
     told = REASONS["order"](ask("T4"), found.slice, value, found.slice, value)
-    assert told == "it is as good in all that counts, and the other one stands first on n"
+    assert told == "the two are equal by every other rule, and the other one comes first on n"
 
 
 @settings(max_examples=60, deadline=None)

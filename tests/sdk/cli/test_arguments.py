@@ -15,9 +15,9 @@ from pilotlight_core.model.errors import BadInput
 @pytest.mark.parametrize(
     ("words", "whole", "message"),
     [
-        (["Ada"], None, "'Ada' has no name or no value: expected name=value, write Ada=VALUE."),
+        (["Ada"], None, "'Ada' has no value: expected name=value, write Ada=VALUE."),
         (["two words"], None, "in quotes if it has spaces: text='two words'"),
-        (["=3"], None, "'=3' has no name or no value"),
+        (["=3"], None, "'=3' has no name"),
         (["a=1", "a=2"], None, "'a=2': a is given twice."),
         ([], "[1]", "expected a JSON object of arguments"),
         ([], "{", "expected a JSON object of arguments"),

@@ -49,7 +49,7 @@ def test_a_target_is_a_module_and_its_folder(
         ("missing.py", "There is no file"),
         ("no.such.module", "no file or module"),
         ("empty", "without an app.py"),
-        ("notes.txt", "no Python file"),
+        ("notes.txt", "not a Python file"),
         ("flat/my-app.py", "no Python name"),
         ("flat/app.py::", "expected the name of a function"),
         ("builtins", "no file or module"),

@@ -70,13 +70,13 @@ async def show_function(request: Request, services: PlacementServices) -> Respon
     whose = class_of(version.spec, request.query_params.get("method"))
     curves = services.curves.book.of(version)
     rps = rate_of(request.query_params.get("rps"))
-    told = await services.placements.of_version(version, curves, rps)
-    return json_answer(led_by(whose, told))
+    placement = await services.placements.of_version(version, curves, rps)
+    return json_answer(led_by(whose, placement))
 
 
-def led_by(first: tuple[str, ...], told: FunctionPlacement) -> FunctionPlacement:
+def led_by(first: tuple[str, ...], placement: FunctionPlacement) -> FunctionPlacement:
     """The placement with `first` before its other lines."""
-    return msgspec.structs.replace(told, lines=(*first, *told.lines)) if first else told
+    return msgspec.structs.replace(placement, lines=(*first, *placement.lines)) if first else placement
 
 
 def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
@@ -129,11 +129,11 @@ async def explain(request: Request, services: PlacementServices) -> Response:
             owner = ref.tenant or tenant
             version = await services.resolver.resolve(owner, f"{owner}:{ref.app}.{ref.function}")
             whose = class_of(version.spec, method)
-    told = await services.explainer.explain(asked)
-    if not told.found:
-        raise await _meant(services, tenant, asked.container) or NotFound(" ".join(told.lines))
-    decisions = msgspec.json.decode(told.decisions, type=tuple[DecisionInfo, ...])
-    return json_answer(Explanation(lines=(*whose, *told.lines), decisions=decisions))
+    reply = await services.explainer.explain(asked)
+    if not reply.found:
+        raise await _meant(services, tenant, asked.container) or NotFound(" ".join(reply.lines))
+    decisions = msgspec.json.decode(reply.decisions, type=tuple[DecisionInfo, ...])
+    return json_answer(Explanation(lines=(*whose, *reply.lines), decisions=decisions))
 
 
 async def _meant(services: PlacementServices, tenant: str, container: str) -> NotFound | None:
@@ -153,7 +153,7 @@ def question(asked: dict[str, str], tenant: str) -> ExplainPlacement:
     if container and not re.fullmatch(CONTAINER_PATTERN, container):
         raise BadInput("container: expected a container's id.", field="container")
     if function and not re.fullmatch(FUNCTION_PATTERN, function):
-        hint = " All of its versions are told: leave the part after @ out." if "@" in function else ""
+        hint = " All of its versions are explained: leave the part after @ out." if "@" in function else ""
         raise BadInput(f"function: expected app.function or tenant:app.function.{hint}", field="function")
     if node:
         check_name(node, "why_not")

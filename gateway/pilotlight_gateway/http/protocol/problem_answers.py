@@ -43,7 +43,7 @@ def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], flo
     """The answer for `error`; `chance`, 0 to 1, is its jitter."""
     meaning, code = error.meaning, error.wire_code
     wait_s = retry_after(error)
-    told = None if wait_s is None else wait_s * (1 + JITTER * chance())
+    jittered_s = None if wait_s is None else wait_s * (1 + JITTER * chance())
     detail = error.detail if len(error.detail) <= LONGEST_DETAIL else error.detail[:LONGEST_DETAIL] + "…"
     document: dict[str, Any] = {
         "type": f"urn:pilotlight:error:{code}",
@@ -54,8 +54,8 @@ def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], flo
         "advice": meaning.advice,
         "request_id": request_id,
     }
-    if told is not None:
-        document["retry_after"] = told
+    if jittered_s is not None:
+        document["retry_after"] = jittered_s
     document |= {key: value for key, value in error.more.items() if key not in document and key != "allow"}
     document["error"] = {
         "message": detail,
@@ -63,7 +63,7 @@ def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], flo
         "param": error.more.get("field"),
         "code": code,
     }
-    return Problem(status=meaning.status, document=document, headers=_headers(error, wait_s, told))
+    return Problem(status=meaning.status, document=document, headers=_headers(error, wait_s, jittered_s))
 
 
 def retry_after(error: PilotlightError) -> float | None:
@@ -75,16 +75,16 @@ def retry_after(error: PilotlightError) -> float | None:
     return wait_s if error.wire_code == "rate_limited" else min(wait_s, LONGEST_RETRY_AFTER)
 
 
-def _headers(error: PilotlightError, wait_s: float | None, told: float | None) -> Headers:
+def _headers(error: PilotlightError, wait_s: float | None, jittered_s: float | None) -> Headers:
     headers = [
         (b"content-type", MEDIA_TYPE),
         (b"x-should-retry", b"true" if error.meaning.retry else b"false"),
         (b"cache-control", b"no-store"),
     ]
-    if wait_s is not None and told is not None:
+    if wait_s is not None and jittered_s is not None:
         # Whole seconds are never too early anyway; jitter must not make two of one.
-        headers.append((b"retry-after", b"%d" % max(math.ceil(wait_s), math.floor(told))))
-        headers.append((b"retry-after-ms", b"%d" % math.ceil(told * 1000)))
+        headers.append((b"retry-after", b"%d" % max(math.ceil(wait_s), math.floor(jittered_s))))
+        headers.append((b"retry-after-ms", b"%d" % math.ceil(jittered_s * 1000)))
     if error.meaning.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="pilotlight"'))
     if "allow" in error.more:

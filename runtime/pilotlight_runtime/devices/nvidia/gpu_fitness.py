@@ -90,21 +90,21 @@ async def fitness(
         return verdict(UNTRIED, str(error), visible)
     try:
         async with asyncio.timeout(within_s):
-            _, told = await child.communicate()
+            _, output = await child.communicate()
     except TimeoutError:
         await _abandon(child)
-        return f"it has not done what it was told within {within_s:g} s"
-    return verdict(child.returncode or 0, told.decode(errors="replace").strip()[-WORDS:], visible)
+        return f"the check did not end within {within_s:g} s"
+    return verdict(child.returncode or 0, output.decode(errors="replace").strip()[-WORDS:], visible)
 
 
-def verdict(code: int, told: str, visible: str) -> str:
+def verdict(code: int, output: str, visible: str) -> str:
     """The reason in how the check has ended; a signal (negative codes) counts as the device's fault, too."""
     if code == UNFIT:
-        return told
+        return output
     if code < 0:
-        return f"whoever uses it dies of {signal.Signals(-code).name}"
+        return f"a process that uses it ends with {signal.Signals(-code).name}"
     if code != FIT:
-        log.warning("a GPU could not be tried", gpu=visible, why=told)
+        log.warning("a GPU could not be tried", gpu=visible, why=output)
     return ""
 
 

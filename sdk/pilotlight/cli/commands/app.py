@@ -137,7 +137,7 @@ def shared(as_json: Json = False) -> None:
         print_json(found)
         return
     rows = [(one["ref"], one["owner"]) for one in found]
-    print_table(("function", "owner"), rows, empty="Nobody shares a function with you.")
+    print_table(("function", "owner"), rows, empty="No functions are shared with you.")
 
 
 def _whom(tenant: str) -> str:

@@ -45,7 +45,7 @@ def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print 
     print_table(
         columns,
         [_row(container) for container in containers],
-        empty="No containers: nothing burns while nobody calls.",
+        empty="No containers.",
         right=("calls", "running", "age", "idle", "memory"),
     )
 

@@ -32,7 +32,7 @@ def fleet(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     all_slots: Annotated[bool, typer.Option("--slots", help="a row for each CPU slot, too")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="draw it again and again until Ctrl-C")] = False,
-    every: Annotated[float, typer.Option(help="seconds between two looks with --watch", min=0.1)] = 2.0,
+    every: Annotated[float, typer.Option(help="seconds between drawings with --watch", min=0.1)] = 2.0,
 ) -> None:
     """Draw the fleet. Each GPU is a row, with its slices in their tenants' colours.
 
@@ -136,7 +136,9 @@ def legend(found: dict[str, Any], *, colours: bool) -> list[Text]:
             names.append(f"{FILL['used']} {tenant}  ", style=tenant_colour(tenant))
         lines.append(names)
     fills = FILL if colours else PLAIN
-    lines.append(Text(f"{fills['used']} used  {fills['free']} free  {fills['stranded']} stranded: of use to nobody"))
+    lines.append(
+        Text(f"{fills['used']} used  {fills['free']} free  {fills['stranded']} stranded: free, but no instance fits")
+    )
     return lines
 
 

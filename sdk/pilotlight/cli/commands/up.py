@@ -81,7 +81,7 @@ def supervise(command: list[str]) -> int:
             preexec_fn=_end_with_parent,
         )
         with child, _status() as show, _passing_signals_to(child, show):
-            show("starting nats, gateway, controller, agent …")
+            show("starting nats, gateway, controller, duties, agent …")
             for line in child.stdout or ():
                 if line.startswith(ANNOUNCEMENT) and ready.exists():
                     show("")

@@ -18,7 +18,7 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Id = Annotated[str, typer.Argument(help="the webhook's id, as listed")]
-Events = Annotated[str | None, typer.Option(help="what it hears of, with commas between; default: all")]
+Events = Annotated[str | None, typer.Option(help="the events that it gets, with commas between; default: all")]
 Label = Annotated[str | None, typer.Option(help="what it is for")]
 
 
@@ -48,7 +48,7 @@ def create(
         print_json(made)
         return
     print(made["secret"])
-    note(f"{made['id']} hears of {', '.join(made['events'])}; the secret is not shown again.")
+    note(f"{made['id']} gets {', '.join(made['events'])}; the secret is not shown again.")
 
 
 @app.command(name="list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import weakref
@@ -130,7 +131,7 @@ class PlatformConnection:
             # By aiohttp's own error: httpx-aiohttp calls every connection that breaks a timeout of connecting.
             cause = error if isinstance(error, aiohttp.ClientError) else error.__cause__
             if isinstance(cause, NEVER_SENT):
-                raise Unreachable(f"Nothing answers at {url}: {cause}.") from error
+                raise Unreachable(f"Nothing answers at {url}: {_reason(cause)}.") from error
             if isinstance(cause, TimeoutError):
                 raise lost(f"{url} has been silent for too long; the request may have been carried out.") from error
             raise lost(f"The connection to {url} broke; the request may have been carried out.") from error
@@ -168,6 +169,12 @@ class _Body:
 async def _pieces(content: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(content), PIECE_BYTES):
         yield content[start : start + PIECE_BYTES]
+
+
+def _reason(cause: BaseException) -> str:
+    """Return the system's words for a refused connection, which aiohttp wraps in its own, else the error's."""
+    number = cause.errno if isinstance(cause, OSError) else None
+    return os.strerror(number) if number and number > 0 else str(cause)
 
 
 def lost(detail: str) -> PilotlightError:

@@ -24,7 +24,7 @@ LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096,
 
 @pytest.fixture
 def explainer(world: World) -> MemoryExplainer:
-    made = world.services.explainer = MemoryExplainer(told=TOLD)
+    made = world.services.explainer = MemoryExplainer(reply=TOLD)
     return made
 
 
@@ -71,9 +71,9 @@ async def test_what_nobody_remembers_is_not_found_and_without_a_leader_it_is_ask
 ) -> None:
     """404 with the sentence, 503 with when to come back."""
     async with world.client(world.operator) as client:
-        explainer.told = PlacementReply(found=False, lines=("Nothing is remembered of a container ctr_0.",))
+        explainer.reply = PlacementReply(found=False, lines=("Nothing is remembered of a container ctr_0.",))
         absent = await client.get("/v1/placement/explain?container=ctr_0")
-        explainer.told = None
+        explainer.reply = None
         leaderless = await client.get("/v1/placement/explain?container=ctr_0")
 
     assert (absent.status_code, absent.json()["detail"]) == (404, "Nothing is remembered of a container ctr_0.")
@@ -103,7 +103,7 @@ async def test_whoever_misspells_is_told_what_there_is(
     """Functions of any tenant, since operators may see them; apps are no containers; what runs is not doubted."""
     world.deploy(function("echo"), function("slow"), app="lab", tenant="platform")
     world.deploy(function("hello"))
-    explainer.told = PlacementReply(found=False, lines=("Nothing is remembered of it.",))
+    explainer.reply = PlacementReply(found=False, lines=("Nothing is remembered of it.",))
     running = container("ctr_echo_1_2", tenant="platform", app="lab", function="echo")
     view = FleetView()
     view.on_report(gpu_node(containers=(running,)), 0.0)

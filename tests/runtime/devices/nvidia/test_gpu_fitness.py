@@ -52,7 +52,7 @@ async def test_a_program_tries_the_device(libcuda: Libraries) -> None:
     """It is shown that one alone; what it says is the reason."""
     assert await fitness("GPU-1", libcuda) == ""
     assert "ECC_UNCORRECTABLE" in await fitness("GPU-1", with_env(libcuda, FAKE_ECC="1"))
-    assert await fitness("GPU-1", with_env(libcuda, FAKE_CRASH="1")) == "whoever uses it dies of SIGABRT"
+    assert await fitness("GPU-1", with_env(libcuda, FAKE_CRASH="1")) == "a process that uses it ends with SIGABRT"
 
 
 async def test_what_could_not_be_tried_is_trusted(libcuda: Libraries) -> None:
@@ -69,9 +69,7 @@ async def test_a_device_that_hangs_is_given_up() -> None:
     """Nobody waits for the end of who hangs in the driver."""
     program = (sys.executable, "-c", "import signal; signal.pause()")
 
-    assert await fitness("GPU-1", NOWHERE, within_s=0.05, program=program) == (
-        "it has not done what it was told within 0.05 s"
-    )
+    assert await fitness("GPU-1", NOWHERE, within_s=0.05, program=program) == ("the check did not end within 0.05 s")
     assert PROGRAM[-1].endswith("nvidia.gpu_fitness")
 
 

@@ -40,7 +40,7 @@ def test_containers_are_listed(platform: ScriptedPlatform) -> None:
     assert cells(run("container", "list"))[1] == ROW
     assert msgspec.json.decode(run("container", "list", "--json")) == [CONTAINER]
     done = invoke("container", "list")
-    assert (done.stdout, done.stderr) == ("", "No containers: nothing burns while nobody calls.\n")
+    assert (done.stdout, done.stderr) == ("", "No containers.\n")
     assert msgspec.json.decode(run("container", "list", "--json")) == []
 
 

@@ -60,7 +60,7 @@ def test_a_gpu_is_a_row_and_a_nodes_slots_are_a_line(fleet: ScriptedPlatform) ->
         "n1  1 CPU slots, 1 used",
         "",
         "H100-80GB: 2 GPUs, of which 0.5 are used, 0.375 free, 0.125 stranded, 1 out of service",
-        "# used  . free  x stranded: of use to nobody",
+        "# used  . free  x stranded: free, but no instance fits",
     ]
 
 

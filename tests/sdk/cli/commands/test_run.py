@@ -37,7 +37,7 @@ def test_run_without_a_log_still_runs(platform: ScriptedPlatform, folder: Path) 
     [
         (["app.py"], 1, "'app.py' names no function: expected PATH::function."),
         (["app.py::nobody"], 1, "app has no function 'nobody'; it has greet, two."),
-        (["app.py::greet", "Ada"], 2, "'Ada' has no name or no value"),
+        (["app.py::greet", "Ada"], 2, "'Ada' has no value"),
         (["gone.py::greet"], 1, "There is no file"),
     ],
 )

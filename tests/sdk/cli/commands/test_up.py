@@ -50,7 +50,7 @@ def test_up_prints_the_next_commands_and_ends_its_child_in_order(tmp_path: Path,
     assert "pilotlight deploy examples/hello/app.py" in shown
     assert rest == ""
     assert errors.splitlines() == [
-        "starting nats, gateway, controller, agent …", "a warning", "stopping …", f"ended by {name}",
+        "starting nats, gateway, controller, duties, agent …", "a warning", "stopping …", f"ended by {name}",
     ]  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def test_a_refused_connection_is_unreachable() -> None:
     """The request was never sent and may be repeated."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(Unreachable, match=f"Nothing answers at http://127.0.0.1:{port}"):
+    with pytest.raises(Unreachable, match=f"^Nothing answers at http://127.0.0.1:{port}: Connection refused"):
         fetched(f"http://127.0.0.1:{port}")
 
 
