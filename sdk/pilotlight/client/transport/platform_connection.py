@@ -188,7 +188,7 @@ def _refusal(status: int, headers: httpx.Headers, body: bytes) -> PilotlightErro
 
 def _proxy_of(config: ClientConfig) -> httpx.Proxy | None:
     parts = urlsplit(config.url)
-    if config.is_loopback or proxy_bypass(parts.hostname or ""):
+    if config.is_loopback or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):  # NO_PROXY=host:port
         return None
     proxies = getproxies()
     address = proxies.get(parts.scheme) or proxies.get("all")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager
-from functools import cache
 from typing import TypeVar
 
-import stamina
-from stamina.instrumentation import RetryDetails, RetryHook, get_on_retry_hooks, set_on_retry_hooks
+from tenacity import AsyncRetrying, AttemptManager, RetryCallState
 
 from pilotlight.definitions.errors import PilotlightError, Unreachable
 
@@ -123,7 +120,7 @@ class RequestRetries:
             self._on_wait(error, delay)
         return delay
 
-    def attempts(self) -> AsyncIterator[stamina.Attempt]:
+    def attempts(self) -> AsyncIterator[AttemptManager]:
         """Iterate over attempts: context managers around a sending."""
         return attempts(self.delay_after)
 
@@ -139,30 +136,17 @@ class RequestRetries:
         raise AssertionError("attempts end with a result or raise")
 
 
-def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIterator[stamina.Attempt]:
+def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIterator[AttemptManager]:
     """Iterate over attempts: context managers around each try.
 
     `delay_after` returns the seconds to wait after an error; None: it is raised.
     """
+    delay_s: float | None = None
 
-    def backoff(error: Exception) -> float | bool:
-        delay = delay_after(error) if isinstance(error, PilotlightError) else None
-        if delay is None:
-            return False
-        _keep_quiet()
-        return delay
+    def should_retry(state: RetryCallState) -> bool:
+        nonlocal delay_s
+        error = state.outcome.exception() if state.outcome is not None else None
+        delay_s = delay_after(error) if isinstance(error, PilotlightError) else None
+        return delay_s is not None
 
-    return aiter(stamina.retry_context(on=backoff, attempts=None, timeout=None))
-
-
-@cache
-def _keep_quiet() -> None:
-    """Hide these retries from the process's hooks; the default hook prints a line for each."""
-    set_on_retry_hooks([_of_others(hook) for hook in get_on_retry_hooks()])
-
-
-def _of_others(hook: RetryHook) -> RetryHook:
-    def on_retry(details: RetryDetails) -> AbstractContextManager[None] | None:
-        return None if isinstance(details.caused_by, PilotlightError) else hook(details)
-
-    return on_retry
+    return aiter(AsyncRetrying(retry=should_retry, wait=lambda _: delay_s or 0.0, reraise=True))

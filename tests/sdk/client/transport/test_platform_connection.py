@@ -213,9 +213,10 @@ def test_a_proxy_stands_before_other_machines_only(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("http_proxy", proxy.replace("://", "://ada:secret@"))
         assert fetched("http://pilotlight.example:81", "GET") == b"hi"
         assert fetched(platform.url, "GET") == b'"here"'
-        monkeypatch.setenv("no_proxy", "pilotlight.example")
-        with pytest.raises(Unreachable):
-            fetched("http://pilotlight.example:81", "GET")
+        for excepted in ("pilotlight.example", "pilotlight.example:81"):
+            monkeypatch.setenv("no_proxy", excepted)
+            with pytest.raises(Unreachable):
+                fetched("http://pilotlight.example:81", "GET")
     assert len(heads) == 1
     assert heads[0].startswith(b"GET http://pilotlight.example:81/x HTTP/1.1\r\n")
     assert b"proxy-authorization: basic" in heads[0].lower()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-import stamina
-from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
-from pilotlight.client.transport.retry import MAX_ATTEMPTS, RequestRetries, _keep_quiet, attempts, delay_before_retry
+from pilotlight.client.transport.retry import MAX_ATTEMPTS, RequestRetries, delay_before_retry
 from pilotlight.definitions.errors import PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 
@@ -122,28 +120,6 @@ async def test_other_errors_are_raised_at_once(error: BaseException) -> None:
     with pytest.raises(type(error)):
         await RequestRetries().run(attempt)
     assert tries == 1
-
-
-async def test_retries_are_hidden_from_hooks_of_the_process() -> None:
-    """The hooks still get the retries of other code."""
-    seen: list[Exception] = []
-    before = get_on_retry_hooks()
-    set_on_retry_hooks([lambda details: seen.append(details.caused_by)])
-    _keep_quiet.cache_clear()
-    other = ValueError("of another")
-    try:
-        answers = iter([TooMuch("slow down", retry_after=0.0), None])
-        async for attempt in attempts(lambda _: 0.0):
-            with attempt:
-                if (error := next(answers)) is not None:
-                    raise error
-        async for attempt in stamina.retry_context(on=ValueError, wait_initial=0.0, wait_jitter=0.0):
-            with attempt:
-                if attempt.num == 1:
-                    raise other
-    finally:
-        set_on_retry_hooks(before)
-    assert seen == [other]
 
 
 async def test_the_last_error_is_raised() -> None:
