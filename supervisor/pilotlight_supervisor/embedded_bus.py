@@ -47,7 +47,7 @@ jetstream {{
   strict: true
   limits {{ default_max_consumers: -1 }}
 }}
-# With the new acknowledgement subjects nats-py 2.16 stays connected but hears nothing.
+# With the new acknowledgement subjects nats-py 2.16 stays connected but receives nothing.
 feature_flags {{ js_ack_fc_v2: false }}
 max_payload: 4MB
 max_pending: 64MB

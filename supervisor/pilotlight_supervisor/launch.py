@@ -18,7 +18,7 @@ def main() -> None:
         sys.exit(f"{command[0]}: the kernel does not offer PR_SET_PDEATHSIG")
     # The parent may have ended before the setting.
     if os.getppid() != parent:
-        sys.exit(f"{command[0]}: whoever started it is gone")
+        sys.exit(f"{command[0]}: the process that started it is gone")
     try:
         os.execv(command[0], command)  # noqa: S606
     except OSError as error:

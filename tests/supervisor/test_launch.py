@@ -25,4 +25,4 @@ def test_an_orphan_does_not_start() -> None:
 
     assert done.returncode != 0
     assert done.stdout == ""
-    assert "whoever started it is gone" in done.stderr
+    assert "the process that started it is gone" in done.stderr

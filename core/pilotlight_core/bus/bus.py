@@ -37,12 +37,12 @@ log = structlog.get_logger(__name__)
 
 
 class Notice(Enum):
-    NO_RESPONDERS = "no_responders"  # nobody listened where a message with this reply subject was sent
+    NO_RESPONDERS = "no_responders"  # a message with this reply subject had no receiver
 
 
 NO_RESPONDERS: Final = Notice.NO_RESPONDERS
 Handler = Callable[[str, Any, str], None]
-"""(subject, message, reply), called in order. For NO_RESPONDERS `reply` is the subject on which nobody listened."""
+"""(subject, message, reply), called in order. For NO_RESPONDERS `reply` is the subject without a listener."""
 
 SOFT_BACKLOG = 2**20
 """Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
@@ -113,7 +113,7 @@ class Bus:
     async def publish(self, subject: str, message: Message, *, reply: str = "") -> None:
         """Queue a message, and wait for the server if the backlog is large.
 
-        With `reply`, a subscriber of that subject gets NO_RESPONDERS if nobody listens on `subject`.
+        With `reply`, a subscriber of that subject gets NO_RESPONDERS if `subject` has no listener.
 
         Raises:
             BusDown: while disconnected; nothing was sent.
@@ -127,7 +127,7 @@ class Bus:
         """The reply to `message`.
 
         Raises:
-            NoResponders: nobody listens; it was not received.
+            NoResponders: no listener; it was not received.
             BusTimeout, BusDown: it may or may not have been received.
         """
         reply = await self._inbox.ask(subject, encode(message), timeout=timeout)

@@ -27,7 +27,7 @@ class BusTimeout(BusError):
 
 
 class NoResponders(BusError):
-    """Nobody listens on the subject: the message was certainly not received."""
+    """The subject has no listener: the message was certainly not received."""
 
 
 class StoreRefused(BusError):

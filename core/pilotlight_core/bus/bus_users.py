@@ -32,7 +32,7 @@ VARIABLE = "PILOTLIGHT_BUS_"
 class BusUser(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     inbox: str
-    """The prefix of its reply subjects, to which nobody else may subscribe."""
+    """The prefix of its reply subjects, to which no other user may subscribe."""
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
 

@@ -1,6 +1,6 @@
 """Requests and replies over one standing subscription.
 
-Each request gets a random reply subject below the connection's private inbox, so that nobody but its receiver can
+Each request gets a random reply subject below the connection's private inbox, so that only its receiver can
 answer. A lost connection fails every open request at once, because its reply cannot arrive any more.
 """
 

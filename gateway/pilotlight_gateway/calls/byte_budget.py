@@ -14,7 +14,7 @@ TENANTS_TO_FILL = 2
 
 @dataclass(kw_only=True)
 class ByteBudget:
-    """Counts bytes by the tenant whose call they belong to. Whoever takes bytes gives them back."""
+    """Counts bytes by the tenant whose call they belong to. The taker of bytes gives them back."""
 
     limit: int
     used: int = 0

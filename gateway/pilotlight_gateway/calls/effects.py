@@ -14,7 +14,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 
 
 class SendRun(msgspec.Struct, frozen=True):
-    """To the agent of `node`: run the call. If nobody listens there: `Origin.no_responders`."""
+    """To the agent of `node`: run the call. If it does not listen: `Origin.no_responders`."""
 
     node: str
     instance: str

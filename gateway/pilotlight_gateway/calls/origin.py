@@ -14,7 +14,7 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
 1. At most one grant is in use. A grant is declined while another is in use, or if its number is not the highest so
    far. Frames of other grants than the one in use are ignored.
 2. A call that provably never started may go elsewhere, `MAX_PLACEMENTS` times. Proof is one of: no grant was used; the
-   agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that nobody listens.
+   agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
    idempotent, at most `MAX_RERUNS` times; otherwise it fails with `container_died`.
@@ -174,7 +174,7 @@ class Origin:
         self._raised = 0
         self.starts = 0
         self.lost_starts = 0
-        """Starts whose cost nobody reported."""
+        """Starts without a reported cost."""
         self.cost = 0.0
         """GPU-milliseconds of the other starts."""
         self._spent: Spent | None = None
@@ -264,7 +264,7 @@ class Origin:
     # -- the agent's side ----------------------------------------------------------------------------------------
 
     def no_responders(self, grant_number: int, at: float) -> list[Effect]:
-        """Nobody listens where the grant's run was sent."""
+        """The bus found no listener for the grant's run."""
         grant = self._grant
         if grant is None or grant.grant_number != grant_number or self.state is not OriginState.SENT:
             return []
@@ -274,7 +274,7 @@ class Origin:
         """An agent has sent a frame of the call."""
         grant = self._grant
         if grant is None or frame.grant_number != grant.grant_number:
-            # Of an older grant, or of a call that nobody waits for any more: all that matters is the slot.
+            # Of an older grant, or of a call without a caller: only the slot matters.
             return [settlement_of(frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
             case Started():

@@ -36,7 +36,7 @@ class DriverPort(Protocol):
         ...
 
     def send(self, subject: str, message: Message, *, reply: str = "") -> None:
-        """Publish. With `reply`, its handler gets NO_RESPONDERS if nobody listens on `subject`.
+        """Publish. With `reply`, its handler gets NO_RESPONDERS if `subject` has no listener.
 
         Raises:
             BusDown: while disconnected: nothing was sent.

@@ -1,7 +1,7 @@
 """Refuses to start a gateway while another process lives under its name.
 
 A gateway's name outlives its process, so that a restart need not wait for a lease to expire. A gateway that finds a
-lease under its name asks the holder. If nobody listens there, it is gone. If it answers, it keeps the name. If it is
+lease under its name asks the holder. Without a listener there, it is gone. If it answers, it keeps the name. If it is
 silent (frozen, or cut off), its lease has to expire.
 """
 
@@ -39,7 +39,7 @@ class IdentityGuard:
         """
         process = holder.data.decode(errors="replace")
         if not PROCESS.fullmatch(process):
-            return True  # no gateway that anybody could speak to
+            return True  # a lease without an address
         try:
             await self._bus.request(
                 subjects.ask(self._region, process), AskCall(tenant="", call_id=""), timeout=ANSWER_S

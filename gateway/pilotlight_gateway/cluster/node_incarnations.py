@@ -81,7 +81,7 @@ class NodeIncarnations:
     def lost(self, at: float) -> list[GoneNode]:
         """The incarnations that have been silent for too long, each once for each silence.
 
-        Call it at least once a second. After a longer gap nobody is lost: this process did not listen, and the
+        Call it at least once a second. After a longer gap no node is lost: this process did not listen, and the
         messages of that time are still to be read.
         """
         looked, self._looked = self._looked, at

@@ -29,7 +29,7 @@ class NodeListener(Protocol):
         ...
 
     def on_node_unheard(self, node: str, at: float) -> None:
-        """Nobody listens at a node."""
+        """A node's agent does not listen."""
         ...
 
 

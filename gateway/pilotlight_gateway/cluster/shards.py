@@ -152,8 +152,8 @@ class Shards:
 
     def _record_changed(self, key: str, entry: KvEntry | None) -> None:
         if entry is None:
-            # The platform deletes none. Where somebody else did, the shard's home goes on: it alone acts by that
-            # record, and whoever writes next finds that it is gone (`_read`), and takes the shard anew.
+            # An operator has deleted it. The shard's home goes on: it alone acts by that record, and the next write
+            # finds that it is gone (`_read`), and takes the shard anew.
             return
         with contextlib.suppress(ValueError, msgspec.DecodeError):
             shard = int(key)
@@ -185,7 +185,7 @@ class Shards:
             try:
                 holder = read_holder(entry.value, entry.revision)
             except msgspec.DecodeError:
-                continue  # nobody that we could speak to
+                continue  # a record without an address
             instance = holder.data.decode(errors="replace")
             if instance != self._instance:
                 found.append(GatewayMember(name, instance, holder.epoch))
@@ -212,7 +212,7 @@ class Shards:
                 try:
                     await self._identity.acquire()
                 except NameTaken as error:
-                    # We were silent for so long that somebody was started in our place.
+                    # We were silent for so long that another process took our name.
                     log.error("another gateway has this one's name", error=str(error))
                     self.superseded.set_result(error)
                     return

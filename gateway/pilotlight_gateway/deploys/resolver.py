@@ -48,7 +48,7 @@ class Resolver:
             raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
         known = app.versions[ref.function]
         if wanted not in known:
-            # A trial is no version that anybody deployed: only its owner may call it, by its id.
+            # A trial was not deployed: only its owner may call it, by its id.
             if owner != tenant or not version.spec.placing.slice:
                 raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
             return version

@@ -106,7 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.expect_100_continue = True
             self.headers.append((name, value))
             return
-        self._trailing += len(name) + len(value)  # a trailer: nobody reads it
+        self._trailing += len(name) + len(value)  # a trailer, which is never read
         if self._trailing > HEAD_BYTES:
             raise ValueError("trailers too large")
 

@@ -46,7 +46,7 @@ class Headroom:
             self._full = await self._ask() >= MOST_FILLED
         except BusError as error:
             log.debug("how full the bucket of jobs is is not known", error=str(error))
-        except Exception:  # its task has nobody else to read this; what was known holds until it is asked again
+        except Exception:  # no other code awaits this task; the last answer holds until the next one
             log.exception("asking how full the bucket of jobs is failed")
         finally:
             self._asked, self._asking = self._clock(), None

@@ -44,7 +44,7 @@ class JobCalls:
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method, at = spec.method(job.method), self.clock()
         return PreparedCall(
-            # A fresh id for each run: what is still said of an earlier run concerns nobody.
+            # A fresh id for each run: messages about an earlier run are ignored.
             call_id=self.calls.new_id(),
             client_id=None,
             tenant=job.tenant,

@@ -37,7 +37,7 @@ class StartWrite(Enum):
     HELD = auto()
     """The tenant's limits or storage quota hold the run back; nothing is written."""
     LOST = auto()
-    """Somebody else has written the record."""
+    """Another process has written the record."""
 
 
 class UnsentStart(Enum):
@@ -47,7 +47,7 @@ class UnsentStart(Enum):
     NEVER = auto()
     """The start was not written, and cannot be any more."""
     LOST = auto()
-    """Somebody else has written the record."""
+    """Another process has written the record."""
 
 
 class StartProgress(NamedTuple):
@@ -134,10 +134,10 @@ class JobStart:
                 self.progress = self.progress.when_held(held_s)
                 go(allowed=False)
                 return
-            # What somebody else has written may be our start with a wish to cancel it.
+            # The record now written may be our start with a wish to cancel it.
             sent = go(allowed=written is StartWrite.WRITTEN)
         except Exception as error:
-            # It may be written or not. If it is, nobody else will start it, and we know that it was not sent.
+            # It may be written or not. If it is, no other home will start it, and we know that it was not sent.
             bug = None if isinstance(error, BusError) else error
             log.warning("a job's start is not confirmed", job=self._record.job.id, error=str(error), exc_info=bug)
             sent = False
@@ -161,7 +161,7 @@ class JobStart:
         if begun is None or not await self._record.replace(begun):
             return StartWrite.LOST, 0.0
         if self.time_limit is not None:
-            with contextlib.suppress(RuntimeError):  # nobody waits for it any more
+            with contextlib.suppress(RuntimeError):  # its waiter is gone
                 self.time_limit.reschedule(None)
         return StartWrite.WRITTEN, 0.0
 

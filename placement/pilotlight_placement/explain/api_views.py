@@ -34,9 +34,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
 
-UNMEASURED = (
-    "Nothing is known of its speed, so nobody can say how many containers that takes: 'pilotlight profile' finds out."
-)
+UNMEASURED = "Its speed is unknown, and so is the number of containers that this takes: 'pilotlight profile' finds out."
 
 
 def decision_info(outcome: Placement | NoFit, container: str = "") -> DecisionInfo:

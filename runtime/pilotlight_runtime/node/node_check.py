@@ -204,7 +204,7 @@ def _privileges(seen: dict[str, Any], uids: frozenset[int]) -> Iterator[NodeChec
         "own host uid",
         bool(uids) and not uids & {0, os.geteuid()},
         f"the host sees uid {_list(uids)}",
-        "whoever breaks out of a container is the agent's user on the host",
+        "code that breaks out of a container runs as the agent's user on the host",
     )
     capabilities = [name for name in ("CapEff", "CapPrm", "CapBnd") if int(status.get(name, "1"), 16)]
     yield (

@@ -174,7 +174,8 @@ class PortalTask(Generic[T]):
             raise Cancelled(LEFT)
         try:
             with anyio.CancelScope(shield=True):
-                return await self._work
+                result = await self._work
+            return result  # noqa: RET504 - after the scope, which type checkers take for one that swallows
         except asyncio.CancelledError:
             raise Cancelled(LEFT) from None
 

@@ -173,5 +173,5 @@ class _Watch:
         except ClientGone:
             self.gone = True
             self._caller.cancel()
-        except Exception:  # nobody else reads it, and the call's answer may still be wanted
+        except Exception:  # no other code reads it, and the call's answer may still be wanted
             log.exception("the caller of a call is watched no more")

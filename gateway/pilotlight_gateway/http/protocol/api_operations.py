@@ -54,7 +54,7 @@ class Operation(Generic[G]):
     endpoint: Callable[[Request, G], Awaitable[Response | None]] | None
     """None: the call endpoint serves it. An endpoint that returns None has sent its answer."""
     scopes: tuple[str, ...] = ()
-    """A key needs one of them; empty: open to everybody."""
+    """A key needs one of them; empty: no key is needed."""
     request: type[msgspec.Struct] | None = None
     body_required: bool = True
     """False: an empty body stands for the request's defaults."""
