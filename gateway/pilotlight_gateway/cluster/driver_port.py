@@ -13,12 +13,18 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+import structlog
+
 from pilotlight_core.bus import Bus, Handler
 from pilotlight_core.model.messages.agent_messages import Message
 
 SOON = float("-inf")
 """The instant of a turn that is due now."""
 NEVER = float("inf")
+RETRY_S = 0.25
+"""After a turn that raised."""
+
+log = structlog.get_logger(__name__)
 
 
 class DriverPort(Protocol):
@@ -123,5 +129,8 @@ class BusDriverPort:
         try:
             if self._turn is not None:
                 self._turn()
+        except Exception:
+            log.exception("a driver's turn went wrong; it is taken again")
+            self.wake_at(self.clock() + RETRY_S)  # the turn may not have asked for the next one
         finally:
             self._soon = False

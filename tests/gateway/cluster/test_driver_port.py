@@ -70,3 +70,23 @@ async def test_the_earliest_instant_holds(server_url: str) -> None:
             port.wake_at(instant + 60.0)
             await driver.next()
             assert time.monotonic() >= instant - 0.001
+
+
+class Failing(Turning):
+    """Its first turn raises before it asks for another."""
+
+    def take_turn(self) -> None:
+        if not self.turns:
+            self.turns += 1
+            raise KeyError("what is this")
+        super().take_turn()
+
+
+async def test_a_driver_whose_turn_went_wrong_gets_another(server_url: str) -> None:
+    """Nothing else wakes it: what waits for its timers would wait for ever."""
+    async with connect(server_url, name="port") as bus:
+        port = BusDriverPort(bus)
+        driver = Failing(port)
+        async with port.driving(driver):
+            await driver.next()
+            assert driver.turns == 2
