@@ -28,7 +28,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.messages.scheduling import CreditsWanted
-from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from tests.simulation.promises import Broken, answer_of
 from tests.simulation.world import REGION, Mail, Process, World
@@ -81,7 +81,7 @@ class SimAgent(Process):
     def _speak_for_the_dead(self) -> None:
         notes, self._notes = self._notes, []
         for run in notes:
-            if self.world.now - self.killed_at > LOST_AFTER - LATE:
+            if self.world.now - self.killed_at > LOST_AFTER_S - LATE:
                 self.world.promises.excused.add(run.call_id)
             ended = Ended(
                 call_id=run.call_id,

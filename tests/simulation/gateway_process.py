@@ -49,8 +49,8 @@ from tests.simulation.agent import FUNCTIONS
 from tests.simulation.board import Board, SimLease
 from tests.simulation.job_side import JobSide
 from tests.simulation.promises import Fate
-from tests.simulation.sim_bus import StreamServer
-from tests.simulation.world import REGION, Mail, Process, World
+from tests.simulation.stream_server import StreamServer
+from tests.simulation.world import KNOWN_AFTER, REGION, Mail, Process, World
 
 AT_MOST_LATE = 0.9
 """Seconds that two messages need at most, one after the other."""
@@ -161,7 +161,7 @@ class GatewayProcess(Process):
         self.table = ShardTable(self.instance, self.lease)
         self._handlers: dict[str, Handler] = {}
         self._prefixes: dict[str, Handler] = {}
-        self.tabs: dict[str, CallUsage] = {}
+        self.usages: dict[str, CallUsage] = {}
         port = SimPort(self)
         bodies = LargeBodies(url="", budget=ByteBudget(limit=10**6))
         self.drivers = CallDrivers(
@@ -235,7 +235,7 @@ class GatewayProcess(Process):
             if answer is not None and answer.verdict is LimitVerdict.GRANTED:
                 self._let_in(asked, answer)
                 self._begin(call, tenant, version, fate)
-                self.tabs[call].settle(lambda _: self._ended(asked, answer))
+                self.usages[call].settle(lambda _: self._ended(asked, answer))
 
         asked = LimitAsk(0, tenant, FUNCTIONS[version])
         answer = self.limits.ask_here(asked)
@@ -262,7 +262,9 @@ class GatewayProcess(Process):
 
     def _check_permit(self, tenant: str, key: tuple[str, int]) -> None:
         """Where nothing goes wrong, its home has heard of the end by now."""
-        if self.world.is_calm:
+        if not self.world.has_old_home(shard_of(tenant)):
+            self.later(KNOWN_AFTER, lambda: self._check_permit(tenant, key))
+        elif self.world.is_calm:
             held = [one for one in self.world.processes.values() if isinstance(one, GatewayProcess) and one.counts(key)]
             self.world.promises.is_free(tenant, key, not held)
 
@@ -273,8 +275,8 @@ class GatewayProcess(Process):
 
     def _begin(self, call: str, tenant: str, version: str, fate: Fate) -> None:
         at = self.clock
-        tab = self.tabs[call] = CallUsage()
-        prepared = _prepared(call, tenant, version, fate, at, at + fate.deadline - self.world.now, tab)
+        usage = self.usages[call] = CallUsage()
+        prepared = _prepared(call, tenant, version, fate, at, at + fate.deadline - self.world.now, usage)
         self.world.promises.submitted(call, fate)
         live = SimCall(
             call=prepared, shard=shard_of(prepared.function), origin=Origin(prepared, self.instance, at), process=self
@@ -293,8 +295,8 @@ class GatewayProcess(Process):
 
     def cancel(self, call: str) -> None:
         """The caller wants no answer any more."""
-        tab = self.tabs.get(call)
-        if tab is not None:
+        usage = self.usages.get(call)
+        if usage is not None:
             self.drivers.origins.answer(AskCall(tenant="acme", call_id=call, cancel=True))
             self.drivers.origins.answer(AskCall(tenant="beta", call_id=call, cancel=True))
 
@@ -387,6 +389,7 @@ class GatewayProcess(Process):
 
     def _act(self, shard: int, epoch: int, state: Mapping[str, bytes]) -> None:
         self.world.note("HOME", self.instance, "of", shard, "epoch", epoch)
+        self.world.homes_since[shard] = self.world.now
         self.table.acting[shard] = epoch
         for name, participant in self._participants.items():
             participant.begin(shard, epoch, state.get(name, b""))
@@ -397,12 +400,12 @@ class GatewayProcess(Process):
 
 
 def _prepared(
-    call: str, tenant: str, version: str, fate: Fate, at: float, deadline: float, tab: CallUsage
+    call: str, tenant: str, version: str, fate: Fate, at: float, deadline: float, usage: CallUsage
 ) -> PreparedCall:
     record = _version(version, fate)
     return PreparedCall(
-        call_id=call, client_id=None, tenant=tenant, version=record, method=record.spec.methods[0], input=b"", tab=tab,
-        priority=Priority.STANDARD, deadline_at=deadline, arrived_at=at, stream=False,
+        call_id=call, client_id=None, tenant=tenant, version=record, method=record.spec.methods[0], input=b"",
+        priority=Priority.STANDARD, deadline_at=deadline, arrived_at=at, stream=False, usage=usage,
     )  # fmt: skip
 
 

@@ -36,8 +36,9 @@ from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
-from tests.simulation.sim_bus import UNIX, SimBus, StreamServer
+from tests.simulation.sim_bus import SimBus
 from tests.simulation.sim_loop import SimLoop
+from tests.simulation.stream_server import UNIX, StreamServer
 from tests.simulation.world import REGION, Mail, Process, World
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tests.simulation.board import Board
 from tests.simulation.gateway_process import GatewayProcess
 from tests.simulation.job_side import Sweeper
 from tests.simulation.promises import Broken, Fate, Promises
-from tests.simulation.sim_bus import UNIX, StreamServer
+from tests.simulation.stream_server import UNIX, StreamServer
 from tests.simulation.world import Mail, Process, World
 
 STORM_ENDS = 8.0
@@ -289,7 +289,7 @@ class History:
         if len(origins):
             return f"{gateway.name} still has calls"
         excused = self.world.promises.excused
-        if left := [call for call, tab in gateway.tabs.items() if tab.is_open and call not in excused]:
+        if left := [call for call, usage in gateway.usages.items() if usage.is_open and call not in excused]:
             return f"{gateway.name} has not heard what became of {left}"
         if gateway.jobs is not None and (work := gateway.jobs.jobs.statistics()) != NO_JOBS:
             return f"{gateway.name} looks after jobs: {work}"

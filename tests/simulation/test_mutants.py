@@ -294,7 +294,7 @@ class Complacent(JobDispatcher):
 class Clinging(JobPermit):
     """Keeps its place in the limits."""
 
-    def settle(self, tab: CallUsage) -> None:
+    def settle(self, usage: CallUsage) -> None:
         pass
 
 

@@ -22,6 +22,8 @@ from tests.simulation.sim_loop import SimLoop
 REGION = "local"
 OWN = f"pl.{REGION}.gw."
 """What is said to one gateway, which may be oneself."""
+KNOWN_AFTER = 3.0
+"""Seconds until what was lost when a home began is mended."""
 LAST_BREATH = 0.05
 """What a process sent this shortly before it was killed may still have been in its own buffers."""
 
@@ -52,6 +54,8 @@ class World:
         """Whether nothing goes wrong, and every message arrives, once and in order."""
         self.loops: list[SimLoop] = []
         """Of all lives of all processes: what a kill leaves behind must not end before the history does."""
+        self.homes_since: dict[int, float] = {}
+        """Shard -> when its home began."""
         self.shards: tuple[int, ...] = ()
         """Those that matter: of the functions and tenants that there are."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
@@ -62,6 +66,10 @@ class World:
         """A line of the history, for a person who reads a failure."""
         if self.traced:
             self.trace.append(f"{self.now:9.4f}  " + " ".join(str(word) for word in words))
+
+    def has_old_home(self, shard: int) -> bool:
+        """Whether every gateway knows the home of a shard, and that has heard of what was said before it began."""
+        return self.now - self.homes_since.get(shard, self.now) > KNOWN_AFTER
 
     def at(self, when: float, do: Callable[[], None]) -> None:
         """Let something happen at an instant."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_runtime.calls.waiting_calls import notes_in
 from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK
@@ -188,7 +188,7 @@ def test_a_part_that_stood_still_for_long_does_no_harm(platform: Platform, chanc
     with load.running():
         wait_until(lambda: load.codes()["ok"] > 20, "the load runs", 30.0)
         platform.signal(part, signal.SIGSTOP)
-        time.sleep(LOST_AFTER + 2.0)
+        time.sleep(LOST_AFTER_S + 2.0)
         platform.signal(part, signal.SIGCONT)
         before = load.codes()["ok"]
         wait_until(lambda: load.codes()["ok"] > before + 40, "the load runs again", 30.0)

@@ -30,6 +30,6 @@ The life of a call
 `large_bodies` serves agents what is too large for the bus,
 `byte_budget` bounds the bytes that are held.
 
-Entered by `http/endpoints`, `jobs` and the composition root, through `call_port`.
+Entered by `http`, `jobs` and the composition root, through `prepared_call` and `call_port`.
 Of `home` it knows records alone.
 """

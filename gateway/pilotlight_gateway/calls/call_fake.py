@@ -38,7 +38,7 @@ class FakeCalls:
     fails_after_ms: float | None = 0.0
     """GPU-milliseconds that a failed call has taken; 0: it never started, None: unknown."""
     runs_on: bool = False
-    """A cancelled call runs on, until a test closes its tab."""
+    """A cancelled call runs on, until a test closes its usage."""
     number: int = 0
 
     def new_id(self) -> str:
@@ -66,18 +66,18 @@ class FakeCalls:
 
     def _cancelled(self, call: PreparedCall) -> None:
         self.cancelled.append(call.call_id)
-        if self.runs_on and call.tab is not None:
-            call.tab.keep_open()
+        if self.runs_on and call.usage is not None:
+            call.usage.keep_open()
 
     async def _result(self, call: PreparedCall) -> CallResult:
         if self.hold is not None:
             await self.hold.wait()
         if self.error is not None:
-            if call.tab is not None:
-                call.tab.close(self.fails_after_ms, started=self.fails_after_ms != 0.0)
+            if call.usage is not None:
+                call.usage.close(self.fails_after_ms, started=self.fails_after_ms != 0.0)
             raise self.error
-        if call.tab is not None:
-            call.tab.close(SPENT.ns / 1e6)
+        if call.usage is not None:
+            call.usage.close(SPENT.ns / 1e6)
         return CallResult(
             output=call.input if self.output is None else self.output,
             spent=SPENT,

@@ -55,7 +55,9 @@ class AwaitedCall(InFlightCall):
             self._over()
 
     def fail(self, error: PilotlightError) -> None:
-        if not self.answer.done():
+        if self.answer.cancelled():  # with its task; the call's status has the error
+            self.error = error.with_traceback(None)
+        elif not self.answer.done():
             # Its traceback knows frames that know this call: a cycle, which would wait for the garbage collector.
             self.error = error.with_traceback(None)
             self.answer.set_exception(self.error)

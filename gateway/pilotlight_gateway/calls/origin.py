@@ -357,8 +357,8 @@ class Origin:
         return [SendControl(self._grant.node, Window(call_id=self.call.call_id, upto=self._seq))]
 
     def _broken(self, grant: Grant) -> list[Effect]:
-        tell = SendControl(grant.node, Cancel(call_id=self.call.call_id, reason="a part of its stream was lost"))
-        return [tell, *self._fail(ContainerDied(LOST_PART))]
+        cancel = SendControl(grant.node, Cancel(call_id=self.call.call_id, reason="a part of its stream was lost"))
+        return [cancel, *self._fail(ContainerDied(LOST_PART))]
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT or refused.reason is Refusal.DUPLICATE:

@@ -57,7 +57,6 @@ WATCH_S = 0.5
 """Between two messages to agents about the calls that are wanted."""
 NODE = "node"
 """In place of the call id, in a complaint of the bus about a whole node."""
-
 LOST_ANSWER = "The answer was lost between the node and the gateway."
 EARLIER_S = 0.002
 """An alarm is moved only if it becomes earlier by more than this; a later one comes once for nothing."""
@@ -87,7 +86,7 @@ class Origins:
         self._region = region
         self._gateway = gateway
         self._book = CallBook()
-        self._tabs = UsageTracker()
+        self._usage_tracker = UsageTracker()
         self._alarms = Timers[str]()
         self._reconciler = Reconciler(gateway)
         self._watch_at = float("-inf")
@@ -95,7 +94,7 @@ class Origins:
             port=port,
             router=router,
             bodies=bodies,
-            tabs=self._tabs,
+            usage_tracker=self._usage_tracker,
             alarms=self._alarms,
             region=region,
             gateway=gateway,
@@ -174,8 +173,8 @@ class Origins:
 
     def on_frame(self, frame: Refused | Started | Chunk | Ended) -> None:
         """An agent has sent a frame of a call."""
-        if self._tabs.open and isinstance(frame, Ended | Refused):
-            self._tabs.on_frame(frame)
+        if self._usage_tracker.open and isinstance(frame, Ended | Refused):
+            self._usage_tracker.on_frame(frame)
         if (live := self._book.get(frame.call_id)) is not None:
             live.heard_at = at = self.clock()
             self._perform(live, live.origin.frame(frame, at), at)
@@ -209,7 +208,7 @@ class Origins:
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
         """An agent is gone, or counts as gone."""
-        self._tabs.node_gone(gone.node, gone.instance)
+        self._usage_tracker.node_gone(gone.node, gone.instance)
         for live in self._book:
             self._perform(live, live.origin.node_gone(gone.node, gone.instance, gone.reason, at), at)
 
@@ -239,13 +238,13 @@ class Origins:
                     log.exception("a call went wrong; the others go on", call=call_id)
         if at >= self._watch_at:
             self._watch_at = at + WATCH_S
-            self._tabs.expire(at)
+            self._usage_tracker.expire(at)
             self._reconcile(at)
         wake = self._alarms.next()
         self._port.wake_at(self._watch_at if wake is None else min(wake, self._watch_at))
 
     def _reconcile(self, at: float) -> None:
-        for node, message in self._reconciler.messages(self._book, self._tabs, at):
+        for node, message in self._reconciler.messages(self._book, self._usage_tracker, at):
             complaint = subjects.unheard(self._region, self._gateway, NODE, node)
             try:
                 self._port.send(subjects.control(self._region, node), message, reply=complaint)
@@ -260,7 +259,7 @@ class EffectRunner:
     port: DriverPort
     router: Router
     bodies: LargeBodies
-    tabs: UsageTracker
+    usage_tracker: UsageTracker
     alarms: Timers[str]
     """By call id: when its origin's `tick` is due."""
     region: str
@@ -341,14 +340,14 @@ class EffectRunner:
 
     def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
         live.fail(effect.error)
-        if (tab := live.call.tab) is not None:
-            _count(tab, live.origin)
+        if (usage := live.call.usage) is not None:
+            _count(usage, live.origin)
             if effect.left is not None:
-                self.tabs.left(tab, effect.left, live.call.version.spec.timeout, at)
+                self.usage_tracker.left(usage, effect.left, live.call.version.spec.timeout, at)
 
     def _finish(self, live: InFlightCall, result: CallResult) -> None:
-        if (tab := live.call.tab) is not None:
-            _count(tab, live.origin)
+        if (usage := live.call.usage) is not None:
+            _count(usage, live.origin)
         if result.answer_size:
             if (output := self.bodies.answer(live.place)) is None:
                 live.fail(ContainerDied(LOST_ANSWER))
@@ -367,5 +366,5 @@ class EffectRunner:
             self.port.wake_at(wake)
 
 
-def _count(tab: CallUsage, origin: Origin) -> None:
-    tab.count(origin.cost, origin.starts - origin.lost_starts, origin.lost_starts)
+def _count(usage: CallUsage, origin: Origin) -> None:
+    usage.count(origin.cost, origin.starts - origin.lost_starts, origin.lost_starts)

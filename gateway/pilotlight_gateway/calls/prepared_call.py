@@ -92,7 +92,7 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     gateway_ms: float = 0.0
     """From arrival to here: authentication, parsing, validation."""
-    tab: CallUsage | None = None
+    usage: CallUsage | None = None
     """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
     start_hook: StartHook | None = None
 

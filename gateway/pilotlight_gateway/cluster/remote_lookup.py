@@ -11,7 +11,7 @@ from pilotlight_core.model.ids import CLIENT_CALL_ID, parse_call_id
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply
 from pilotlight_gateway.cluster.shard_table import ShardTable
 
-PATIENCE_S = 2.0
+ANSWER_S = 2.0
 
 
 class RemoteLookup:
@@ -55,7 +55,7 @@ class RemoteLookup:
 
     async def _ask(self, gateway: str, asked: AskCall) -> CallReply | None:
         try:
-            answer = await self._bus.request(subjects.ask(self._region, gateway), asked, timeout=PATIENCE_S)
+            answer = await self._bus.request(subjects.ask(self._region, gateway), asked, timeout=ANSWER_S)
         except BusError:
             return None
         return answer if isinstance(answer, CallReply) else None

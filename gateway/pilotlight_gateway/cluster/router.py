@@ -26,7 +26,6 @@ ITEMS = 256
 OriginItem = Grant | Dropped
 """From a home to the origin of a call; `HomeItem` is the other direction."""
 
-
 log = structlog.get_logger(__name__)
 
 
@@ -103,9 +102,9 @@ class Outbox:
                 if len(some) > 1:
                     todo += [some[len(some) // 2 :], some[: len(some) // 2]]
                 else:
-                    log.warning("a letter is too large", subject=subject, error=str(error))
+                    log.warning("an item is too large", subject=subject, error=str(error))
             except BusDown as error:
-                log.debug("an outbox was not sent", subject=subject, error=str(error))
+                log.debug("items were not sent", subject=subject, error=str(error))
                 return
 
 

@@ -89,9 +89,12 @@ class Homes:
 
     def end(self, shard: int) -> bytes:
         """End the home of a shard; returns the state for the next one."""
-        home = self._homes.pop(shard, None)
+        at, home = self._port.clock(), self._homes.pop(shard, None)
         self._wakes.clear(NAMES[shard])
-        return packed(home.hand_over(self._port.clock()), STATE_BYTES) if home is not None else b""
+        if home is None:
+            return b""
+        self._receive_last(home, shard, at)
+        return packed(home.hand_over(at), STATE_BYTES)
 
     def get(self, shard: int, at: float) -> Home | None:
         """The home of a shard, if it is here and may act."""
@@ -150,15 +153,31 @@ class Homes:
     def _receive(self, at: float) -> None:
         while self._inbox:
             shard, item = self._inbox.popleft()
-            if shard is not None:
-                self._deliver(shard, item, at)
-            else:
-                self._deliver_to_all(item, at)
+            try:
+                if shard is None:
+                    self._deliver_to_all(item, at)
+                else:
+                    self._deliver(shard, item, at)
+            except Exception:
+                log.exception("a home's turn went wrong; the others go on", shard=shard)
+
+    def _receive_last(self, home: Home, shard: int, at: float) -> None:
+        """Deliver what came for a home while its shard was owned: its state would miss it."""
+        last = [(to, item) for to, item in self._inbox if to is None or to == shard]
+        others = [(to, item) for to, item in self._inbox if to != shard]
+        self._inbox.clear()
+        self._inbox.extend(others)
+        for to, item in last:
+            if to is not None:
+                self._apply(home, shard, item, at)
+            elif isinstance(item, Settle):
+                _settle(home, item, at)
 
     def _deliver(self, shard: int, item: HomeItem, at: float) -> None:
-        home = self.get(shard, at)
-        if home is None:
-            return  # origins repeat it to the next home
+        if (home := self.get(shard, at)) is not None:
+            self._apply(home, shard, item, at)  # else origins repeat it to the next home
+
+    def _apply(self, home: Home, shard: int, item: HomeItem, at: float) -> None:
         match item:
             case Enqueue(call):
                 try:

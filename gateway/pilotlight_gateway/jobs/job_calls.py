@@ -58,7 +58,7 @@ class JobCalls:
             deadline_at=at + start_in_s + spec.timeout,
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
-            tab=usage,
+            usage=usage,
             start_hook=start_hook,
         )
 

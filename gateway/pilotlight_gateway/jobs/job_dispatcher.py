@@ -61,7 +61,7 @@ class DispatchedFlow:
     held_until: float = 0.0
     """Unix seconds before which its tenant's limits let no job start."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """Of jobs that have not started, which the next home takes over."""
+    """Of jobs that have not started."""
     tries: dict[str, int] = field(default_factory=dict)
     fresh: bool = True
     """Whether there may be unread messages."""
@@ -104,7 +104,7 @@ class JobDispatcher:
         self._shards: set[int] = set()
         self._work: dict[str, DispatchedFlow] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        """Jobs that have started here."""
+        """Jobs that have started."""
         self._group: asyncio.TaskGroup | None = None
         self._bell = asyncio.Event()
 
@@ -188,7 +188,7 @@ class JobDispatcher:
         return JobPlace(position=position, seconds=work.pace.wait(position, self._clock()))
 
     async def _find_flows(self) -> None:
-        """Find flows without a message, above all those of a shard that has just become ours."""
+        """Find flows whose messages were missed, as those of a new shard."""
         while True:
             self._bell.clear()
             try:
@@ -221,7 +221,7 @@ class JobDispatcher:
     # -- one flow ------------------------------------------------------------------------------------------------
 
     async def _feed(self, work: DispatchedFlow) -> None:
-        """Read a flow and start its jobs, while there are any and the shard is ours."""
+        """Read a flow and start its jobs while there are any."""
         flow, tidied = work.flow, 0.0
         while self._work.get(flow.subject) is work:
             work.bell.clear()
@@ -267,7 +267,7 @@ class JobDispatcher:
         return await self._bus.jetstream.page(JOB_STREAM, flow.subject, flow.next, timeout=timeout_s)
 
     async def _tidy(self, work: DispatchedFlow) -> None:
-        """Remove the messages of jobs that are over. One that stays costs only another look."""
+        """Remove the messages of jobs that are over."""
         flow, at = work.flow, self._clock()
         if below := flow.purge_below():
             await self._bus.purge_before(JOB_STREAM, flow.subject, below)
@@ -321,7 +321,7 @@ class JobDispatcher:
             self._settle(work, name, due_at)
 
     def _ended(self, tenant: str) -> None:
-        """A job of the tenant has ended: jobs that its limits hold back may start."""
+        """Let jobs start that the tenant's limits have held back."""
         for work in self._work.values():
             if work.held_until and work.flow.subject.split(".")[4] == tenant:
                 work.held_until = 0.0

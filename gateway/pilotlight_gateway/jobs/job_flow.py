@@ -36,7 +36,7 @@ class JobFlow:
     def __init__(self, subject: str) -> None:
         self.subject = subject
         self.next = 1
-        """The sequence from which the next page is read."""
+        """Sequence of the next page."""
         self._jobs: dict[str, _Job] = {}
         self._ready: deque[str] = deque()
         self._later = Timers[tuple[int, str]]()

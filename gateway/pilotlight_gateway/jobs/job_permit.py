@@ -53,8 +53,8 @@ class JobPermit:
         self._admission = admission
         return 0.0
 
-    def settle(self, tab: CallUsage) -> None:
+    def settle(self, usage: CallUsage) -> None:
         """The run is over: give its place back and count its cost, once no start of it runs on."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            tab.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))
+            usage.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))

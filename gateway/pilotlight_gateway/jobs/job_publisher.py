@@ -1,6 +1,6 @@
-"""Publishes stored jobs to the work queue: the first of a flow at once, then together what came in the meantime.
+"""Publishes stored jobs to the work queue: the first of a flow at once, then together those that came meanwhile.
 
-A job is accepted before it is published. `JobSweeper` publishes from the records what is lost here.
+A job is accepted before it is published. `JobDuty` publishes from the records what is lost here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
 NOTES_AT_ONCE = 256
 """Jobs in one message."""
 PAUSE_S = 0.02
-"""Between two messages of a flow: each costs the bus as much as several jobs, and its home a read."""
+"""Between two messages of a flow: each costs as much as several jobs."""
 WAITING_AT_MOST = 50_000
-"""Jobs that wait to be published, over all flows; the sweeper publishes what is beyond."""
+"""Over all flows; the sweeper publishes what is beyond."""
 
 log = structlog.get_logger(__name__)
 
 
 class JobPublisher:
-    """Publishes notes of jobs; `running` is open as long as it does."""
+    """Publishes notes of jobs while `running` is open."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -37,7 +37,7 @@ class JobPublisher:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Tell until the block ends."""
+        """Publish until the block ends."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -46,7 +46,7 @@ class JobPublisher:
                 self._group = None
 
     def publish(self, flow: str, note: JobNote) -> None:
-        """A job of a flow (its subject) was stored."""
+        """Publish a stored job of a flow (its subject), soon."""
         if self._group is None or self._count >= WAITING_AT_MOST:
             return
         self._count += 1

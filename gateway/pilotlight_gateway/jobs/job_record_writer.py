@@ -13,13 +13,13 @@ from pilotlight_gateway.jobs.job_port import JobStore, StoredJob
 
 WRITE_AGAIN_S = 0.25
 LAST_WRITE_S = 2.0
-"""For writing how a job stands when its gateway ends."""
+"""For the last write when a gateway ends."""
 
 log = structlog.get_logger(__name__)
 
 
 class JobRecordWriter:
-    """The record as it was last seen. A write says whether it was ours to make: if not, `job` is what others made."""
+    """The record as it was last seen."""
 
     def __init__(self, store: JobStore, tenant: str, job: str) -> None:
         self._store = store
@@ -29,20 +29,20 @@ class JobRecordWriter:
 
     @property
     def job(self) -> JobRecord:
-        """The record. It has to have been read."""
+        """The record, once it was read."""
         assert self._stored is not None  # noqa: S101 - it was read first
         return self._stored.job
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left to do, as far as is known."""
+        """Whether the job has ended or is unknown."""
         return self._stored is None or self._stored.job.state.terminal
 
     async def read(self) -> bool:
-        """Read the record; False: it is forgotten, and `job` stays what it was.
+        """Read the record; False: it is forgotten, and `job` stays.
 
         Raises:
-            BusError: it is not known what stands there.
+            BusError: it is not known what is stored.
         """
         stored = await self._store.read(self._tenant, self._name)
         if stored is not None:
@@ -50,7 +50,7 @@ class JobRecordWriter:
         return stored is not None
 
     async def refresh(self) -> bool:
-        """Read the record, however long the bus is away; False: it is forgotten."""
+        """As `read`, however long the bus is away."""
         while True:
             try:
                 return await self.read()
@@ -59,7 +59,7 @@ class JobRecordWriter:
                 await asyncio.sleep(WRITE_AGAIN_S)
 
     async def replace(self, job: JobRecord) -> bool:
-        """Write `job` where nobody has written since the record was read; False: somebody has, nothing is written.
+        """Write `job` unless the record was changed since it was last seen; False: it was, and nothing is written.
 
         Raises:
             BusError: it may be written or not.
@@ -72,16 +72,16 @@ class JobRecordWriter:
         return True
 
     async def write(self, job: JobRecord) -> bool:
-        """As `replace`; after a conflict the record is read again."""
+        """As `replace`, and read the record if it was changed."""
         written = await self.replace(job)
         if not written:
             await self.refresh()
         return written
 
     async def write_end(self, change: Callable[[JobRecord], JobRecord]) -> bool:
-        """Write the end of a run of ours, however long the bus is away; False: the job was taken from us.
+        """Write the end of our run, however long the bus is away; False: the job is not ours any more.
 
-        If the caller is cancelled, the write is still tried for `LAST_WRITE_S`.
+        A cancelled caller still tries for `LAST_WRITE_S`.
         """
         writing = asyncio.get_running_loop().create_task(self._write_end(change))
         try:
@@ -89,7 +89,7 @@ class JobRecordWriter:
         except asyncio.CancelledError:
             await asyncio.wait([writing], timeout=LAST_WRITE_S)
             if writing.done() and not writing.cancelled():
-                writing.exception()  # the next home has the job: no caller is left to raise it to
+                writing.exception()  # the next home has the job: nobody is left to raise it to
             raise
         finally:
             writing.cancel()

@@ -1,4 +1,4 @@
-"""Where the result of a job goes: into its record while there is room for it, else into the blob store."""
+"""Stores results of jobs: in the record while there is room, else in the blob store."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredOutput:
-    """An output, and what it was counted as."""
+    """A stored output, and its charge."""
 
     output: bytes
-    """As it stands in the record; b"" if it is a blob."""
+    """As the record has it; b"" if it is a blob."""
     blob: BlobRef | None = None
     charge: StorageCharge | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobResults:
-    """Counts and stores what jobs leave behind. `wall`: unix seconds."""
+    """Counts and stores results. `wall`: unix seconds."""
 
     blobs: BlobStore
     quota: JobStorageQuota
@@ -40,7 +40,7 @@ class JobResults:
     store_again_s: float = STORE_AGAIN_S
 
     async def store(self, job: JobRecord, output: bytes) -> StoredOutput:
-        """Store the output (msgpack) of the job's present run, however long the blob store is away."""
+        """Store the output (msgpack) of the job's run, however long the blob store is away."""
         charge, fits = await self._fit(job, len(output), job_payloads.OUTPUT_INLINE)
         if fits:
             return StoredOutput(output=output, charge=charge)
@@ -54,7 +54,7 @@ class JobResults:
                 await asyncio.sleep(self.store_again_s)
 
     async def drop(self, job: JobRecord, stored: StoredOutput) -> None:
-        """Delete an output that lost its job."""
+        """Delete an output whose job another gateway has."""
         if stored.charge is not None:
             self.quota.give_back(stored.charge)
         if stored.blob is not None:
@@ -62,17 +62,14 @@ class JobResults:
                 await self.blobs.delete(job.tenant, stored.blob.sha256)
 
     async def fit_error(self, job: JobRecord, error: JobError) -> JobError:
-        """The error as the record has room for it: whole, or the beginning of its text."""
+        """The error, or the beginning of its text where the record has no room."""
         size = len(error.detail) + len(error.traceback)
         if (await self._fit(job, size, size))[1]:
             return error
         return msgspec.structs.replace(error, detail=error.detail[: job_payloads.COUNTED], traceback="")
 
     async def _fit(self, job: JobRecord, size: int, most: int) -> tuple[StorageCharge | None, bool]:
-        """What `size` bytes were counted as, if anything, and whether they may stand in the record.
-
-        The ends of others have to be written into the same bucket.
-        """
+        """The charge of `size` bytes, if any, and whether the record has room for them."""
         if size <= job_payloads.COUNTED or size > most:
             return None, size <= job_payloads.COUNTED
         charge = await self.quota.fit(job.tenant, size, self._kept_until(job))

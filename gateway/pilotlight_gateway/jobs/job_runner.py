@@ -3,9 +3,9 @@
     read -> decide -> (put off | write an end | call)
     call -> granted -> `JobStart` writes the start -> sent -> result, error or no start in time -> write the end
 
-A job is queued, granted, sent and answered as every call. Besides, its start is written into its record before it is
-sent, and its end on that very start, both by compare-and-set: a runner that lost the job meanwhile sends or writes
-nothing. So a job has one result. Every step returns the instant at which to look at the job again, or None.
+A job is queued, granted, sent and answered as every call. Its start is written into its record before it is sent, and
+its end on that start, both by compare-and-set. So a runner that has lost the job sends and writes nothing, and a job
+has one result. Every step returns the unix second at which to look at the job again, or None.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from pilotlight_gateway.jobs.job_start import JobStart, UnsentStart
 from pilotlight_gateway.limits.call_usage import CallUsage
 
 LOOK_AGAIN_S = 1.0
-"""How often a job that another gateway runs is looked at."""
+"""Between two looks at a job that another gateway runs."""
 PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
-"""Between two tries of a job that does not get to start."""
+"""Between two tries of a job that does not start."""
 BUSY_S = 30.0
-"""Before a job of a tenant that is disabled is looked at again."""
+"""Between two looks at a job of a disabled tenant."""
 NO_START = jobs.JobError(code="deadline_exceeded", detail="It did not start in time.")
 
 
@@ -60,7 +60,7 @@ class JobDependencies:
 
 
 class JobRunner:
-    """Looks after one job: `run` returns when to look at it again. `started` is called when a run is first sent."""
+    """Runs one job. `started` is called when a run is first sent."""
 
     def __init__(self, ground: JobDependencies, tenant: str, job: str, started: Callable[[], None]) -> None:
         self._ground = ground
@@ -72,19 +72,16 @@ class JobRunner:
 
     @property
     def sent(self) -> bool:
-        """Whether it was sent, or is about to be."""
+        """Whether a run was sent."""
         return self._start is not None and self._start.progress.sent
 
     @property
     def held(self) -> float:
-        """Seconds for which its tenant's limits, or its storage quota, hold it back; it was not sent."""
+        """Seconds for which the tenant's limits or storage quota hold the job back."""
         return self._held_s if self._start is None else self._start.progress.held_s
 
     async def run(self, tries: int) -> float | None:
-        """See the job through; `tries` is how often it was put off without a start.
-
-        Returns the unix second at which to look at it again; None: nothing is left to do.
-        """
+        """Run the job, which was put off `tries` times without a start. None: nothing is left to do."""
         self._tries = tries
         try:
             if not await self._record.read() or self._record.ended:
@@ -165,7 +162,7 @@ class JobRunner:
         )
 
     async def _outcome(self, call: PreparedCall, start: JobStart, left: float) -> CallResult | PilotlightError | None:
-        """What came of the call; None: it did not start within `left` seconds. Nothing is being written then."""
+        """What became of the call, once no start is being written; None: it did not start within `left` seconds."""
         outcome: PilotlightError | None = None
         async with self._interruptible(call, start):
             try:
@@ -180,7 +177,7 @@ class JobRunner:
 
     @asynccontextmanager
     async def _interruptible(self, call: PreparedCall, start: JobStart) -> AsyncIterator[None]:
-        """If the block is cancelled, write that the run was interrupted."""
+        """Write the interruption if the block is cancelled."""
         try:
             yield
         except asyncio.CancelledError:
@@ -188,7 +185,7 @@ class JobRunner:
             raise
 
     async def _write_interruption(self, call: PreparedCall, start: JobStart) -> None:
-        """This gateway ends, or is not the job's home any more: the next one need not find out by itself."""
+        """This gateway ends or is not the job's home any more: spare the next one from finding out."""
         start.abandon()
         with contextlib.suppress(TimeoutError, BusError):
             async with asyncio.timeout(LAST_WRITE_S):
@@ -224,7 +221,7 @@ class JobRunner:
         return self._next_look(written=written)
 
     async def _failed(self, error: PilotlightError, call: PreparedCall, start: JobStart) -> float | None:
-        ground, failure, usage = self._ground, jobs.job_error(error), call.tab
+        ground, failure, usage = self._ground, jobs.job_error(error), call.usage
         assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
         began = not start.progress.unsent and bool(usage.known or usage.lost or usage.is_open)
@@ -255,11 +252,11 @@ class JobRunner:
         )
 
     async def _write(self, job: JobRecord) -> float | None:
-        """Write a change; when to look again. Raises BusError: it may be written or not."""
+        """Raises BusError: it may be written or not."""
         return self._next_look(written=await self._record.write(job))
 
     def _next_look(self, *, written: bool) -> float | None:
-        """When to look again after a write of ours, or after another's that was first."""
+        """When to look again after our write, or another's that was first."""
         if self._record.ended:
             return None
         return self._record.job.run_at if written else self._ground.wall() + LOOK_AGAIN_S

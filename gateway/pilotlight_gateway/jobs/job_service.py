@@ -1,4 +1,4 @@
-"""Jobs as the HTTP side sees them: submitted, looked up, waited for, listed, cancelled and driven again."""
+"""Jobs as HTTP uses them."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ KEPT_S = 7 * DAY_S
 JOB_BYTES = 2 * 2**30
 """What one tenant may store, over all gateways."""
 RECORD_BYTES = 1_000
-"""A record without input and result, with what the server keeps around it."""
+"""What a record without input and result takes on the server."""
 POLL_S = 5.0
-"""How often a waiting request looks though nothing rang."""
+"""Between two reads of a waiting request without a doorbell."""
 WAITERS_PER_TENANT = 1_000
-"""Requests that wait for a job at a time: each listens on the bus, and looks every `POLL_S`."""
+"""Requests that wait for jobs at a time: each listens on the bus."""
 CROWDED_S = 1.0
-"""How long further requests wait: a client that asks again and again is slowed down."""
+"""How long further requests wait, so that clients that repeat them are slowed down."""
 
 
 class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a submission says beyond the call. Times in unix seconds."""
+    """What a submission says beyond the call. Instants are unix seconds."""
 
     run_at: float | None = None
     expires_in_s: float | None = None
     keep_s: float | None = None
     key: str = ""
-    """Its Idempotency-Key; "" if it has none."""
+    """Its Idempotency-Key, if any."""
     fingerprint: bytes = b""
 
 
 class SubmittedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is stored; `replayed`: it was before."""
+    """A stored job; `replayed`: it was stored before."""
 
     job: JobRecord
     replayed: bool
 
 
 class JobService:
-    """Every verb takes the tenant first: a tenant finds only its own."""
+    """Submits, finds, cancels and redrives jobs. A tenant finds only its own."""
 
     def __init__(
         self,
@@ -84,12 +84,12 @@ class JobService:
         self.wall = wall
         self._clock = clock
         self._waiters: Counter[str] = Counter()
-        """Requests that wait for the end of a job, by tenant."""
+        """Waiting requests by tenant."""
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
     async def submit(self, call: PreparedCall, options: JobOptions) -> SubmittedJob:
-        """Store a job. Once this returns it will run, whatever becomes of this process.
+        """Store a job. It runs then, whatever becomes of this process.
 
         Raises:
             BadInput: naming the field; `idempotency_key_reused`.
@@ -187,12 +187,12 @@ class JobService:
     # -- looking -------------------------------------------------------------------------------------------------
 
     async def find(self, tenant: str, name: str) -> JobRecord | None:
-        """The tenant's job with this id, or with this id of its client's."""
+        """The tenant's job with this id or client's id."""
         found = await self.store.read(tenant, self._name(tenant, name))
         return found.job if found is not None else None
 
     async def wait(self, job: JobRecord, seconds: float) -> JobRecord:
-        """The job once it has ended, or as it is after `seconds`; or sooner, where too many wait already."""
+        """The job once it has ended, or after `seconds`, or sooner where too many requests wait."""
         end = self._clock() + seconds
         if job.state.terminal or seconds <= 0:
             return job
@@ -216,17 +216,16 @@ class JobService:
                 await bell.wait(min(left, POLL_S))
 
     async def locate(self, job: JobRecord) -> JobPlace:
-        """Where a job is in its queue, as far as its home knows."""
+        """See `JobQueue`."""
         return await self._queue.locate(job, self.flow_of(job)) if job.state is JobState.QUEUED else JobPlace()
 
     async def page(
         self, tenant: str, *, limit: int, before: int = 0, wanted: Callable[[JobRecord], bool] = lambda _: True
     ) -> JobPage:
-        """The tenant's jobs, the last changed first."""
         return await self.store.page(tenant, limit=min(limit, PAGE_AT_MOST), before=before, wanted=wanted)
 
     async def output(self, job: JobRecord) -> bytes:
-        """The msgpack of what it returned; raises as the blob store does."""
+        """The result of a job (msgpack); raises as the blob store does."""
         if job.output_blob is None:
             return job.output
         return await job_payloads.fetch_payload(self._blobs, job.tenant, job.output_blob)
@@ -234,7 +233,7 @@ class JobService:
     # -- changing ------------------------------------------------------------------------------------------------
 
     async def cancel(self, tenant: str, name: str) -> tuple[JobRecord, bool] | None:
-        """End a job: what it is now, and whether it was alive; None: there is none."""
+        """End a job. Returns its record and whether it had not ended; None: there is no such job."""
         before, job = await self._change(tenant, name, lambda job: jobs.cancel_wanted(job, self.wall()))
         if before is None or job is None:
             return None
@@ -247,7 +246,7 @@ class JobService:
 
         Raises:
             UnknownCall: there is no such job. Conflict: it is not dead.
-            TooMuch: the tenant has stored too much: it is kept for longer.
+            TooMuch: the tenant has stored too much.
         """
         found = await self.find(tenant, name)
         if found is None:

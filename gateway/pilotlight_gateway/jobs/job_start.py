@@ -4,8 +4,8 @@ r"""The start of a job's run: written into the job's record between the grant of
        |--written, sent--> SENT --turned away, granted again--> (as from WAITING)
        \--written or maybe, not sent--> UNSENT --granted again, sent--> SENT
 
-Each grant writes the start again, so the record names the run that was sent last. An UNSENT start may stand in the
-record although nothing runs: `find_unsent` finds out.
+Each grant writes the start again, so the record names the run that was sent last. The record may have an UNSENT start
+although nothing runs.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ log = structlog.get_logger(__name__)
 
 
 class StartWrite(Enum):
-    """What came of writing a start."""
+    """What became of writing a start."""
 
     WRITTEN = auto()
     HELD = auto()
-    """The tenant's limits, or its storage quota, hold the run back; nothing is written."""
+    """The tenant's limits or storage quota hold the run back; nothing is written."""
     LOST = auto()
     """Another process has written the record."""
 
 
 class UnsentStart(Enum):
-    """What stands in the record of a start that may have been written and was not sent."""
+    """What the record says of a start that may have been written and was not sent."""
 
     STANDS = auto()
     NEVER = auto()
-    """It is not there, and cannot come to be there any more."""
+    """The start was not written, and cannot be any more."""
     LOST = auto()
     """Another process has written the record."""
 
 
 class StartProgress(NamedTuple):
-    """How far the starts of one job are. Each of its methods is one outcome of a grant."""
+    """How far the starts of one job are. Each method is an outcome of a grant."""
 
     sent: bool = False
     """Whether any run was sent."""
     held_s: float = 0.0
-    """Seconds for which the last grant was held back; 0.0: it was not."""
+    """Seconds for which the last grant was held back."""
     unsent: str = ""
-    """The run whose start was, or may have been, written, and that was not sent; "": none, or a later one was sent."""
+    """The run whose start may have been written and that was not sent; "": none, or a later one was sent."""
 
     def when_sent(self) -> StartProgress:
         return StartProgress(sent=True)
@@ -93,27 +93,27 @@ class JobStart:
         self._abandoned = False
         self.progress = StartProgress()
         self.time_limit: asyncio.Timeout | None = None
-        """Of the wait for the start: lifted once it is written."""
+        """Of the wait for the start; lifted once that is written."""
 
     def open_gate(self, run: Run, go: Go) -> None:
-        """Write the start, then call `go`; see `StartHook`."""
+        """See `StartHook`."""
         self._writing = asyncio.get_running_loop().create_task(self._open(run, go))
         self._writing.add_done_callback(self._log_crash)
 
     async def settled(self) -> None:
-        """Wait until what is being written is written, or is known to have failed."""
+        """Wait until a write in progress is over."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
 
     def abandon(self) -> None:
-        """The job's gateway ends, or is not its home any more: a start that is not sent from now on is taken back."""
+        """The gateway ends or is not the job's home any more: take back a start that is not sent."""
         self._abandoned = True
 
     async def find_unsent(self) -> UnsentStart:
-        """Find out whether the start that was not sent stands in the record, however long the bus is away.
+        """Find out whether the record has the start that was not sent, however long the bus is away.
 
         Raises:
-            BusError: the record was seen, and it is not known whether the start can still come to stand there.
+            BusError: the record does not have it, and may still come to have it.
         """
         while True:
             if not await self._record.refresh():
@@ -127,7 +127,7 @@ class JobStart:
                 return UnsentStart.NEVER
 
     async def _open(self, run: Run, go: Go) -> None:
-        """Write the start, then send the run. Whatever goes wrong before it is sent, its home gets the grant back."""
+        """On any error, the run's home gets the grant back."""
         try:
             written, held_s = await self._write(run)
             if written is StartWrite.HELD:
@@ -153,7 +153,7 @@ class JobStart:
             await self._take_back()
 
     async def _write(self, run: Run) -> tuple[StartWrite, float]:
-        """Write the start; with `HELD`, the seconds until it may be tried again. Raises as store and limits do."""
+        """With `HELD`, the seconds until the next try. Raises as store and limits do."""
         held_s = await self._quota.pause(self._record.job.tenant) or await self._permit.take()
         if held_s:
             return StartWrite.HELD, held_s

@@ -28,7 +28,7 @@ class MemoryJobs:
     _kept: dict[str, StoredJob] = field(default_factory=dict)
     _revision: int = 0
     bells: set[asyncio.Event] = field(default_factory=set)
-    """Of those who listen."""
+    """Of watchers."""
 
     async def create(self, job: JobRecord) -> StoredJob:
         self._may_fail()
@@ -92,7 +92,7 @@ class MemoryJobQueue:
     """A queue that keeps what was asked of it."""
 
     place: JobPlace = field(default_factory=JobPlace)
-    """Where every job is."""
+    """Of every job."""
     published: list[tuple[str, JobNote]] = field(default_factory=list)
     stopped: list[JobRecord] = field(default_factory=list)
 

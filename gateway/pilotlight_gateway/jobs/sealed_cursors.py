@@ -1,6 +1,6 @@
-"""Cursors of lists, sealed: a store's sequence would show how much all tenants write.
+"""Sealed cursors of lists: a plain sequence of the store would show how much all tenants write.
 
-A cursor is the sequence, encrypted and bound to its tenant (AES-256-GCM) with a secret that all gateways share.
+A cursor is the sequence, encrypted for its tenant (AES-256-GCM) with a secret that all gateways share.
 """
 
 from __future__ import annotations
@@ -18,22 +18,18 @@ NONCE_BYTES = 12
 
 
 class SecretSource(Protocol):
-    """Where the secret is kept."""
-
     async def secret(self) -> bytes:
         """The same 32 random bytes for every gateway."""
         ...
 
 
 class CursorSealer:
-    """Seals and opens."""
-
     def __init__(self, store: SecretSource) -> None:
         self._store = store
         self._secret = b""
 
     async def seal(self, tenant: str, place: int) -> str:
-        """The cursor of a place, for this tenant."""
+        """The tenant's cursor of a sequence."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(NONCE_BYTES)
@@ -41,10 +37,10 @@ class CursorSealer:
         return base64.urlsafe_b64encode(nonce + sealed).decode()
 
     async def open(self, tenant: str, cursor: str) -> int:
-        """The place.
+        """The sequence of a cursor.
 
         Raises:
-            BadInput: it is no cursor. NotFound: it is none that this tenant was given.
+            BadInput: it is no cursor. NotFound: it is not the tenant's.
         """
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

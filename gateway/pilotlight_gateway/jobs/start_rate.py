@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 STARTS = 64
-"""Whose times count."""
+"""Starts that count."""
 RECENT_S = 120.0
-"""What is older says nothing about now."""
+"""Older starts do not count."""
 
 
 class StartRate:
@@ -19,11 +19,10 @@ class StartRate:
         self._starts: deque[float] = deque(maxlen=STARTS)
 
     def started(self, at: float) -> None:
-        """A job has started."""
         self._starts.append(at)
 
     def wait(self, position: int, at: float) -> float | None:
-        """Seconds until the job starts that has `position` jobs before it; None: that is not known."""
+        """Seconds until a job starts that has `position` jobs before it; None: not known."""
         recent = [start for start in self._starts if at - start <= RECENT_S]
         if len(recent) < 2:
             return None

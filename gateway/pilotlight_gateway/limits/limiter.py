@@ -105,7 +105,14 @@ class HomeLimiter:
 
     async def _ask(self, asked: LimitAsk) -> LimitAnswer | None:
         future: asyncio.Future[LimitAnswer | None] = self._loop.create_future()
-        ask = self.driver.ask(asked, future.set_result)
+
+        def decided(answer: LimitAnswer | None) -> None:
+            if not future.done():
+                future.set_result(answer)
+            elif answer is not None:  # our task is cancelled, and has not run since
+                self.driver.drop(asked, answer)
+
+        ask = self.driver.ask(asked, decided)
         try:
             return await future
         except asyncio.CancelledError:

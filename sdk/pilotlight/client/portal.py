@@ -70,6 +70,9 @@ class SharedPortal:
             return await self._portal.call_async(task.run, abandon_on_cancel=True)
         except PilotlightError as error:
             raise _without_frames(error) from error.__cause__
+        except BaseException:
+            task.cancel()
+            raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> PortalTask[T]:
         """Begin `work`; the caller ends it with `leave()`."""
@@ -136,7 +139,7 @@ class SharedPortal:
 class PortalTask(Generic[T]):
     """A coroutine in the portal; its `future` is done once it has ended.
 
-    It is cancelled once: cancelling the future would cancel each wait of its clean-up, too.
+    It is cancelled once, by `cancel`: a cancelled future or scope would cancel each wait of its clean-up, too.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
@@ -170,7 +173,9 @@ class PortalTask(Generic[T]):
             self._work.close()
             raise Cancelled(LEFT)
         try:
-            return await self._work
+            with anyio.CancelScope(shield=True):
+                result = await self._work
+            return result  # noqa: RET504 - after the scope, which type checkers take for one that swallows
         except asyncio.CancelledError:
             raise Cancelled(LEFT) from None
 

@@ -257,16 +257,29 @@ async def test_a_caller_who_goes_away_cancels(calls: CallService, agent: Scripte
     assert agent.cancels[0].call_id == agent.runs[0].call_id
 
 
+async def test_a_call_whose_caller_went_away_is_shown_as_cancelled(calls: CallService, agent: ScriptedAgent) -> None:
+    """It did not succeed, and its client's id is remembered with it."""
+    prepared_call = prepared(calls, agent, client_id="cid_12345678")
+    call = asyncio.ensure_future(calls.run(prepared_call))
+    await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait([call])
+
+    status = await calls.status("acme", prepared_call.call_id)
+    assert (status.state, status.error) == ("cancelled", {"code": "cancelled", "detail": "The caller went away."})
+    assert await calls.status("acme", "cid_12345678") == status
+
+
 async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: CallService, agent: ScriptedAgent) -> None:
-    """It is asked for if its agent is silent; until then its tab is open."""
+    """It is asked for if its agent is silent; until then its usage is open."""
     agent.script = lambda run: [Started(call_id=run.call_id, grant_number=run.grant_number)]
     agent.credit()
-    tab, settled = CallUsage(), list[CallUsage]()
-    call = asyncio.ensure_future(calls.run(prepared(calls, agent, tab=tab)))
+    usage, settled = CallUsage(), list[CallUsage]()
+    call = asyncio.ensure_future(calls.run(prepared(calls, agent, usage=usage)))
     await agent.until(lambda: agent.runs)
     call.cancel()
     await asyncio.wait([call])
-    tab.settle(settled.append)
+    usage.settle(settled.append)
     (run,) = agent.runs
     await agent.until(lambda: any(run.call_id in getattr(told, "grants", ()) for told in agent.windows))
     assert settled == []
@@ -282,7 +295,7 @@ async def test_what_a_cancelled_call_takes_is_told_when_it_has_ended(calls: Call
     agent.say(run, ended)
 
     await until(lambda: settled)
-    assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
+    assert (usage.cost, usage.known, usage.lost) == (7.0, 1, 0)
 
 
 async def test_a_refused_call_is_no_work_for_the_garbage_collector(calls: CallService, agent: ScriptedAgent) -> None:

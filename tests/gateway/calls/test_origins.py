@@ -45,9 +45,9 @@ class Site:
         self.origins.begin(live)
         return live
 
-    def send(self, tab: CallUsage | None = None) -> QuietCall:
+    def send(self, usage: CallUsage | None = None) -> QuietCall:
         """A call that its container has."""
-        live = self.begin(tab=tab)
+        live = self.begin(usage=usage)
         self.router.origin_inbox.append(grant())
         self.turn()
         self.said()
@@ -187,17 +187,17 @@ def test_another_gateway_may_ask_for_a_call_and_end_it() -> None:
 
 def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
     """Its usage stays open, its agent is asked, and what it says closes it."""
-    site, tab = Site(), CallUsage()
-    live = site.send(tab=tab)
+    site, usage = Site(), CallUsage()
+    live = site.send(usage=usage)
     site.origins.end(live)
     settled = list[CallUsage]()
-    tab.settle(settled.append)
+    usage.settle(settled.append)
     site.port.at += 2.5
     site.turn()
     assert site.port.told(Reconcile)[-1].grants == {"a": 1}
 
     site.origins.on_frame(ended(Outcome.CANCELLED))
-    assert settled == [tab]
+    assert settled == [usage]
     assert [type(item) for item in site.said()] == [Settle]
 
 

@@ -25,13 +25,13 @@ class Site:
     """A runner over a port in memory."""
 
     def __init__(self) -> None:
-        self.port, self.alarms, self.tabs = MemoryDriverPort(), Timers[str](), UsageTracker()
+        self.port, self.alarms, self.usage_tracker = MemoryDriverPort(), Timers[str](), UsageTracker()
         ownership = MemoryShardOwnership(gateway="gw1", home=ShardOwner("gw1", 1))
         self.router = ShardRouter(self.port, ownership, Outbox(self.port, "r"), gateway="gw1")
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**7))
         self.runner = EffectRunner(
-            port=self.port, router=self.router, bodies=self.bodies, tabs=self.tabs, alarms=self.alarms,
-            region="r", gateway="gw1",
+            port=self.port, router=self.router, bodies=self.bodies, usage_tracker=self.usage_tracker,
+            alarms=self.alarms, region="r", gateway="gw1",
         )  # fmt: skip
 
     def perform(self, live: QuietCall, *effects: Any) -> None:
@@ -79,14 +79,14 @@ def test_a_large_answer_is_part_of_the_result() -> None:
 
 def test_what_happens_reaches_the_caller_in_order() -> None:
     """Stages, chunks, and the end, with what the call took."""
-    site, tab = Site(), CallUsage()
-    live = quiet_call(tab=tab)
+    site, usage = Site(), CallUsage()
+    live = quiet_call(usage=usage)
     live.origin.starts, live.origin.cost = 1, 7.0
     site.perform(live, ReportStage("running", 3.0), RelayChunk(1, b"a"), CallResult(output=b"42"))
     *before, result = live.said
     assert before == ["running", (1, b"a")]
     assert isinstance(result, CallResult)
-    assert (tab.cost, tab.known, tab.lost) == (7.0, 1, 0)
+    assert (usage.cost, usage.known, usage.lost) == (7.0, 1, 0)
 
 
 class Full(QuietCall):
@@ -107,11 +107,17 @@ def test_a_chunk_for_which_there_is_no_room_ends_its_call() -> None:
 
 def test_a_call_that_failed_may_leave_a_start_behind() -> None:
     """Its usage is open until that is heard of."""
-    site, tab = Site(), CallUsage()
-    live = quiet_call(tab=tab)
+    site, usage = Site(), CallUsage()
+    live = quiet_call(usage=usage)
     live.origin.starts, live.origin.lost_starts, live.origin.cost = 2, 1, 2.0
     site.perform(live, FailCall(error=Cancelled("x"), left=grant()))
-    assert (tab.cost, tab.known, tab.lost, tab.is_open, list(site.tabs.open)) == (2.0, 1, 1, True, ["a"])
+    assert (usage.cost, usage.known, usage.lost, usage.is_open, list(site.usage_tracker.open)) == (
+        2.0,
+        1,
+        1,
+        True,
+        ["a"],
+    )
 
 
 def test_an_alarm_is_moved_only_to_be_earlier() -> None:

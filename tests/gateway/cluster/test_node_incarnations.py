@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER, GoneNode, NodeIncarnations
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S, GoneNode, NodeIncarnations
 
 
 def names(gone: list[GoneNode]) -> list[tuple[str, str]]:
@@ -25,12 +25,12 @@ def test_a_silent_node_is_lost_once_and_may_come_back() -> None:
     """Silence proves nothing: it is the same incarnation when it speaks again."""
     nodes = NodeIncarnations()
     nodes.seen("n1", "i1", 0.0)
-    for second in range(int(LOST_AFTER) + 1):
+    for second in range(int(LOST_AFTER_S) + 1):
         assert nodes.lost(float(second)) == []
-    assert names(nodes.lost(LOST_AFTER + 0.5)) == [("n1", "i1")]
-    assert nodes.lost(LOST_AFTER + 1.0) == []
+    assert names(nodes.lost(LOST_AFTER_S + 0.5)) == [("n1", "i1")]
+    assert nodes.lost(LOST_AFTER_S + 1.0) == []
     assert nodes.current("n1") is None
-    assert nodes.seen("n1", "i1", LOST_AFTER + 1.2) is None
+    assert nodes.seen("n1", "i1", LOST_AFTER_S + 1.2) is None
     assert nodes.current("n1") == "i1"
 
 
@@ -52,7 +52,7 @@ def test_a_process_that_stood_still_loses_nobody() -> None:
     assert nodes.lost(60.0) == []
     for tenth in range(1, 91):
         assert nodes.lost(60.0 + tenth / 10) == []
-    assert names(nodes.lost(60.0 + LOST_AFTER)) == [("n1", "i1")]
+    assert names(nodes.lost(60.0 + LOST_AFTER_S)) == [("n1", "i1")]
 
 
 def test_an_agent_that_says_goodbye_is_gone_at_once() -> None:
@@ -81,6 +81,6 @@ def test_a_node_that_is_gone_is_forgotten_after_a_while() -> None:
         nodes.lost(at)
 
     for known in (nodes, rarely):
-        assert all(len(held) <= 64 for held in (known._instances, known._heard, known._former, known._spoke))
+        assert all(len(held) <= 64 for held in (known._instances, known._seen_at, known._former, known._last_seen_at))
         assert known.current("stays") == "i2"
         assert known.is_former("stays", "i1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.agent_messages import Credit, NodeReport, Shortage
-from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER, GoneNode
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S, GoneNode
 from pilotlight_gateway.cluster.node_watch import NodeWatch
 from tests.builders.calls import credit
 
@@ -52,6 +52,6 @@ def test_a_node_that_is_followed_stopped_or_silent_is_gone() -> None:
     watch.on_report(report("i2", stopped=True), 0.2)
     watch.on_report(report("i2", stopped=True), 0.3)
     watch.on_report(report("i3"), 0.4)
-    for tenth in range(int(LOST_AFTER * 10) + 10):
+    for tenth in range(int(LOST_AFTER_S * 10) + 10):
         watch.check_silence(0.5 + tenth / 10.0)
     assert heard.said == ["gone i1", "credit c1", "gone i2", "gone i3"]

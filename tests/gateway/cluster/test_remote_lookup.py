@@ -107,7 +107,7 @@ async def test_who_may_have_it_and_does_not_answer_is_no_proof(
     cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked for again in a moment."""
-    monkeypatch.setattr(remote_lookup, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(remote_lookup, "ANSWER_S", 0.1)
     await cluster.listen("two", is_silent)
     await cluster.listen("three", has_not)
     with pytest.raises(Unavailable):

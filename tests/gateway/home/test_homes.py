@@ -7,7 +7,7 @@ from collections import deque
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Demand, Grant
+from pilotlight_core.model.messages.agent_messages import CallDescriptor, Demand, Grant
 from pilotlight_core.model.messages.scheduling import (
     CreditsWanted,
     Dropped,
@@ -168,3 +168,45 @@ def test_a_home_that_fails_stops_no_other() -> None:
     site.homes.wake_all()
 
     assert [item.call_id for item in site.turn(Enqueue(call("a")))] == ["a"]
+
+
+def test_what_came_for_a_home_is_in_the_state_that_it_hands_over() -> None:
+    """Its shard moves before the turn that would deliver it, and nobody repeats a withdrawal."""
+    site = Site()
+    site.turn(Enqueue(call("a")), Enqueue(call("b")))
+    site.inbox.extend([(SHARD, Withdraw("a")), (SHARD + 1, Withdraw("b")), (SHARD, Enqueue(call("c")))])
+    site.ownership.home = None
+    state = msgspec.msgpack.decode(site.homes.end(SHARD), type=HomeState)
+
+    assert [waiting.call_id for waiting in state.calls] == ["b", "c"]
+    assert list(site.inbox) == [(SHARD + 1, Withdraw("b"))]
+
+
+def test_the_cost_of_a_call_that_ended_is_in_the_state_that_its_home_hands_over() -> None:
+    """The next home counts it for the tenant, although no turn has delivered its end."""
+    site = Site()
+    site.credit(1)
+    site.turn(Enqueue(call("a")))
+    site.inbox.append((SHARD, Settle(call_id="a", container="c1", grant_number=1, cost=5_000.0)))
+    site.ownership.home = None
+    state = msgspec.msgpack.decode(site.homes.end(SHARD), type=HomeState)
+
+    assert max(max(of.values()) for of in state.counters["acme:app.fn"].values()) >= 5_000.0
+
+
+class Refusing(Home):
+    """A home that cannot take a call."""
+
+    def enqueue(self, call: CallDescriptor, at: float) -> None:
+        raise KeyError(call.call_id)
+
+
+def test_an_item_that_a_home_cannot_take_stops_no_other() -> None:
+    """Items behind it are delivered in the same turn."""
+    site = Site()
+    site.homes.begin(SHARD + 1, 1, b"")
+    site.homes._homes[SHARD + 1] = Refusing(gateway="gw1", epoch=1)
+    site.credit(1)
+    site.inbox.append((SHARD + 1, Enqueue(call("a"))))
+
+    assert [item.call_id for item in site.turn(Enqueue(call("b")))] == ["b"]

@@ -77,8 +77,8 @@ class Calls(FakeCalls):
             if not await opened:
                 raise Cancelled("it was given up")
             self.sent.append(run)
-        if self.sent and call.tab is not None:
-            call.tab.count(1.0, 1, 0)
+        if self.sent and call.usage is not None:
+            call.usage.count(1.0, 1, 0)
         self.then()
         return await self._result(call)
 
@@ -235,8 +235,8 @@ async def test_what_was_noted_and_turned_away_for_good_did_not_start(bench: Benc
 
 
 def _forget(call: PreparedCall) -> None:
-    assert call.tab is not None
-    call.tab.count(0.0, 0, 0)
+    assert call.usage is not None
+    call.usage.count(0.0, 0, 0)
 
 
 async def test_a_runner_that_is_gone_interrupted_its_job(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import TooMuch, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.limiting import LimitVerdict
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAnswers, LimitVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.limits.limit_driver import RETRY_S
@@ -290,6 +290,26 @@ async def test_a_lost_answer_costs_no_permit(server_url: str) -> None:
         asker.driver._report_all_holdings()
         await fleet.until(lambda: home.statistics().permits == 0)
         assert (await fleet.admit("g2")).error is None
+
+
+async def test_a_caller_that_leaves_as_its_answer_comes_holds_no_permit(server_url: str) -> None:
+    """Its task is cancelled and has not run since: a report gives the permit back, and other answers arrive."""
+    async with fleet_of(server_url, Limits(concurrency=2), "g1", "g2") as fleet:
+        home, asker = fleet.gateways["g1"][0], fleet.gateways["g2"][0]
+        leaving, staying = asyncio.create_task(fleet.admit("g2")), asyncio.create_task(fleet.admit("g2"))
+        await asyncio.sleep(0)
+        numbers = list(asker.driver._asked)
+        answers = tuple(LimitAnswer(number, LimitVerdict.GRANTED, epoch=5, holds=True) for number in numbers)
+        leaving.cancel()
+        asker.driver._on_answers("", LimitAnswers(gateway="g1", answers=answers), "")
+
+        stayed = await staying
+        assert stayed.answer is not None
+        assert stayed.answer.number == numbers[1]
+        assert [number for held in asker.driver._held.values() for number in held] == [numbers[1]]
+        await fleet.until(lambda: home.statistics().permits == 2)
+        asker.driver._report_all_holdings()
+        await fleet.until(lambda: home.statistics().permits == 1)
 
 
 async def test_the_answer_of_a_home_that_was_succeeded_is_void(server_url: str) -> None:

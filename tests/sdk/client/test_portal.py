@@ -102,6 +102,26 @@ async def test_cancelling_an_async_wait_cancels_the_work() -> None:
     assert await asyncio.to_thread(ended.wait, 5)
 
 
+async def test_cancelling_an_async_wait_lets_the_work_clean_up() -> None:
+    """The waits of the clean-up are not cancelled, too."""
+    began, cleaned = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
+            cleaned.set()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(shared_portal().run_async(work()))
+        await asyncio.to_thread(began.wait, 5)
+        task.cancel()
+    assert await asyncio.to_thread(cleaned.wait, 5)
+
+
 def test_errors_come_through() -> None:
     """An error is raised as it is."""
 

@@ -96,10 +96,10 @@ class CallLimits:
         """Once the call of an exchange runs no more, give its permit back and count its cost."""
         if (admission := exchange.admission) is None:
             return
-        if exchange.tab is None:
+        if exchange.usage is None:
             admission.end(0.0)  # it cannot have run
         else:
-            exchange.tab.settle(
+            exchange.usage.settle(
                 partial(end_admission, admission=admission, costs=self._costs, version=exchange.version)
             )
 
@@ -107,8 +107,8 @@ class CallLimits:
 def usage_of_call(exchange: Exchange) -> CallUsage | None:
     """A counter for a call's cost; None if its tenant has no limits."""
     if exchange.admission is not None:
-        exchange.tab = CallUsage()
-    return exchange.tab
+        exchange.usage = CallUsage()
+    return exchange.usage
 
 
 @lru_cache(1024)
@@ -160,7 +160,7 @@ class CallReader:
             stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
             gateway_ms=(self._clock() - exchange.arrived_at) * 1000,
-            tab=usage_of_call(exchange),
+            usage=usage_of_call(exchange),
         )
         return request, call
 

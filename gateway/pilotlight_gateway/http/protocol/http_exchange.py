@@ -61,8 +61,8 @@ class Exchange:
         "request_id",
         "route",
         "status",
-        "tab",
         "task",
+        "usage",
         "version",
     )
 
@@ -84,7 +84,7 @@ class Exchange:
         """Of a call that counts under its tenant's limits."""
         self.version = ""
         """The version id of that call."""
-        self.tab: CallUsage | None = None
+        self.usage: CallUsage | None = None
         """Counts its cost; None while it cannot have run."""
 
     async def __call__(self, message: Message) -> None:
@@ -186,8 +186,8 @@ class Edge:
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
         if error.meaning.status >= 500 and cause is None:
             # Refusals are counted. They come by the thousand when there is least time to write each of them down.
-            tell = log.debug if error.meaning.status == 503 else log.info
-            tell("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
+            write = log.debug if error.meaning.status == 503 else log.info
+            write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error

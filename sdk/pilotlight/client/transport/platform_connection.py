@@ -111,6 +111,7 @@ class PlatformConnection:
                 socket_factory=_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("Content-Type",),  # a request without one has no body that it could describe
         )
         # No warning of an open session when a client is dropped, or the process ends, without a close.
         weakref.finalize(self, session.detach)

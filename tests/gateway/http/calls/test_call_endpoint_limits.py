@@ -155,8 +155,8 @@ async def test_a_call_whose_caller_hung_up_counts_until_it_has_ended(world: Worl
     assert (refused.status_code, refused.json()["violated-policies"]) == (429, ["concurrency"])
 
     (call,) = world.calls.seen
-    assert call.tab is not None
-    call.tab.close(700.0)
+    assert call.usage is not None
+    call.usage.close(700.0)
     world.calls.hold.set()
 
     after = await limited.call()

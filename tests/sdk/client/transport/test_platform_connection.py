@@ -133,6 +133,20 @@ def test_a_large_body_arrives_whole(platform: ScriptedPlatform) -> None:
     assert "transfer-encoding" not in request.headers
 
 
+def test_a_request_has_no_content_type_of_its_own() -> None:
+    """The caller's headers describe a body, and without a body there is nothing to describe."""
+    heads: list[bytes] = []
+
+    def serve(made: socket.socket) -> None:
+        heads.append(read_head(made).lower())
+        made.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    with listening(serve) as url:
+        fetched(url)
+        fetched(url, headers={"Content-Type": "text/plain"}, content=b"x")
+    assert [head.count(b"content-type:") for head in heads] == [0, 1]
+
+
 def test_an_error_of_the_bodys_source_is_raised(platform: ScriptedPlatform) -> None:
     """It is not reported as one of the connection, which would be retried."""
     platform.will("POST", "/x", answer({}))
