@@ -16,7 +16,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import BlobRef, JobRecord, JobState, RunnerIdentity
-from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, JobWatchlist, WatchedJob
+from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, PUBLISHED_WITHIN_S, JobDuty, JobWatchlist, WatchedJob
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_payloads import store_payload
 from tests.builders.jobs import job
@@ -56,7 +56,7 @@ def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
 
     assert watchlist.missing(set(), 100.0) == {}
     assert not watchlist.old(100.0)
-    at = 100.0 + TOLD_WITHIN_S
+    at = 100.0 + PUBLISHED_WITHIN_S
     assert watchlist.old(at)
     assert watchlist.missing({"c"}, at) == {flow: [("acme.a", JobNote("a")), ("acme.b", JobNote("b", 500.0))]}
     watchlist.see("acme.a", seen(jobs.expired(job(id="a"), 2_000.0)), 101.0)
