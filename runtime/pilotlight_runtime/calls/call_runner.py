@@ -2,7 +2,7 @@
 
     accepted --> (FETCHING) --> WAITING --> RUNNING --> (UPLOADING) --> Ended
                      |             |           |
-                     +-- expired --+           +-- the guest answers exactly once; `decided` replaces its answer
+                     +-- expired --+           +-- the guest answers exactly once; what was decided before stands
                      +- cancelled -+
 
 A call that is not RUNNING never started: it ends with `started=False` or is refused, and may run elsewhere. The guest
@@ -29,7 +29,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
-from pilotlight_runtime.calls.slot_table import AcceptedCall, CallOutcome, CallPhase
+from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
@@ -57,7 +57,7 @@ class RunnerIO(Protocol):
         """Fetch a large input, then call `done(call, data, at)`; `data` is None if the fetch failed."""
 
     def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
-        """Upload the output in `call.decided` to the origin, then call `done(call, taken, at)`."""
+        """Upload `call.output` to the origin, then call `done(call, taken, at)`."""
 
     def note_waiting(self, call: AcceptedCall) -> None:
         """Note a call as not started; `start` or `release` follows."""
@@ -71,7 +71,7 @@ class RunnerIO(Protocol):
     def record_batch(self, size: int, ms: float) -> None: ...
 
     def release(self, call: AcceptedCall) -> None:
-        """Free the call's slot; `call.decided` is None if it was refused."""
+        """Free the call's slot; `call.outcome` is None if it was refused."""
 
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
         """Call `pump(at)` at that instant instead of any set before; None: never."""
@@ -155,12 +155,12 @@ class CallRunner:
         call = self._held.get(call_id)
         if call is None or call.phase is CallPhase.UPLOADING:
             return
-        outcome = CallOutcome(outcome=Outcome.CANCELLED, reason=reason)
-        if call.phase is CallPhase.RUNNING:
-            self._decide(call, outcome)
-        else:
+        if call.phase is not CallPhase.RUNNING:
             self._dequeue(call)
-            self._end(call, outcome, None, at)
+            self._end(call, call.decide(Outcome.CANCELLED, reason=reason), at)
+        elif call.outcome is None:
+            call.decide(Outcome.CANCELLED, reason=reason)
+            self._io.send_to_guest(guest.CancelCall(call_id=call_id))
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
         """The origin has passed on a stream's chunks up to `upto`."""
@@ -170,12 +170,13 @@ class CallRunner:
             self._io.send_to_guest(guest.WindowUpdate(call_id=call_id, upto=upto))
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
-        size = len(call.decided.output) if call.decided else 0
+        size, call.output = len(call.output), b""
         if taken:
-            self._end(call, CallOutcome(outcome=Outcome.OK), call.spent, at, answer_size=size)
+            self._end(call, Outcome.OK, at, answer_size=size)
         else:
-            error = RemoteError("AnswerNotTaken", _not_taken(size, call.run.answer))
-            self._end(call, CallOutcome(outcome=Outcome.BAD_OUTPUT, error=error), call.spent, at)
+            call.outcome = Outcome.BAD_OUTPUT
+            call.error = RemoteError("AnswerNotTaken", _not_taken(size, call.run.answer))
+            self._end(call, call.outcome, at)
 
     def drain(self, at: float) -> None:
         """Make every batch due, since no more calls come."""
@@ -192,9 +193,8 @@ class CallRunner:
         beside = len(self._running)
         del self._running[frame.call_id]
         self._busy_inputs -= 1
-        verdict = outcome_of_frame(frame)
-        self._complete(call, verdict, frame.execute_ns, at, started=frame.started or call.decided is None)
-        if verdict.outcome is Outcome.OK:
+        self._answer(call, frame, frame, at)
+        if frame.outcome is Outcome.OK:
             self._io.record_batch(beside, call.execute_ms)
         self.pump(at)
 
@@ -211,9 +211,7 @@ class CallRunner:
         else:
             for call, result in zip(batch.items, frame.results, strict=True):
                 del self._running[call.call_id]
-                self._complete(
-                    call, outcome_of_frame(result), frame.execute_ns, at, started=frame.started or call.decided is None
-                )
+                self._answer(call, result, frame, at)
             if all(result.outcome is Outcome.OK for result in frame.results):
                 self._io.record_batch(len(batch.items), batch.items[0].execute_ms)
             if batch.rest:
@@ -234,7 +232,7 @@ class CallRunner:
             self._kill_untrusted(f"the guest sent a chunk of {len(frame.data)} bytes, {guest.MAX_CHUNK} is the most")
             return
         call.stream.heard_seq = frame.seq
-        if call.decided is not None:
+        if call.outcome is not None:
             return
         call.stream.sent_seq = frame.seq
         if frame.seq == call.stream.read_seq + run.window:
@@ -254,9 +252,9 @@ class CallRunner:
         self._batches = DynamicBatches(self._spec)
         for call in list(self._held.values()):
             if call.phase is not CallPhase.UPLOADING:
-                verdict = call.decided or CallOutcome(outcome=Outcome.DIED, reason=reason)
-                spent = self._io.finish(call, verdict.outcome) if call.was_started else None
-                self._end(call, verdict, spent, at)
+                outcome = call.decide(Outcome.DIED, reason=reason)
+                call.spent = self._io.finish(call, outcome) if call.was_started else None
+                self._end(call, outcome, at)
 
     # -- from the clock -----------------------------------------------------------------------------------------
 
@@ -285,7 +283,7 @@ class CallRunner:
         if oldest is not None and at - oldest.started_at > timeout:
             for call in self._running.values():
                 if at - call.started_at > timeout:
-                    call.decided = call.decided or CallOutcome(outcome=Outcome.TIMEOUT, reason=_late(timeout))
+                    call.decide(Outcome.TIMEOUT, reason=_late(timeout))
             self._io.kill(f"call {oldest.run.call_id} ran past its timeout of {timeout:g} s")
 
     def cancel_abandoned(self, at: float) -> None:
@@ -349,11 +347,11 @@ class CallRunner:
     def _run_next_alone(self, rest: deque[AcceptedCall], at: float) -> None:
         while rest:
             call = rest.popleft()
-            if call.decided is None:
+            if call.outcome is None:
                 call.started_at, self._running[call.call_id] = at, call
                 self._send_batch(self._batches.begin_single(call, rest))
                 return
-            self._complete(call, call.decided, 0, at)
+            self._complete(call, call.outcome, 0, at, started=True)
 
     def _send_batch(self, batch: DynamicBatch) -> None:
         items = tuple((call.call_id, call.input) for call in batch.items)
@@ -364,11 +362,6 @@ class CallRunner:
         if call.phase is CallPhase.WAITING and not self._batches.remove(call):
             self._queue.remove(call)
 
-    def _decide(self, call: AcceptedCall, verdict: CallOutcome) -> None:
-        if call.decided is None:
-            call.decided = verdict
-            self._io.send_to_guest(guest.CancelCall(call_id=call.call_id))
-
     def _refuse(self, call: AcceptedCall, reason: Refusal) -> None:
         run = call.run
         del self._held[run.call_id]
@@ -378,55 +371,59 @@ class CallRunner:
             Refused(call_id=run.call_id, grant_number=run.grant_number, container=self._container, reason=reason),
         )
 
-    def _complete(
-        self, call: AcceptedCall, verdict: CallOutcome, execute_ns: int, at: float, *, started: bool = True
+    def _answer(
+        self,
+        call: AcceptedCall,
+        answer: guest.Result | guest.GuestItemResult,
+        frame: guest.Result | guest.BatchResult,
+        at: float,
     ) -> None:
+        """Take the guest's answer, which came in `frame`; BAD_OUTPUT for an outcome that only the agent may give."""
+        started = frame.started or call.outcome is None
+        if answer.outcome in GUEST_OUTCOMES:
+            outcome = call.decide(answer.outcome, error=answer.error, output=answer.output)
+        else:
+            error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
+            outcome = call.decide(Outcome.BAD_OUTPUT, error=error)
+        self._complete(call, outcome, frame.execute_ns, at, started=started)
+
+    def _complete(self, call: AcceptedCall, outcome: Outcome, execute_ns: int, at: float, *, started: bool) -> None:
         """End a call that the guest has ended. The agent's clock bounds the time that the guest claims."""
-        verdict = call.decided or verdict
         call.execute_ms = round(max(0.0, min(execute_ns / 1e6, (at - call.started_at) * 1000)), 3)
-        spent = self._io.finish(call, verdict.outcome)
-        if verdict.outcome is Outcome.OK and len(verdict.output) > INLINE_BYTES:
-            call.decided, call.spent, call.phase = verdict, spent, CallPhase.UPLOADING
+        call.spent = self._io.finish(call, outcome)
+        if outcome is Outcome.OK and len(call.output) > INLINE_BYTES:
+            call.phase = CallPhase.UPLOADING
             self._io.upload_output(call, self.on_upload)
         else:
-            self._end(call, verdict, spent, at, started=started or verdict.outcome is not Outcome.CANCELLED)
+            self._end(call, outcome, at, started=started or outcome is not Outcome.CANCELLED)
 
     def _end(
         self,
         call: AcceptedCall,
-        verdict: CallOutcome,
-        spent: Spent | None,
+        outcome: Outcome,
         at: float,
         *,
         started: bool | None = None,
         answer_size: int = 0,
     ) -> None:
-        run, call.decided = call.run, verdict
+        run = call.run
         del self._held[run.call_id]
         self._io.release(call)
         ended = Ended(
             call_id=run.call_id,
             grant_number=run.grant_number,
             container=self._container,
-            outcome=verdict.outcome,
+            outcome=outcome,
             started=call.was_started if started is None else started,
-            output=b"" if answer_size else verdict.output,
+            output=call.output,
             answer_size=answer_size,
-            error=truncated_error(verdict.error) if verdict.error else None,
-            reason=verdict.reason,
+            error=truncated_error(call.error) if call.error else None,
+            reason=call.reason,
             last_seq=call.stream.sent_seq,
-            spent=spent,
+            spent=call.spent,
             stages=call.stages(at),
         )
         self._io.send(run.gateway, ended)
-
-
-def outcome_of_frame(answer: guest.Result | guest.GuestItemResult) -> CallOutcome:
-    """The outcome in a guest's frame; BAD_OUTPUT for one that only the agent may give."""
-    if answer.outcome not in GUEST_OUTCOMES:
-        error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
-        return CallOutcome(outcome=Outcome.BAD_OUTPUT, error=error)
-    return CallOutcome(outcome=answer.outcome, error=answer.error, output=answer.output)
 
 
 def truncated_error(error: RemoteError) -> RemoteError:

@@ -42,14 +42,6 @@ class CallPhase(Enum):
     UPLOADING = auto()  # its large answer is on the way
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CallOutcome:
-    outcome: Outcome
-    reason: str = ""
-    error: RemoteError | None = None
-    output: bytes = b""
-
-
 @dataclass(kw_only=True, slots=True)
 class StreamProgress:
     """The sequence numbers of a stream's chunks."""
@@ -86,9 +78,12 @@ class AcceptedCall:
     note: int = NO_NOTE
     """Its slot in `WaitingCalls`."""
     spent: Spent | None = None
-    """What it cost, while its answer is uploaded."""
-    decided: CallOutcome | None = None
-    """An outcome decided before the guest answered; it replaces the guest's answer."""
+    """What it cost, once that is metered."""
+    outcome: Outcome | None = None
+    """How it ends; None while that is open."""
+    reason: str = ""
+    error: RemoteError | None = None
+    output: bytes = b""
     is_cancelled: bool = False
 
     @classmethod
@@ -117,6 +112,14 @@ class AcceptedCall:
 
     def start(self, at: float) -> None:
         self.phase, self.started_at = CallPhase.RUNNING, at
+
+    def decide(
+        self, outcome: Outcome, *, reason: str = "", error: RemoteError | None = None, output: bytes = b""
+    ) -> Outcome:
+        """Decide how the call ends, unless that is decided already; returns the outcome that holds."""
+        if self.outcome is None:
+            self.outcome, self.reason, self.error, self.output = outcome, reason, error, output
+        return self.outcome
 
     def stages(self, at: float) -> Stages:
         """The milliseconds spent in each stage up to `at`."""

@@ -406,10 +406,9 @@ class Container:
 
     def _release(self, call: AcceptedCall) -> None:
         self._calls.slots.release(call.call_id, call.grant_number)
-        error = call.decided.error if call.decided is not None else None
-        if error is not None and self._blank is not None:
+        if call.error is not None and self._blank is not None:
             # Callers other than the owner get only a code; the owner finds the error in the log.
-            self._blank.tap.log_failure(call.call_id, error)
+            self._blank.tap.log_failure(call.call_id, call.error)
         if self._forming_changed():
             self._calls.credits.publish_soon(self)
         elif call.run.home != call.run.gateway:

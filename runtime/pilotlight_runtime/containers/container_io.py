@@ -52,8 +52,7 @@ class ContainerIO:
         self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
 
     def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
-        output = call.decided.output if call.decided else b""
-        self._calls.bodies.upload(call.run.answer, output, lambda taken: done(call, taken, self._clock()))
+        self._calls.bodies.upload(call.run.answer, call.output, lambda taken: done(call, taken, self._clock()))
 
     def note_waiting(self, call: AcceptedCall) -> None:
         call.note = self._calls.waiting.add(call.run)

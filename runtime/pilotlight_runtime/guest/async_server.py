@@ -14,13 +14,12 @@ from functools import partial
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.async_work_runner import run_async_work
-from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
+from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     BatchResult,
     CancelCall,
     GuestFrame,
-    Invoke,
-    InvokeBatch,
+    GuestWork,
     Leave,
     Load,
     Result,
@@ -77,8 +76,8 @@ class AsyncServer:
     def read_cancels(self) -> None:
         pass  # the event loop does, on its own thread
 
-    def wait_window(self, call: GuestCall, seq: int) -> bool:
-        return call.wait_window(seq)
+    def wait_read(self, progress: CallProgress, seq: int) -> bool:
+        return progress.wait_read(seq)
 
     def _read(self) -> None:
         with exits.with_agent():
@@ -86,8 +85,9 @@ class AsyncServer:
                 self._take(frame)
 
     def _take(self, frame: GuestFrame) -> None:
-        if isinstance(frame, Invoke | InvokeBatch):
-            self._waiting.append(self._table.take(frame))
+        if isinstance(frame, GuestWork):
+            self._table.take(frame)
+            self._waiting.append(frame)
             self._start()
         elif isinstance(frame, CancelCall | WindowUpdate):
             unstarted = self._table.apply(frame)
@@ -111,7 +111,7 @@ class AsyncServer:
         self._start()
 
     async def _answer(self, work: GuestWork) -> Result | BatchResult | None:
-        method = self._target.methods.get(work.frame.method)
+        method = self._target.methods.get(work.method)
         if method is None or method.is_async:
             return await run_async_work(self._target, work, self._table, self._channel.send)
         run = partial(contextvars.copy_context().run, run_work, self._target, work, self._table, self)

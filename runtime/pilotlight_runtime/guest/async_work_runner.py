@@ -8,11 +8,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestBatch, GuestCall, GuestWork
-from pilotlight_runtime.guest.frames import MAX_CHUNK, BatchResult, ChunkOut, GuestFrame, Result
+from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
+from pilotlight_runtime.guest.frames import (
+    MAX_CHUNK,
+    BatchResult,
+    ChunkOut,
+    GuestFrame,
+    GuestWork,
+    Invoke,
+    InvokeBatch,
+    Result,
+)
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import (
-    BoundCall,
     ColumnBatch,
     answered,
     cancelled,
@@ -21,6 +29,7 @@ from pilotlight_runtime.guest.work_runner import (
     now,
     prepared,
     streamed,
+    unstarted,
 )
 
 SendFrame = Callable[[GuestFrame], None]
@@ -30,52 +39,52 @@ async def run_async_work(
     target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
 ) -> Result | BatchResult | None:
     """As `run_work`."""
-    if not table.begin(work):
-        table.end(work)
-        return work.unstarted() if isinstance(work, GuestBatch) else None
-    if isinstance(work, GuestCall):
-        frame: Result | BatchResult = await run_async_call(target, work, send)
+    if isinstance(work, Invoke):
+        progress = table.begin(work)
+        if progress is None:
+            return None
+        frame: Result | BatchResult = await run_async_call(target, work, progress, send)
     else:
-        frame = await run_async_batch(target, work)
+        frame = await run_async_batch(target, work, table.dropped(work))
     table.end(work)
     return frame
 
 
-async def run_async_call(target: GuestTarget, call: GuestCall, send: SendFrame) -> Result:
+async def run_async_call(target: GuestTarget, call: Invoke, progress: CallProgress, send: SendFrame) -> Result:
     """Run one call in the present task, which a cancel interrupts. Raises what `send` raises."""
     began = now()
     try:
-        ready = prepared(target, call)
-        if ready.method.streams:
-            return await _run_stream(ready, call, send)
+        method, ready = prepared(target, call)
+        if method.streams:
+            return await _run_stream(ready, call, progress, send)
         began = now()
-        call.wake = partial(_interrupt, call, asyncio.current_task())
+        progress.wake = partial(_interrupt, progress, asyncio.current_task())
         value = await ready()
-        return answered(call, value, now() - began)
+        return answered(call, progress, value, now() - began)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
-        return failed(call, error, now() - began)
+        return failed(call, progress, error, now() - began)
 
 
-async def _run_stream(ready: BoundCall, call: GuestCall, send: SendFrame) -> Result:
+async def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame) -> Result:
     began = now()
     seq = 0
     moved = asyncio.Event()
     chunks: Any = None
     try:
-        call.wake = partial(_interrupt, call, asyncio.current_task(), moved)
+        progress.wake = partial(_interrupt, progress, asyncio.current_task(), moved)
         chunks = ready()
         async for value in chunks:
-            if not call.may_send(seq + 1):
-                await _wait_window(call, seq + 1, moved)
-            send(ChunkOut(call_id=call.frame.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            if seq + 1 - call.window > progress.read_seq:
+                await _wait_read(progress, seq + 1 - call.window, moved)
+            send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
-        return streamed(call, now() - began, seq)
+        return streamed(call, progress, now() - began, seq)
     except _Stalled:
         return cancelled(call, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_async_call
-        return failed(call, error, now() - began, seq)
+        return failed(call, progress, error, now() - began, seq)
     finally:
-        call.wake = None
+        progress.wake = None
         await _close(chunks)
 
 
@@ -83,18 +92,18 @@ class _Stalled(Exception):
     """A stream without a reader."""
 
 
-async def _wait_window(call: GuestCall, seq: int, moved: asyncio.Event) -> None:
+async def _wait_read(progress: CallProgress, seq: int, moved: asyncio.Event) -> None:
     try:
         async with asyncio.timeout(WINDOW_WAIT_S):
-            while not call.may_send(seq):
+            while seq > progress.read_seq:
                 moved.clear()
                 await moved.wait()
     except TimeoutError as error:
         raise _Stalled from error
 
 
-def _interrupt(call: GuestCall, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
-    if call.cancelled and task is not None:
+def _interrupt(progress: CallProgress, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
+    if progress.cancelled and task is not None:
         task.cancel()
     elif moved is not None:
         moved.set()
@@ -111,9 +120,11 @@ async def _close(chunks: Any) -> None:
         traceback.print_exc()
 
 
-async def run_async_batch(target: GuestTarget, batch: GuestBatch) -> BatchResult:
+async def run_async_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[str]) -> BatchResult:
     """Run one batch in the present task. Never raises."""
-    columns = ColumnBatch(target, batch)
+    if len(dropped) == len(batch.items):
+        return unstarted(batch)
+    columns = ColumnBatch(target, batch, dropped)
     began = now()
     try:
         if columns.calls:

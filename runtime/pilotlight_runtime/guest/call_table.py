@@ -1,4 +1,4 @@
-"""The calls that a guest holds: which have begun or were cancelled, and how far a stream may run ahead."""
+"""The progress of the calls that a guest holds: begun, cancelled, and how far a stream's reader has come."""
 
 from __future__ import annotations
 
@@ -6,44 +6,33 @@ import threading
 from collections.abc import Callable
 
 from pilotlight_core.model.messages.agent_messages import Outcome
-from pilotlight_runtime.guest.frames import (
-    BatchResult,
-    CancelCall,
-    GuestFrame,
-    GuestItemResult,
-    Invoke,
-    InvokeBatch,
-    Result,
-    WindowUpdate,
-)
+from pilotlight_runtime.guest.frames import CancelCall, GuestWork, Invoke, InvokeBatch, Result, WindowUpdate
 
 WINDOW_WAIT_S = 60.0
 """A stream whose window does not move for this long has no reader."""
 
 
-class GuestCall:
-    __slots__ = ("_moved", "begun", "cancelled", "frame", "upto", "wake")
+class CallProgress:
+    """What changes of a call while its guest holds it; the call itself is its Invoke."""
 
-    def __init__(self, frame: Invoke) -> None:
-        self.frame = frame
+    __slots__ = ("_moved", "begun", "cancelled", "read_seq", "wake")
+
+    def __init__(self) -> None:
         self.begun = False
         self.cancelled = False
-        self.upto = 0
+        self.read_seq = 0
         """The last chunk that the reader is known to have."""
         self.wake: Callable[[], object] | None = None
         """Called for a call in an event loop that was cancelled or may go on."""
         self._moved: threading.Condition | None = None
 
-    def may_send(self, seq: int) -> bool:
-        return seq <= self.upto + self.frame.window
-
-    def wait_window(self, seq: int) -> bool:
-        """Wait until chunk `seq` may be sent; False if it never may."""
-        if not self.may_send(seq):
+    def wait_read(self, seq: int) -> bool:
+        """Wait until the reader has chunk `seq`; False if it never does."""
+        if seq > self.read_seq:
             moved = self._moved = self._moved or threading.Condition()
             with moved:
-                moved.wait_for(lambda: self.cancelled or self.may_send(seq), WINDOW_WAIT_S)
-        return not self.cancelled and self.may_send(seq)
+                moved.wait_for(lambda: self.cancelled or seq <= self.read_seq, WINDOW_WAIT_S)
+        return not self.cancelled and seq <= self.read_seq
 
     def notify(self) -> None:
         if self._moved is not None:
@@ -53,87 +42,72 @@ class GuestCall:
             self.wake()
 
 
-class GuestBatch:
-    __slots__ = ("begun", "dropped", "frame")
-
-    def __init__(self, frame: InvokeBatch) -> None:
-        self.frame = frame
-        self.begun = False
-        self.dropped: set[str] = set()
-        """Its cancelled calls."""
-
-    def wanted(self) -> list[tuple[str, bytes]]:
-        return [item for item in self.frame.items if item[0] not in self.dropped]
-
-    def unstarted(self) -> BatchResult:
-        """The answer when all its items were cancelled before it began."""
-        results = tuple(GuestItemResult(call_id=call, outcome=Outcome.CANCELLED) for call, _ in self.frame.items)
-        return BatchResult(batch=self.frame.batch, results=results, started=False)
-
-
-GuestWork = GuestCall | GuestBatch
-
-
 class CallTable:
-    """Takes frames about calls, and gives work to workers. Any thread may call any method.
+    """The calls and batches of a guest by call id. Any thread may call any method.
 
     One lock serves a cancel and the worker that begins a call, so a call either never began or ran.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: dict[str, GuestWork] = {}
+        self._calls: dict[str, CallProgress] = {}
+        self._batched: dict[str, set[str]] = {}
+        """An item's call id -> the cancelled items of its batch."""
 
-    def take(self, frame: Invoke | InvokeBatch) -> GuestWork:
-        if isinstance(frame, Invoke):
-            call = self._calls[frame.call_id] = GuestCall(frame)
-            return call
-        batch = GuestBatch(frame)
-        self._calls.update(dict.fromkeys((name for name, _ in frame.items), batch))
-        return batch
+    def take(self, work: GuestWork) -> None:
+        if isinstance(work, Invoke):
+            self._calls[work.call_id] = CallProgress()
+        else:
+            dropped: set[str] = set()
+            self._batched.update((call_id, dropped) for call_id, _ in work.items)
 
-    def begin(self, work: GuestWork) -> bool:
-        """Claim work for a worker; False if all of it was cancelled before."""
+    def begin(self, call: Invoke) -> CallProgress | None:
+        """Claim a call for a worker; None if it was cancelled before, and has been answered."""
         with self._lock:
-            if isinstance(work, GuestCall):
-                work.begun = not work.cancelled
-            else:
-                work.begun = bool(work.wanted())
-            return work.begun
+            progress = self._calls.get(call.call_id)
+            # Begun: of a call granted again after its cancel, the first Invoke may still have been in the queue.
+            if progress is None or progress.begun:
+                return None
+            progress.begun = True
+            return progress
+
+    def dropped(self, batch: InvokeBatch) -> set[str]:
+        """The cancelled items of a batch; more may be added while it runs."""
+        return self._batched[batch.items[0][0]]
 
     def end(self, work: GuestWork) -> None:
-        if isinstance(work, GuestCall):
-            self._calls.pop(work.frame.call_id, None)
+        if isinstance(work, Invoke):
+            self._calls.pop(work.call_id, None)
             return
-        for name, _ in work.frame.items:
-            self._calls.pop(name, None)
+        for call_id, _ in work.items:
+            self._batched.pop(call_id, None)
 
-    def apply(self, frame: CancelCall | WindowUpdate) -> GuestFrame | None:
+    def apply(self, frame: CancelCall | WindowUpdate) -> Result | None:
         """Change a known call; returns the Result to send if that cancels a call that never began."""
-        work = self._calls.get(frame.call_id)
-        if work is None:
-            return None
-        if isinstance(frame, WindowUpdate):
-            if isinstance(work, GuestCall):
-                work.upto = max(work.upto, frame.upto)
-                work.notify()
-            return None
-        return self._cancel(work, frame.call_id)
+        if isinstance(frame, CancelCall):
+            return self._cancel(frame.call_id)
+        progress = self._calls.get(frame.call_id)
+        if progress is not None:
+            progress.read_seq = max(progress.read_seq, frame.upto)
+            progress.notify()
+        return None
 
-    def _cancel(self, work: GuestWork, call_id: str) -> GuestFrame | None:
-        with self._lock:
-            if isinstance(work, GuestBatch):
-                work.dropped.add(call_id)
-                return None
-            if work.cancelled:
-                return None
-            work.cancelled = True
-        if work.begun:
-            work.notify()
+    def _cancel(self, call_id: str) -> Result | None:
+        dropped = self._batched.get(call_id)
+        if dropped is not None:
+            dropped.add(call_id)
             return None
-        self.end(work)
-        return Result(call_id=call_id, outcome=Outcome.CANCELLED, started=False)
+        with self._lock:
+            progress = self._calls.get(call_id)
+            if progress is None or progress.cancelled:
+                return None
+            if not progress.begun:
+                del self._calls[call_id]
+                return Result(call_id=call_id, outcome=Outcome.CANCELLED, started=False)
+            progress.cancelled = True
+        progress.notify()
+        return None
 
     @property
     def held(self) -> int:
-        return len(self._calls)
+        return len(self._calls) + len(self._batched)

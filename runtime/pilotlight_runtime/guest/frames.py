@@ -171,6 +171,7 @@ class BatchResult(GuestFrame, frozen=True, kw_only=True):
     """False: all its items were cancelled before the tenant's code got them."""
 
 
+GuestWork = Invoke | InvokeBatch
 FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave
 FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult
 

@@ -12,8 +12,8 @@ from collections import deque
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
-from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallTable, GuestCall, GuestWork
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
+from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, WindowUpdate
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import run_work
 
@@ -45,17 +45,18 @@ class SerialServer:
             for frame in self._channel.receive_nowait():
                 self._take(frame)
 
-    def wait_window(self, call: GuestCall, seq: int) -> bool:
+    def wait_read(self, progress: CallProgress, seq: int) -> bool:
         until = time.monotonic() + WINDOW_WAIT_S
-        while not call.may_send(seq) and not call.cancelled:
+        while seq > progress.read_seq and not progress.cancelled:
             if not self._channel.wait_readable(until - time.monotonic()):
                 return False
             self.read_cancels()
-        return not call.cancelled
+        return not progress.cancelled
 
     def _take(self, frame: GuestFrame) -> None:
-        if isinstance(frame, Invoke | InvokeBatch):
-            self._queue.append(self._table.take(frame))
+        if isinstance(frame, GuestWork):
+            self._table.take(frame)
+            self._queue.append(frame)
         elif isinstance(frame, CancelCall | WindowUpdate):
             unstarted = self._table.apply(frame)
             if unstarted is not None:

@@ -8,8 +8,8 @@ from queue import SimpleQueue
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
-from pilotlight_runtime.guest.call_table import CallTable, GuestCall, GuestWork
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, Invoke, InvokeBatch, Leave, WindowUpdate
+from pilotlight_runtime.guest.call_table import CallProgress, CallTable
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, WindowUpdate
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import run_work
 
@@ -41,12 +41,13 @@ class ThreadedServer:
     def read_cancels(self) -> None:
         pass  # the main thread does
 
-    def wait_window(self, call: GuestCall, seq: int) -> bool:
-        return call.wait_window(seq)
+    def wait_read(self, progress: CallProgress, seq: int) -> bool:
+        return progress.wait_read(seq)
 
     def _take(self, frame: GuestFrame) -> None:
-        if isinstance(frame, Invoke | InvokeBatch):
-            self._queue.put(self._table.take(frame))
+        if isinstance(frame, GuestWork):
+            self._table.take(frame)
+            self._queue.put(frame)
             self._add_thread()
         elif isinstance(frame, CancelCall | WindowUpdate):
             unstarted = self._table.apply(frame)

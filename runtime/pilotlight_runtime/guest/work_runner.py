@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.agent_messages import Outcome
-from pilotlight_runtime.guest.call_table import CallTable, GuestBatch, GuestCall, GuestWork
+from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
     MAX_VALUE,
@@ -19,6 +20,9 @@ from pilotlight_runtime.guest.frames import (
     ChunkOut,
     GuestFrame,
     GuestItemResult,
+    GuestWork,
+    Invoke,
+    InvokeBatch,
     Result,
 )
 from pilotlight_runtime.guest.guest_target import GuestTarget, TargetMethod
@@ -31,15 +35,6 @@ LEAST_TRACEBACK = 2 * 1024
 now = time.perf_counter_ns
 
 
-class BoundCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    method: TargetMethod
-    first: list[Any]
-    named: dict[str, Any]
-
-    def __call__(self) -> Any:
-        return self.method.function(*self.first, **self.named)
-
-
 def method_of(target: GuestTarget, name: str) -> TargetMethod:
     try:
         return target.methods[name]
@@ -47,11 +42,11 @@ def method_of(target: GuestTarget, name: str) -> TargetMethod:
         raise BadArguments(f"there is no method {name!r}") from None
 
 
-def prepared(target: GuestTarget, call: GuestCall) -> BoundCall:
-    """The function and arguments that a call's frame names; raises BadArguments."""
-    method = method_of(target, call.frame.method)
-    first, named = method.parameters.place(method.parameters.read(call.frame.input))
-    return BoundCall(method=method, first=first, named=named)
+def prepared(target: GuestTarget, call: Invoke) -> tuple[TargetMethod, partial[Any]]:
+    """The method of a call, and its function with the call's arguments; raises BadArguments."""
+    method = method_of(target, call.method)
+    first, named = method.parameters.place(method.parameters.read(call.input))
+    return method, partial(method.function, *first, **named)
 
 
 def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
@@ -71,25 +66,25 @@ def outcome_of(error: BaseException) -> Outcome:
     return Outcome.BAD_OUTPUT if isinstance(error, BadAnswer) else Outcome.RAISED
 
 
-def answered(call: GuestCall, value: Any, execute_ns: int) -> Result:
+def answered(call: Invoke, progress: CallProgress, value: Any, execute_ns: int) -> Result:
     """The Result of a call that returned `value`; raises BadAnswer."""
-    if call.cancelled:
+    if progress.cancelled:
         return cancelled(call, execute_ns)
-    return Result(call_id=call.frame.call_id, output=encoded(value), execute_ns=execute_ns)
+    return Result(call_id=call.call_id, output=encoded(value), execute_ns=execute_ns)
 
 
-def streamed(call: GuestCall, execute_ns: int, last_seq: int) -> Result:
-    if call.cancelled:
+def streamed(call: Invoke, progress: CallProgress, execute_ns: int, last_seq: int) -> Result:
+    if progress.cancelled:
         return cancelled(call, execute_ns, last_seq)
-    return Result(call_id=call.frame.call_id, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
+    return Result(call_id=call.call_id, output=NOTHING, execute_ns=execute_ns, last_seq=last_seq)
 
 
-def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
+def failed(call: Invoke, progress: CallProgress, error: BaseException, execute_ns: int, last_seq: int = 0) -> Result:
     """The Result of a call that failed; CANCELLED if it was cancelled."""
-    if call.cancelled:
+    if progress.cancelled:
         return cancelled(call, execute_ns, last_seq)
     return Result(
-        call_id=call.frame.call_id,
+        call_id=call.call_id,
         outcome=outcome_of(error),
         error=remote_error(error),
         execute_ns=execute_ns,
@@ -97,8 +92,8 @@ def failed(call: GuestCall, error: BaseException, execute_ns: int, last_seq: int
     )
 
 
-def cancelled(call: GuestCall, execute_ns: int, last_seq: int = 0) -> Result:
-    return Result(call_id=call.frame.call_id, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
+def cancelled(call: Invoke, execute_ns: int, last_seq: int = 0) -> Result:
+    return Result(call_id=call.call_id, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
 
 
 def with_article(cls: type) -> str:
@@ -110,14 +105,17 @@ def with_article(cls: type) -> str:
 class ColumnBatch:
     """One batch in the tenant's code: items whose input cannot be read are answered before."""
 
-    def __init__(self, target: GuestTarget, batch: GuestBatch) -> None:
-        self.method = target.methods[batch.frame.method]
+    def __init__(self, target: GuestTarget, batch: InvokeBatch, dropped: set[str]) -> None:
+        self.method = target.methods[batch.method]
         self.calls: list[str] = []
         self._batch = batch
+        self._dropped = dropped
         self._answers: dict[str, GuestItemResult] = {}
         self._whole = False
         rows = []
-        for call, data in batch.wanted():
+        for call, data in batch.items:
+            if call in dropped:
+                continue
             try:
                 rows.append(self.method.parameters.read(data))
                 self.calls.append(call)
@@ -125,9 +123,9 @@ class ColumnBatch:
                 self._answers[call] = self._failed(call, error)
         self._named = self.method.parameters.columns(rows)
 
-    def ready(self) -> BoundCall:
+    def ready(self) -> partial[Any]:
         first, named = self.method.parameters.place(self._named)
-        return BoundCall(method=self.method, first=first, named=named)
+        return partial(self.method.function, *first, **named)
 
     def answer(self, value: Any) -> None:
         """Take what the method returned; raises BadAnswer unless it is a list with an element for each item."""
@@ -152,14 +150,11 @@ class ColumnBatch:
 
     def result(self, execute_ns: int) -> BatchResult:
         """An answer for each item; one without, or dropped meanwhile, was cancelled."""
-        unwanted = self._batch.dropped
         results = []
-        for call, _ in self._batch.frame.items:
-            answer = None if call in unwanted else self._answers.get(call)
+        for call, _ in self._batch.items:
+            answer = None if call in self._dropped else self._answers.get(call)
             results.append(answer or GuestItemResult(call_id=call, outcome=Outcome.CANCELLED))
-        return BatchResult(
-            batch=self._batch.frame.batch, results=tuple(results), execute_ns=execute_ns, whole=self._whole
-        )
+        return BatchResult(batch=self._batch.batch, results=tuple(results), execute_ns=execute_ns, whole=self._whole)
 
     def _item(self, call_id: str, value: Any, room: int) -> GuestItemResult:
         if isinstance(value, BaseException):
@@ -170,9 +165,15 @@ class ColumnBatch:
             return self._failed(call_id, error)
 
     def _failed(self, call_id: str, error: BaseException) -> GuestItemResult:
-        share = MAX_TRACEBACKS // len(self._batch.frame.items)
+        share = MAX_TRACEBACKS // len(self._batch.items)
         most = min(MAX_TRACEBACK, max(LEAST_TRACEBACK, share))
         return GuestItemResult(call_id=call_id, outcome=outcome_of(error), error=remote_error(error, most))
+
+
+def unstarted(batch: InvokeBatch) -> BatchResult:
+    """The answer to a batch whose items were all cancelled before it began."""
+    results = tuple(GuestItemResult(call_id=call, outcome=Outcome.CANCELLED) for call, _ in batch.items)
+    return BatchResult(batch=batch.batch, results=results, started=False)
 
 
 class ReplyChannel(Protocol):
@@ -182,8 +183,8 @@ class ReplyChannel(Protocol):
 
     def read_cancels(self) -> None: ...
 
-    def wait_window(self, call: GuestCall, seq: int) -> bool:
-        """Wait until chunk `seq` may be sent; False if it never may."""
+    def wait_read(self, progress: CallProgress, seq: int) -> bool:
+        """Wait until the reader has chunk `seq`; False if it never does."""
         ...
 
 
@@ -191,31 +192,34 @@ def run_work(
     target: GuestTarget, work: GuestWork, table: CallTable, channel: ReplyChannel
 ) -> Result | BatchResult | None:
     """Run a call or batch to its end, unless it was cancelled before; None if its Result has been sent already."""
-    if not table.begin(work):
-        table.end(work)
-        return work.unstarted() if isinstance(work, GuestBatch) else None
-    frame = run_call(target, work, channel) if isinstance(work, GuestCall) else run_batch(target, work, channel)
+    if isinstance(work, Invoke):
+        progress = table.begin(work)
+        if progress is None:
+            return None
+        frame: Result | BatchResult = run_call(target, work, progress, channel)
+    else:
+        frame = run_batch(target, work, table.dropped(work), channel)
     table.end(work)
     return frame
 
 
-def run_call(target: GuestTarget, call: GuestCall, channel: ReplyChannel) -> Result:
+def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     """Run one call to its end; chunks of a stream are sent on the way. Never raises."""
     began = now()
     try:
-        ready = prepared(target, call)
-        if ready.method.streams:
-            return _run_stream(ready, call, channel)
+        method, ready = prepared(target, call)
+        if method.streams:
+            return _run_stream(ready, call, progress, channel)
         began = now()
         value = ready()
         spent = now() - began
         channel.read_cancels()
-        return answered(call, value, spent)
+        return answered(call, progress, value, spent)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
-        return failed(call, error, now() - began)
+        return failed(call, progress, error, now() - began)
 
 
-def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Result:
+def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
     seq = 0
     chunks: Iterator[Any] | None = None
@@ -223,13 +227,13 @@ def _run_stream(ready: BoundCall, call: GuestCall, channel: ReplyChannel) -> Res
         chunks = iter(ready())
         for value in chunks:
             channel.read_cancels()
-            if call.cancelled or not channel.wait_window(call, seq + 1):
+            if progress.cancelled or not channel.wait_read(progress, seq + 1 - call.window):
                 return cancelled(call, now() - began, seq)
-            channel.send(ChunkOut(call_id=call.frame.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            channel.send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
             seq += 1
-        return streamed(call, now() - began, seq)
+        return streamed(call, progress, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call
-        return failed(call, error, now() - began, seq)
+        return failed(call, progress, error, now() - began, seq)
     finally:
         _close(chunks)
 
@@ -244,9 +248,11 @@ def _close(chunks: Iterator[Any] | None) -> None:
         traceback.print_exc()
 
 
-def run_batch(target: GuestTarget, batch: GuestBatch, channel: ReplyChannel) -> BatchResult:
-    """Run one batch to its end. Never raises."""
-    columns = ColumnBatch(target, batch)
+def run_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[str], channel: ReplyChannel) -> BatchResult:
+    """Run one batch to its end, without its `dropped` items. Never raises."""
+    if len(dropped) == len(batch.items):
+        return unstarted(batch)
+    columns = ColumnBatch(target, batch, dropped)
     began = now()
     try:
         if columns.calls:

@@ -203,7 +203,7 @@ def test_an_answer_that_nobody_takes_is_an_error(io: FakeRunnerIO, most: int, wh
 
     ended = io.last("a")
     assert isinstance(ended, Ended)
-    assert ended.outcome is Outcome.BAD_OUTPUT
+    assert (ended.outcome, ended.answer_size, ended.output) == (Outcome.BAD_OUTPUT, 0, b"")
     assert why in str(ended.error)
 
 
@@ -398,19 +398,21 @@ def test_a_draining_container_does_not_wait_for_company(io: FakeRunnerIO) -> Non
 
 
 def test_one_bad_item_does_not_fail_its_neighbours(io: FakeRunnerIO) -> None:
-    """Each item has its own outcome; a cancelled one is dropped."""
-    runner = runner_of(io, batching=Batching(max_batch_size=3, wait_ms=50.0))
-    for call in "abc":
+    """Each item has its own outcome; a cancelled one is dropped, and only the agent says that a call timed out."""
+    runner = runner_of(io, batching=Batching(max_batch_size=4, wait_ms=50.0))
+    for call in "abcd":
         runner.add(accepted(run(call), 1.0), 1.0)
     runner.cancel("c", "cancelled", 1.05)
     items = (
         GuestItemResult(call_id="a", output=b"\x01"),
         GuestItemResult(call_id="b", outcome=Outcome.RAISED, error=ERROR),
         GuestItemResult(call_id="c", output=b"\x03"),
+        GuestItemResult(call_id="d", outcome=Outcome.TIMEOUT, output=b"\x04"),
     )
     runner.on_batch_result(BatchResult(batch=1, results=items), 1.1)
 
-    assert [frame.outcome for frame in io.of(Ended)] == [Outcome.OK, Outcome.RAISED, Outcome.CANCELLED]
+    assert [frame.outcome for frame in io.of(Ended)] == ["ok", "raised", "cancelled", "bad_output"]
+    assert [frame.output for frame in io.of(Ended)] == [b"\x01", b"", b"", b""]
 
 
 def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import BodyRef, Reconcile, Refusal, Run
+from pilotlight_core.model.messages.agent_messages import BodyRef, Outcome, Reconcile, Refusal, Run
 from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER_S, AcceptedCall, CallPhase, ReleasedCall, SlotTable
 from tests.builders.calls import run
 
@@ -36,6 +36,15 @@ def test_a_container_never_holds_more_than_its_slots(table: SlotTable) -> None:
     assert not table.release("a", 1)
     assert accepts(table, run("d"), 0.0)
     table.check_integrity()
+
+
+def test_what_is_decided_first_stands() -> None:
+    """A later outcome changes nothing of the call."""
+    call = AcceptedCall.of(run("a"), 1.0, 1.0)
+
+    assert call.decide(Outcome.CANCELLED, reason="deadline") is Outcome.CANCELLED
+    assert call.decide(Outcome.OK, output=b"late") is Outcome.CANCELLED
+    assert (call.outcome, call.reason, call.output) == (Outcome.CANCELLED, "deadline", b"")
 
 
 def test_a_home_that_was_replaced_is_refused(table: SlotTable) -> None:

@@ -16,7 +16,7 @@ from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
-from pilotlight_runtime.calls.slot_table import AcceptedCall, CallOutcome, SlotTable
+from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE, WaitingCalls
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.guest.frames import MAX_FRAME, Invoke, encode
@@ -174,7 +174,7 @@ async def test_bodies_that_cannot_be_transferred_are_answered(tmp_path: Path, an
     """With no data, and with not taken, at an instant of the container's clock."""
     async with world_in(tmp_path) as (world, _):
         call = world.accept("a", body=HUGE)
-        call.decided = CallOutcome(outcome=Outcome.OK, output=b"answer")
+        call.decide(Outcome.OK, output=b"answer")
         fetched: asyncio.Future[tuple[AcceptedCall, bytes | None, float]] = world.loop.create_future()
         uploaded: asyncio.Future[tuple[AcceptedCall, bool, float]] = world.loop.create_future()
         before_at = world.loop.time()

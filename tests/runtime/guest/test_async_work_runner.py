@@ -15,9 +15,12 @@ from pilotlight_runtime.guest import async_work_runner
 from pilotlight_runtime.guest.async_work_runner import run_async_work
 from pilotlight_runtime.guest.call_table import CallTable
 from pilotlight_runtime.guest.frames import (
+    BatchResult,
     CancelCall,
     ChunkOut,
     GuestFrame,
+    GuestItemResult,
+    GuestWork,
     Invoke,
     InvokeBatch,
     Result,
@@ -34,6 +37,12 @@ def anyio_backend() -> str:
 
 def target(function: Callable[..., Any], **more: Any) -> GuestTarget:
     return target_of(function_spec("f", method(is_async=True, **more)), function)
+
+
+def taken(table: CallTable, work: GuestWork) -> GuestWork:
+    """The work, which is in the table."""
+    table.take(work)
+    return work
 
 
 class Wave:
@@ -60,8 +69,8 @@ async def test_a_coroutine_is_awaited(anyio_backend: str) -> None:
         return n // 2
 
     table, calls = CallTable(), target(half)
-    good = table.take(Invoke(call_id="a", input=values.encode({"n": 4})))
-    bad = table.take(Invoke(call_id="b", input=values.encode({"n": 3})))
+    good = taken(table, Invoke(call_id="a", input=values.encode({"n": 4})))
+    bad = taken(table, Invoke(call_id="b", input=values.encode({"n": 3})))
     results = [await run_async_work(calls, work, table, _no_frame) for work in (good, bad)]
 
     assert [isinstance(frame, Result) and frame.outcome for frame in results] == [Outcome.OK, Outcome.RAISED]
@@ -71,7 +80,7 @@ async def test_a_coroutine_is_awaited(anyio_backend: str) -> None:
 async def test_a_call_cancelled_before_it_began_is_answered_already(anyio_backend: str) -> None:
     """By the frame that the cancel returns; the work itself says nothing more."""
     table = CallTable()
-    work = table.take(Invoke(call_id="a", input=values.encode({})))
+    work = taken(table, Invoke(call_id="a", input=values.encode({})))
 
     assert table.apply(CancelCall(call_id="a")) == Result(call_id="a", outcome=Outcome.CANCELLED, started=False)
     assert await run_async_work(target(_forever), work, table, _no_frame) is None
@@ -86,7 +95,7 @@ async def test_a_running_call_is_interrupted_by_its_cancel(anyio_backend: str) -
         await asyncio.Event().wait()
 
     table = CallTable()
-    work = table.take(Invoke(call_id="a", input=values.encode({})))
+    work = taken(table, Invoke(call_id="a", input=values.encode({})))
     task = asyncio.create_task(run_async_work(target(wait), work, table, _no_frame))
     await began.wait()
     table.apply(CancelCall(call_id="a"))
@@ -99,7 +108,7 @@ async def test_a_running_call_is_interrupted_by_its_cancel(anyio_backend: str) -
 async def test_a_stream_waits_for_its_window_and_goes_on(anyio_backend: str) -> None:
     """Chunk by chunk as the reader reads."""
     table, wave, sent = CallTable(), Wave(), list[GuestFrame]()
-    work = table.take(Invoke(call_id="a", input=values.encode({}), window=1))
+    work = taken(table, Invoke(call_id="a", input=values.encode({}), window=1))
 
     def send(frame: GuestFrame) -> None:
         sent.append(frame)
@@ -117,7 +126,7 @@ async def test_a_stream_that_nobody_reads_is_closed(anyio_backend: str, monkeypa
     """Its `finally` blocks run, and the call is cancelled."""
     monkeypatch.setattr(async_work_runner, "WINDOW_WAIT_S", 0.01)
     table, wave, sent = CallTable(), Wave(), list[GuestFrame]()
-    work = table.take(Invoke(call_id="a", input=values.encode({}), window=1))
+    work = taken(table, Invoke(call_id="a", input=values.encode({}), window=1))
 
     frame = await run_async_work(target(wave, mode=Mode.GENERATOR), work, table, sent.append)
 
@@ -138,12 +147,25 @@ async def test_a_batch_is_one_call_of_the_method(anyio_backend: str) -> None:
     outcomes = []
     for number, items in enumerate(((1, 2), (0, 1))):
         frame = InvokeBatch(batch=number, method="", items=tuple((f"c{n}", values.encode({"n": n})) for n in items))
-        result = await run_async_work(calls, table.take(frame), table, _no_frame)
+        result = await run_async_work(calls, taken(table, frame), table, _no_frame)
         assert result is not None
         assert not isinstance(result, Result)
         outcomes.append([item.outcome for item in result.results])
 
     assert outcomes == [[Outcome.OK, Outcome.OK], [Outcome.RAISED, Outcome.RAISED]]
+
+
+async def test_a_batch_whose_items_were_all_cancelled_never_begins(anyio_backend: str) -> None:
+    """It is answered as a batch, item by item."""
+    table = CallTable()
+    work = taken(table, InvokeBatch(batch=4, method="", items=(("a", b""), ("b", b""))))
+    for call_id in "ab":
+        table.apply(CancelCall(call_id=call_id))
+
+    frame = await run_async_work(target(_forever, batching=Batching(max_batch_size=4)), work, table, _no_frame)
+    items = tuple(GuestItemResult(call_id=call_id, outcome=Outcome.CANCELLED) for call_id in "ab")
+    assert frame == BatchResult(batch=4, results=items, started=False)
+    assert table.held == 0
 
 
 def _no_frame(frame: GuestFrame) -> None:

@@ -11,7 +11,6 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages.agent_messages import Outcome
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.guest import work_runner
-from pilotlight_runtime.guest.call_table import GuestBatch, GuestCall
 from pilotlight_runtime.guest.frames import Invoke, InvokeBatch
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of
 from pilotlight_runtime.guest.remote_errors import BadAnswer, BadArguments
@@ -31,9 +30,7 @@ def batch(*items: dict[str, Any], of: Callable[..., Any], drop: str = "") -> Col
         method="",
         items=tuple((name, values.encode(item)) for name, item in zip("abcdef", items, strict=False)),
     )
-    work = GuestBatch(frame)
-    work.dropped = set(drop)
-    return ColumnBatch(batched, work)
+    return ColumnBatch(batched, frame, set(drop))
 
 
 def double(numbers: list[int]) -> list[int]:
@@ -50,8 +47,9 @@ def test_a_call_is_bound_to_its_arguments() -> None:
     def power(base: int, /, *, exponent: int = 2) -> int:
         return int(base**exponent)
 
-    call = GuestCall(Invoke(call_id="a", input=values.encode({"base": 3, "exponent": 4})))
-    assert prepared(target(power), call)() == 81
+    call = Invoke(call_id="a", input=values.encode({"base": 3, "exponent": 4}))
+    _, ready = prepared(target(power), call)
+    assert ready() == 81
 
 
 @pytest.mark.parametrize(
@@ -59,7 +57,7 @@ def test_a_call_is_bound_to_its_arguments() -> None:
 )
 def test_a_call_that_does_not_fit_is_refused(method_name: str, arguments: dict[str, Any], why: str) -> None:
     """Before any of the tenant's code runs."""
-    call = GuestCall(Invoke(call_id="a", method=method_name, input=values.encode(arguments)))
+    call = Invoke(call_id="a", method=method_name, input=values.encode(arguments))
     with pytest.raises(BadArguments, match=why):
         prepared(target(lambda base: base), call)
 
