@@ -1,8 +1,8 @@
 """The duty that repairs the work queue from the jobs' records, and deletes the blobs of expired jobs.
 
-A job is accepted when its record is stored, and published shortly after. `JobDuty` publishes jobs whose publication was
-lost: unfinished ones that no message in the work queue names. It follows the records by sequence, and reads the whole
-queue at each sweep, whose messages name hundreds of jobs each.
+A job is accepted when its record is stored, and published shortly after. `JobSweeper` publishes jobs whose publication
+was lost: unfinished ones that no message in the work queue names. It follows the records by sequence, and reads the
+whole queue at each sweep, whose messages name hundreds of jobs each.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class JobWatchlist:
         self._due.set(key, due_at)
 
 
-class JobDuty:
+class JobSweeper:
     """Repairs the queue and deletes blobs while it holds the lease."""
 
     def __init__(
