@@ -22,7 +22,7 @@ PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/structure/*.md")
 NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
 FOLDER = re.compile(r"`((?:[a-z]+)/pilotlight(?:_[a-z]+)?/[\w/]*)/`")
 CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?(?:\(\))?`")
-OTHERS = frozenset({"app.py", "module.py", "main.py"})
+OTHERS = frozenset({"app.py", "module.py", "main.py", "search.py"})
 """Files of tenants, which a page may name as examples."""
 MAX_LINES = 50
 """What a screen shows."""
