@@ -1,8 +1,9 @@
 """Hold the pages to the tree: `python -m tools.pages`.
 
-A file that a page names in backticks, whole or by the end of its path, exists. In `docs/structure` so does each class
-and each method of one, `Home` and `Home.enqueue`. Each package of the product has a page `docs/structure/PACKAGE.md`
-that names every room of it, shows where to start reading in each, and fits a screen.
+A file that a page names in backticks, whole or by the end of its path, exists; so does a folder of the product that it
+names from the root, `gateway/pilotlight_gateway/home/`. In `docs/structure` so does each class and each method of one,
+`Home` and `Home.enqueue`. Each package of the product has a page `docs/structure/PACKAGE.md` that names every room of
+it, shows where to start reading in each, and fits a screen.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -19,6 +20,7 @@ from tools.house import SOURCE, Module, modules
 
 PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/structure/*.md")
 NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
+FOLDER = re.compile(r"`((?:[a-z]+)/pilotlight(?:_[a-z]+)?/[\w/]*)/`")
 CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?(?:\(\))?`")
 OTHERS = frozenset({"app.py", "module.py", "main.py", "search.py"})
 """Files of tenants, which a page may name as examples."""
@@ -29,7 +31,9 @@ MAX_LINES = 50
 def missing_files(text: str, files: Collection[str]) -> list[str]:
     """The files that a page names and that are not among `files`, paths from the root of the tree."""
     ends = {"/".join(path.split("/")[-count:]) for path in files for count in range(1, path.count("/") + 2)}
-    return sorted({name for name in NAMED.findall(text) if name not in ends | OTHERS})
+    folders = {"/".join(path.split("/")[:count]) for path in files for count in range(1, path.count("/") + 1)}
+    named = {name for name in NAMED.findall(text) if name not in ends | OTHERS}
+    return sorted(named | {f"{name}/" for name in FOLDER.findall(text) if name not in folders})
 
 
 def missing_classes(text: str, defined: Mapping[str, Collection[str]]) -> list[str]:

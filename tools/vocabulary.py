@@ -4,7 +4,7 @@ from __future__ import annotations
 
 GENERIC = {
     "port": "says nothing of what is asked for: `call_port`, `blob_store`",
-    "duty": "says nothing of what it does: `fold_duty`, `job_duty`",
+    "duty": "says nothing of what it does: `webhook_duty`, `batch_duty`",
     "desk": "is an API service: `job_service`, `batch_service`",
     "service": "says nothing of what it serves: `job_service`",
     "services": "says nothing of what they serve",

@@ -12,6 +12,13 @@ def test_a_file_that_a_page_names_exists_by_the_end_of_its_path() -> None:
     assert missing_files("`homes/queue.py` and `ueue.py`, `queue.py::test_it`", files) == ["homes/queue.py", "ueue.py"]
 
 
+def test_a_folder_of_the_product_that_a_page_names_exists() -> None:
+    """It is named from the root of the tree; other folders may be a tenant's."""
+    files = ["gateway/pilotlight_gateway/home/queue.py"]
+    assert missing_files("`gateway/pilotlight_gateway/home/`, `gateway/pilotlight_gateway/`, `models/`", files) == []
+    assert missing_files("`gateway/pilotlight_gateway/scheduler/`", files) == ["gateway/pilotlight_gateway/scheduler/"]
+
+
 def test_a_package_has_a_page_that_names_its_rooms_and_fits_a_screen() -> None:
     """What is missing is said by name."""
     assert page_faults("core", None, ["bus"]) == ["docs/structure/core.md is missing"]

@@ -17,7 +17,7 @@ from pilotlight_core.model.records.batches import CUSTOM_ID_LENGTH, ITEMS_AT_MOS
 from pilotlight_core.model.values import MAX_DEPTH
 from pilotlight_gateway.calls.call_requests import json_depth_within, pack_arguments, wrong_shape
 
-ERRORS_TOLD = 20
+ERRORS_LISTED = 20
 LINES_AT_MOST = 10 * ITEMS_AT_MOST
 """Empty ones included: they cost time too."""
 LINE_BYTES = 10 * 10**6
@@ -136,7 +136,7 @@ class InputLineReader:
 
     def _note(self, error: BadInput) -> None:
         self.wrong += 1
-        if len(self.errors) < ERRORS_TOLD:
+        if len(self.errors) < ERRORS_LISTED:
             field = str(error.more.get("field", "line"))
             item_error = ItemError(line=self._number, field=field, detail=error.detail, custom_id=self._custom_id)
             self.errors.append(item_error)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_gateway.duties.batch_duty import BatchDuty
-from pilotlight_gateway.duties.job_sweeper import JobDuty
+from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 
 
@@ -22,7 +22,7 @@ from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 class DutyGauges:
     """The metrics of the duties' statistics."""
 
-    jobs: JobDuty
+    jobs: JobSweeper
     webhooks: WebhookDuty
     batches: BatchDuty
 

@@ -24,9 +24,9 @@ from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
-from pilotlight_gateway.duties.job_sweeper import JobDuty
-from pilotlight_gateway.duties.ledger_folder import FoldDuty
-from pilotlight_gateway.duties.log_trimmer import LogDuty
+from pilotlight_gateway.duties.job_sweeper import JobSweeper
+from pilotlight_gateway.duties.ledger_folder import LedgerFolder
+from pilotlight_gateway.duties.log_trimmer import LogTrimmer
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.http.server import listen, make_server
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
@@ -79,9 +79,9 @@ async def serve(settings: DutyProcessSettings) -> int:
         try:
             async with publisher.running(), asyncio.TaskGroup() as group:
                 webhooks = WebhookDuty(bus, http_sender, holder=name)
-                jobs = JobDuty(bus, blobs, region=region, holder=name)
+                jobs = JobSweeper(bus, blobs, region=region, holder=name)
                 batches = BatchDuty(bus, ground, holder=name)
-                duties = (FoldDuty(bus, ledger, holder=name), LogDuty(bus, holder=name), webhooks, jobs, batches)
+                duties = (LedgerFolder(bus, ledger, holder=name), LogTrimmer(bus, holder=name), webhooks, jobs, batches)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
                 lost = group.create_task(bus.closed.wait())

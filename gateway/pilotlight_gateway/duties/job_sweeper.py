@@ -1,8 +1,8 @@
 """The duty that repairs the work queue from the jobs' records, and deletes the blobs of expired jobs.
 
-A job is accepted when its record is stored, and published shortly after. `JobDuty` publishes jobs whose publication was
-lost: unfinished ones that no message in the work queue names. It follows the records by sequence, and reads the whole
-queue at each sweep, whose messages name hundreds of jobs each.
+A job is accepted when its record is stored, and published shortly after. `JobSweeper` publishes jobs whose publication
+was lost: unfinished ones that no message in the work queue names. It follows the records by sequence, and reads the
+whole queue at each sweep, whose messages name hundreds of jobs each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
 SWEEP_EVERY_S = 2.0
 SWEEP_SHARE = 0.1
 """The largest share of time that sweeps take."""
-TOLD_WITHIN_S = 3.0
+PUBLISHED_WITHIN_S = 3.0
 """The age of a record from which its job must be in the queue."""
 FORGET_AFTER_S = 60.0
 """From the expiry of a record to the deletion of its blobs."""
@@ -147,13 +147,13 @@ class JobWatchlist:
         """By flow, keys and notes of the jobs that are not in `published`, the ids in the work queue."""
         found: dict[str, list[tuple[str, JobNote]]] = {}
         for key, one in self._open.items():
-            if one.note.id not in published and at - one.since >= TOLD_WITHIN_S:
+            if one.note.id not in published and at - one.since >= PUBLISHED_WITHIN_S:
                 found.setdefault(one.flow, []).append((key, one.note))
         return found
 
     def old(self, at: float) -> bool:
         """Whether any job must be in the queue by now."""
-        return any(at - one.since >= TOLD_WITHIN_S for one in self._open.values())
+        return any(at - one.since >= PUBLISHED_WITHIN_S for one in self._open.values())
 
     def forgettable(self, at: float) -> list[tuple[str, str, tuple[str, ...]]]:
         """(key, tenant, digests) of blobs to delete if their record is gone; returned once."""
@@ -165,7 +165,7 @@ class JobWatchlist:
         self._due.set(key, due_at)
 
 
-class JobDuty:
+class JobSweeper:
     """Repairs the queue and deletes blobs while it holds the lease."""
 
     def __init__(

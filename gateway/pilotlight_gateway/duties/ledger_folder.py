@@ -26,7 +26,7 @@ KEPT_SECONDS = 100 * 86_400.0
 log = structlog.get_logger(__name__)
 
 
-class FoldDuty:
+class LedgerFolder:
     """Folds usage while it holds the lease."""
 
     def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:

@@ -44,7 +44,7 @@ class LogSizes:
         return batches[0][0]
 
 
-class LogDuty:
+class LogTrimmer:
     """Trims logs while it holds the lease."""
 
     def __init__(self, bus: Bus, *, holder: str, kept: int = KEPT_BYTES) -> None:

@@ -1,7 +1,7 @@
 """Finds and deletes blobs without a job or batch, by listing the store.
 
-`JobDuty` and `BatchDuty` delete blobs that expire while they run. This deletes what expired while no duty ran, results
-of runs that lost their job, and inputs of unconfirmed submissions. A blob's head names its job or batch.
+`JobSweeper` and `BatchDuty` delete blobs that expire while they run. This deletes what expired while no duty ran,
+results of runs that lost their job, and inputs of unconfirmed submissions. A blob's head names its job or batch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Publishes stored jobs to the work queue: the first of a flow at once, then together those that came meanwhile.
 
-A job is accepted before it is published. `JobDuty` publishes from the records what is lost here.
+A job is accepted before it is published. `JobSweeper` publishes from the records what is lost here.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class JobRecordWriter:
         except asyncio.CancelledError:
             await asyncio.wait([writing], timeout=LAST_WRITE_S)
             if writing.done() and not writing.cancelled():
-                writing.exception()  # the next home has the job: no caller is left to raise it to
+                writing.exception()  # the next home has the job: nobody is left to raise it to
             raise
         finally:
             writing.cancel()

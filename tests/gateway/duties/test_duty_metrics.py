@@ -8,7 +8,7 @@ import httpx
 
 from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchDutyStatistics
 from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
-from pilotlight_gateway.duties.job_sweeper import JobDuty, SweepStatistics
+from pilotlight_gateway.duties.job_sweeper import JobSweeper, SweepStatistics
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty, WebhookStatistics
 
 
@@ -25,7 +25,7 @@ class Duty:
 async def scraped(jobs: object, webhooks: object, batches: object) -> set[str]:
     """The lines of a scrape that have values."""
     gauges = DutyGauges(
-        jobs=cast("JobDuty", Duty(jobs)),
+        jobs=cast("JobSweeper", Duty(jobs)),
         webhooks=cast("WebhookDuty", Duty(webhooks)),
         batches=cast("BatchDuty", Duty(batches)),
     )

@@ -16,7 +16,13 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import BlobRef, JobRecord, JobState, RunnerIdentity
-from pilotlight_gateway.duties.job_sweeper import FORGET_AFTER_S, TOLD_WITHIN_S, JobDuty, JobWatchlist, WatchedJob
+from pilotlight_gateway.duties.job_sweeper import (
+    FORGET_AFTER_S,
+    PUBLISHED_WITHIN_S,
+    JobSweeper,
+    JobWatchlist,
+    WatchedJob,
+)
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_payloads import store_payload
 from tests.builders.jobs import job
@@ -56,7 +62,7 @@ def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
 
     assert watchlist.missing(set(), 100.0) == {}
     assert not watchlist.old(100.0)
-    at = 100.0 + TOLD_WITHIN_S
+    at = 100.0 + PUBLISHED_WITHIN_S
     assert watchlist.old(at)
     assert watchlist.missing({"c"}, at) == {flow: [("acme.a", JobNote("a")), ("acme.b", JobNote("b", 500.0))]}
     watchlist.see("acme.a", seen(jobs.expired(job(id="a"), 2_000.0)), 101.0)
@@ -108,7 +114,7 @@ async def test_on_a_real_bus_lost_messages_are_made_again(bus: Bus) -> None:
     flow = subjects.job_flow(region, told.function, tenant, "standard")
     await bus.store(flow, JobsStored(jobs=(JobNote(told.id),)), id=token())
 
-    duty = asyncio.ensure_future(JobDuty(bus, MemoryBlobs(), region=region, holder=token()).run())
+    duty = asyncio.ensure_future(JobSweeper(bus, MemoryBlobs(), region=region, holder=token()).run())
     try:
         async with asyncio.timeout(30):
             async for stored in bus.read_stream(subjects.JOB_STREAM, flow, follow=True):
@@ -139,7 +145,7 @@ async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
     odd, lost = [job(id=f"call_{region}_1_{token()}", tenant=tenant, function=f"{tenant}:shop.hello") for _ in range(2)]
     for one in (odd, lost):
         await store.create(one)
-    duty = JobDuty(bus, MemoryBlobs(), region=region, holder=token())
+    duty = JobSweeper(bus, MemoryBlobs(), region=region, holder=token())
     watchlist = JobWatchlist(region)
     for one in (odd, lost):
         watchlist.see(one.key, seen(one), 1.0)
@@ -156,7 +162,7 @@ async def test_what_cannot_be_read_holds_no_sweep_up(bus: Bus) -> None:
 async def test_blobs_go_once_their_store_can_be_reached(bus: Bus) -> None:
     """Nothing is forgotten of what is to be forgotten."""
     tenant, blobs = token(), MemoryBlobs()
-    duty, watchlist = JobDuty(bus, blobs, region="local", holder=token()), JobWatchlist("local")
+    duty, watchlist = JobSweeper(bus, blobs, region="local", holder=token()), JobWatchlist("local")
     for digit in "01":
         blobs.kept[tenant, digit * 64] = b""
         watchlist.postpone(f"{tenant}.{digit}", tenant, (digit * 64,), 1.0)
@@ -174,7 +180,7 @@ async def test_what_nobody_needs_is_searched_for_beside_the_sweeps(bus: Bus) -> 
     for owner in (f"call_{token()}", f"batch_{token()}"):
         await store_payload(blobs, tenant, owner, "input", b"small")
     blobs.failures = 1
-    duty = asyncio.ensure_future(JobDuty(bus, blobs, region="local", holder=token(), search_again_s=0.01).run())
+    duty = asyncio.ensure_future(JobSweeper(bus, blobs, region="local", holder=token(), search_again_s=0.01).run())
     try:
         await until(lambda: not blobs.kept)
     finally:

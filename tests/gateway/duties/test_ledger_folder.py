@@ -15,7 +15,7 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
-from pilotlight_gateway.duties.ledger_folder import FoldDuty
+from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line
 from pilotlight_gateway.ledger.price_book import load_prices
@@ -61,7 +61,7 @@ def folded(ledger: Ledger, tenant: str) -> int:
 
 @asynccontextmanager
 async def on_duty(bus: Bus, ledger: Ledger, holder: str = "duties") -> AsyncIterator[None]:
-    task = asyncio.create_task(FoldDuty(bus, ledger, holder=holder).run())
+    task = asyncio.create_task(LedgerFolder(bus, ledger, holder=holder).run())
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
-from pilotlight_gateway.duties.log_trimmer import LogDuty, LogSizes
+from pilotlight_gateway.duties.log_trimmer import LogSizes, LogTrimmer
 
 
 def test_a_log_that_is_short_enough_is_left_alone() -> None:
@@ -33,7 +33,7 @@ def test_a_trim_keeps_the_newest_and_a_little_slack() -> None:
 async def test_the_oldest_lines_of_a_chatty_function_go(bus: Bus) -> None:
     """On a real stream: what is left is less than the bound, and it is the end."""
     subject = subjects.logs("local", f"t{token(6)}", "app", "chatty")
-    duty = asyncio.ensure_future(LogDuty(bus, holder=token(8), kept=2_000).run())
+    duty = asyncio.ensure_future(LogTrimmer(bus, holder=token(8), kept=2_000).run())
     try:
         async with asyncio.timeout(30):
             number, first = 0, "line 0"
