@@ -5,9 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import TypeVar
+from weakref import WeakSet
 
-from tenacity import AsyncRetrying, AttemptManager, RetryCallState
+import stamina
+from stamina.instrumentation import RetryDetails, RetryHook, get_on_retry_hooks, set_on_retry_hooks
 
 from pilotlight.definitions.errors import PilotlightError, Unreachable
 
@@ -120,7 +124,7 @@ class RequestRetries:
             self._on_wait(error, delay)
         return delay
 
-    def attempts(self) -> AsyncIterator[AttemptManager]:
+    def attempts(self) -> AsyncIterator[stamina.Attempt]:
         """Iterate over attempts: context managers around a sending."""
         return attempts(self.delay_after)
 
@@ -136,17 +140,36 @@ class RequestRetries:
         raise AssertionError("attempts end with a result or raise")
 
 
-def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIterator[AttemptManager]:
+def attempts(delay_after: Callable[[PilotlightError], float | None]) -> AsyncIterator[stamina.Attempt]:
     """Iterate over attempts: context managers around each try.
 
-    `delay_after` returns the seconds to wait after an error; None: it is raised.
+    `delay_after` returns the seconds to wait after an error; None: it is raised. What a process sets for all of its
+    retries, `stamina.set_active` and `stamina.set_testing`, holds for these, too; its hooks do not see them.
     """
-    delay_s: float | None = None
 
-    def should_retry(state: RetryCallState) -> bool:
-        nonlocal delay_s
-        error = state.outcome.exception() if state.outcome is not None else None
-        delay_s = delay_after(error) if isinstance(error, PilotlightError) else None
-        return delay_s is not None
+    def backoff(error: Exception) -> float | bool:
+        delay = delay_after(error) if isinstance(error, PilotlightError) else None
+        if delay is None:
+            return False
+        _hide_from_hooks()
+        _waited_for.add(error)
+        return delay
 
-    return aiter(AsyncRetrying(retry=should_retry, wait=lambda _: delay_s or 0.0, reraise=True))
+    return aiter(stamina.retry_context(on=backoff, attempts=None, timeout=None))
+
+
+_waited_for: WeakSet[Exception] = WeakSet()
+"""The errors after which the client waits."""
+
+
+@cache
+def _hide_from_hooks() -> None:
+    """Hide the client's retries from the process's hooks; the default hook prints a line for each."""
+    set_on_retry_hooks([_of_others(hook) for hook in get_on_retry_hooks()])
+
+
+def _of_others(hook: RetryHook) -> RetryHook:
+    def on_retry(details: RetryDetails) -> AbstractContextManager[None] | None:
+        return None if details.caused_by in _waited_for else hook(details)
+
+    return on_retry

@@ -5,8 +5,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import stamina
+from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
-from pilotlight.client.transport.retry import MAX_ATTEMPTS, RequestRetries, delay_before_retry
+from pilotlight.client.transport.retry import (
+    MAX_ATTEMPTS,
+    RequestRetries,
+    _hide_from_hooks,
+    attempts,
+    delay_before_retry,
+)
 from pilotlight.definitions.errors import PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 
@@ -119,6 +127,46 @@ async def test_other_errors_are_raised_at_once(error: BaseException) -> None:
 
     with pytest.raises(type(error)):
         await RequestRetries().run(attempt)
+    assert tries == 1
+
+
+async def test_retries_are_hidden_from_hooks_of_the_process() -> None:
+    """The hooks still get the retries of other code, also of errors of the SDK."""
+    seen: list[Exception] = []
+    before = get_on_retry_hooks()
+    set_on_retry_hooks([lambda details: seen.append(details.caused_by)])
+    _hide_from_hooks.cache_clear()
+    other = TooMuch("raised to a loop of the user's own")
+    try:
+        answers = iter([TooMuch("slow down", retry_after=0.0), None])
+        async for attempt in attempts(lambda _: 0.0):
+            with attempt:
+                if (error := next(answers)) is not None:
+                    raise error
+        async for attempt in stamina.retry_context(on=TooMuch, wait_initial=0.0, wait_jitter=0.0):
+            with attempt:
+                if attempt.num == 1:
+                    raise other
+    finally:
+        set_on_retry_hooks(before)
+    assert seen == [other]
+
+
+async def test_a_process_that_turns_retries_off_turns_these_off_too() -> None:
+    """`stamina.set_active` holds for all retries of a process."""
+    tries = 0
+
+    async def attempt() -> None:
+        nonlocal tries
+        tries += 1
+        raise TooMuch("slow down", retry_after=0.0)
+
+    stamina.set_active(False)
+    try:
+        with pytest.raises(TooMuch):
+            await RequestRetries(5).run(attempt)
+    finally:
+        stamina.set_active(True)
     assert tries == 1
 
 
