@@ -145,7 +145,7 @@ class CallReader:
         exchange, spec = exchange_of(scope), version.spec
         tenant = exchange.principal.tenant
         scheduling = scheduling_class_of(self._registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
-        patience = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
+        wait_s = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
         call = PreparedCall(
             call_id=exchange.call_id,
             client_id=request.id,
@@ -155,7 +155,7 @@ class CallReader:
             input=packed,
             priority=scheduling.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
             scheduling=scheduling,
-            deadline_at=exchange.arrived_at + patience,
+            deadline_at=exchange.arrived_at + wait_s,
             arrived_at=exchange.arrived_at,
             stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),

@@ -33,11 +33,11 @@ async def answer_in_pieces(
     loop = asyncio.get_running_loop()
     headers.append((b"content-length", str(len(body)).encode()))
     try:
-        async with asyncio.timeout(stuck) as patience:
+        async with asyncio.timeout(stuck) as timeout:
             await exchange({"type": "http.response.start", "status": 200, "headers": headers})
             for piece in split_pieces(body):
                 await exchange({"type": "http.response.body", "body": piece, "more_body": True})
-                patience.reschedule(loop.time() + stuck)
+                timeout.reschedule(loop.time() + stuck)
             await exchange({"type": "http.response.body", "body": b"", "more_body": False})
     except TimeoutError:
         raise ClientGone from None

@@ -92,11 +92,11 @@ async def pieces(
     size, ends, more = 0, clock() + limits.seconds, True
     while more:
         began = clock()
-        patience = min(ends - began, limits.idle_seconds)
-        if pace is not None and pace.left < patience:
+        wait_s = min(ends - began, limits.idle_seconds)
+        if pace is not None and pace.left < wait_s:
             piece, more = await _next(receive, pace.left, _slow(limits))
         else:
-            piece, more = await _next(receive, patience, DeadlineExceeded(LATE, code="slow_body"))
+            piece, more = await _next(receive, wait_s, DeadlineExceeded(LATE, code="slow_body"))
         size += len(piece)
         if size > limits.size:
             raise too_large(limits)
@@ -146,7 +146,7 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
 
     async def read(seconds: float) -> None:
         nonlocal held, more
-        async with asyncio.timeout(seconds) as patience:
+        async with asyncio.timeout(seconds) as timeout:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -158,7 +158,7 @@ async def read_body(scope: Scope, receive: Receive, limits: BodyLimits, budget: 
                 held += len(piece)
                 parts.append(piece)
                 if more:
-                    patience.reschedule((patience.when() or 0.0) + len(piece) / limits.rate)
+                    timeout.reschedule((timeout.when() or 0.0) + len(piece) / limits.rate)
 
     try:
         try:

@@ -57,10 +57,10 @@ def delay_before_retry(
     refused = error.meaning.status in REFUSED and error.more.get("should_retry", True)
     if attempt >= MAX_ATTEMPTS or not (refused or (lost and repeatable)):
         return None
-    patience = connect_within if isinstance(error, Unreachable) or lost else PATIENCE_S
+    wait_s = connect_within if isinstance(error, Unreachable) or lost else PATIENCE_S
     backoff = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (attempt - 1))
     delay = error.retry_after if error.retry_after is not None else backoff
-    return delay if spent + delay <= patience and delay < left else None
+    return delay if spent + delay <= wait_s and delay < left else None
 
 
 class RequestRetries:
