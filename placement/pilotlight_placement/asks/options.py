@@ -93,20 +93,6 @@ class NoOption:
     largest: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class OptionsByMode:
-    now: list[Option] | NoOption
-    switched: tuple[Option, ...] = ()
-
-
-def options_by_mode(ask: Ask, part: Device | Slot, *, mig: bool, shareable: bool) -> OptionsByMode:
-    if isinstance(part, Slot):
-        return OptionsByMode(now=slot_options(ask, part))
-    now = options(ask, part, mig=mig, shareable=shareable)
-    other = options(ask, part, mig=not mig, shareable=False) if part.online_mig else NoOption(filter="type")
-    return OptionsByMode(now=now, switched=() if isinstance(other, NoOption) else tuple(other))
-
-
 def options(ask: Ask, device: Device, *, mig: bool, shareable: bool) -> list[Option] | NoOption:
     """The slices of a GPU that would serve an ask: MIG instances with `mig`, else the whole GPU or a share of it.
 

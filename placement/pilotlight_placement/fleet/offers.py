@@ -5,13 +5,14 @@ Offers depend only on the ask and on the existing groups, so `Fleet.offers` comp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.asks.options import NoOption, Option, OptionsByMode, Prices, options_by_mode
+from pilotlight_placement.asks.options import NoOption, Option, Prices, options, slot_options
 from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
+from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.node import Domain, Slot
 
 Zone = tuple[str, str]
@@ -59,17 +60,29 @@ class Totals:
 class Offers:
     """All offers for an ask, by preference and by group."""
 
+    ask: Ask
     choices: tuple[PreferenceOffers, ...]
     by_group: ByCell
     why: Mapping[DeviceGroup, NoOption]
     """The groups without an offer, and the first filter that leaves none."""
-    switched: Mapping[DeviceGroup, tuple[Option, ...]]
-    """The options of a group's devices after a switch of their MIG mode that needs no reset."""
     widest: tuple[Offer, ...]
     """For each class the offer that is open wherever another one is; here, if its open devices are counted by group."""
     counted: tuple[tuple[list[int], int], ...]
     """For the other classes: the counts of their `DeviceClassIndex`, and the index of the relevant one."""
     totals: Totals
+
+    def groups(self) -> Iterator[DeviceGroup]:
+        """All groups, those without an offer last."""
+        yield from self.by_group
+        yield from self.why
+
+    def switched(self, group: DeviceGroup) -> tuple[Option, ...]:
+        """The options of a group's devices after a switch of their MIG mode that needs no reset."""
+        device, kind = group.device, group.kind
+        if device is None or not device.online_mig or refused_domain(self.ask, group.domain):
+            return ()
+        made = options(self.ask, device, mig=not kind.mig, shareable=False)
+        return () if isinstance(made, NoOption) else tuple(made)
 
 
 def offers_of(ask: Ask, classes: Mapping[DeviceClass, list[DeviceGroup]], prices: Prices) -> Offers:
@@ -77,8 +90,7 @@ def offers_of(ask: Ask, classes: Mapping[DeviceClass, list[DeviceGroup]], prices
     widest: list[Offer] = []
     counted: list[tuple[list[int], int]] = []
     refused: dict[DeviceGroup, NoOption] = {}
-    switched: dict[DeviceGroup, tuple[Option, ...]] = {}
-    known: dict[DeviceClass, OptionsByMode] = {}
+    known: dict[DeviceClass, list[Option] | NoOption] = {}
     for sort in sorted(classes, key=lambda sort: sort.order):
         inside: list[DeviceGroup] = []
         for group in classes[sort]:
@@ -89,12 +101,11 @@ def offers_of(ask: Ask, classes: Mapping[DeviceClass, list[DeviceGroup]], prices
         if not inside:
             continue
         if (made := known.get(sort.anywhere)) is None:
-            made = known[sort.anywhere] = options_by_mode(ask, inside[0].part, mig=sort.mig, shareable=sort.shareable)
-        switched |= dict.fromkeys(inside, made.switched)
-        if isinstance(made.now, NoOption):
-            refused |= dict.fromkeys(inside, made.now)
+            made = known[sort.anywhere] = _options(ask, sort, inside[0].part)
+        if isinstance(made, NoOption):
+            refused |= dict.fromkeys(inside, made)
             continue
-        more = _offers(made.now, tuple(inside), prices, len(found))
+        more = _offers(made, tuple(inside), prices, len(found))
         if is_tallied(more[0]):
             counted.append((inside[0].class_index.open, more[0].option.index))
         else:
@@ -103,14 +114,20 @@ def offers_of(ask: Ask, classes: Mapping[DeviceClass, list[DeviceGroup]], prices
     numbers = sorted({offer.option.choice for offer in found})
     choices = tuple(_choice(n, [offer for offer in found if offer.option.choice == n]) for n in numbers)
     return Offers(
+        ask=ask,
         choices=choices,
         by_group=_by_cell(found),
         why=refused,
-        switched=switched,
         widest=tuple(widest),
         counted=tuple(counted),
         totals=Totals(),
     )
+
+
+def _options(ask: Ask, kind: DeviceClass, part: Device | Slot) -> list[Option] | NoOption:
+    if isinstance(part, Slot):
+        return slot_options(ask, part)
+    return options(ask, part, mig=kind.mig, shareable=kind.shareable)
 
 
 def is_tallied(offer: Offer) -> bool:

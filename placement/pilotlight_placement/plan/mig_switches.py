@@ -44,7 +44,7 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
     if device is None or not device.online_mig or value is None:
         return False
     price = draft.fleet.prices.of(device, unit.group.domain)
-    parts = draft.fleet.offers(ask).switched.get(unit.group, ())
+    parts = draft.fleet.offers(ask).switched(unit.group)
     return min((part.level(price) for part in parts), default=value.cost) < value.cost
 
 
@@ -60,7 +60,7 @@ def has_place_after_switch(fleet: Fleet, ask: Ask) -> bool:
 def switch_on(draft: Draft, ask: Ask) -> bool:
     """Put one idle GPU into MIG mode, if the ask then has a place on an instance."""
     for group in _in_order(draft):
-        if group.kind.mig or not draft.fleet.offers(ask).switched.get(group):
+        if group.kind.mig or not draft.fleet.offers(ask).switched(group):
             continue
         nodes = sorted(rank for ranks in group.vacant.values() for rank in ranks)[: draft.limits.donors]
         idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[group][0]] for rank in nodes]
@@ -97,7 +97,7 @@ def _switched(draft: Draft, ask: Ask, units: list[Unit], *, on: bool) -> bool:
 
 def _idle(draft: Draft, ask: Ask, group: DeviceGroup) -> list[list[Unit]]:
     """The idle MIG GPUs to switch off on each node so that it has enough whole ones; fewest first."""
-    wholes = draft.fleet.offers(ask).switched.get(group, ())
+    wholes = draft.fleet.offers(ask).switched(group)
     if not group.kind.mig or not wholes:
         return []
     count = min(option.count for option in wholes)

@@ -52,7 +52,7 @@ def used(unit: Unit) -> int:
 def _device_sets(fleet: Fleet, ask: Ask, group: DeviceGroup, blocked: Collection[int]) -> Iterator[list[Unit]]:
     """For each node its least used devices of a group, as many as the ask needs."""
     offers = fleet.offers(ask)
-    options = [offer.option for offer in offers.by_group.get(group, ())] or offers.switched.get(group, ())
+    options = [offer.option for offer in offers.by_group.get(group, ())] or offers.switched(group)
     if group.device is None or not options:
         return
     count = min(option.count for option in options)

@@ -53,8 +53,8 @@ def idle_in_other_mode(fleet: Fleet, ask: Ask) -> int:
 
 def _in_other_mode(offers: Offers) -> tuple[int, int]:
     idle = total = 0
-    for group, options in offers.switched.items():
-        if options and group.total:
+    for group in offers.groups():
+        if group.total and offers.switched(group):
             idle += len(group.states.get(0, ())) if group.kind.mig else group.open[0]
             total += group.total
     return idle, total
@@ -65,8 +65,8 @@ def _holds(fleet: Fleet, ask: Ask, offers: Offers) -> bool:
 
 
 def _in_any_mode(offers: Offers) -> Iterator[tuple[DeviceGroup, Option]]:
-    for group, options in offers.switched.items():
-        options = tuple(offer.option for offer in offers.by_group.get(group, ())) or options
+    for group in offers.groups():
+        options = tuple(offer.option for offer in offers.by_group.get(group, ())) or offers.switched(group)
         if options and group.total:
             # The option with the fewest devices fits wherever another one does.
             yield group, min(options, key=lambda option: option.count)

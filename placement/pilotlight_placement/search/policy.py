@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter, ne
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.placing import Over
@@ -217,115 +219,117 @@ FILTER_NAMES = tuple(item.name for item in FILTERS)
 RULED_OUT = {item.name: item.ruled_out for item in FILTERS}
 
 
+Key = Callable[[Candidate], float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicyStep:
-    """A rule between two candidates that are equal in all earlier steps: the smaller `key` wins."""
+    """A rule between two candidates that are equal in all earlier steps: the one with the smaller key wins."""
 
     name: str
     sentence: str
-    key: Callable[[Fleet, Ask, Candidate], float]
+    key_for: Callable[[Fleet, Ask], Key]
+    """The key of candidates for an ask, as the fleet is now."""
 
 
-def _preference(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.offer.option.choice
+def _crowding(fleet: Fleet, ask: Ask) -> Key:
+    if ask.spread is None:
+        return _none
+    if ask.spread.over is Over.NODE:
+        nodes = fleet.nodes_of(ask.function)
+        return lambda at: nodes.get(at.rank // MAX_UNITS, 0)
+    zones, by_rank = fleet.zones(ask.function), fleet.by_rank
+
+    def in_zone(at: Candidate) -> float:
+        domain = by_rank[at.rank // MAX_UNITS].node.domain
+        return zones.get((domain.region, domain.zone), 0)
+
+    return in_zone
 
 
-def _crowding(fleet: Fleet, ask: Ask, at: Candidate) -> float:
-    return crowding(fleet, ask, fleet.by_rank[at.rank // MAX_UNITS]) if ask.spread is not None else 0
+def _must_fetch(fleet: Fleet, ask: Ask) -> Key:
+    if not ask.weights:
+        return _none
+    resident = fleet.resident.get(ask.weights, ())
+    return lambda at: int(at.rank // MAX_UNITS not in resident)
 
 
-def _must_fetch(fleet: Fleet, ask: Ask, at: Candidate) -> float:
-    return int(at.rank // MAX_UNITS not in fleet.resident.get(ask.weights, ())) if ask.weights else 0
+def _none(_: Candidate) -> float:
+    return 0
 
 
-def _cost(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.level
-
-
-def _fragmentation(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.key[0]
-
-
-def _left_free(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.key[1]
-
-
-def _start(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.key[2]
-
-
-def _must_cut(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.cut
-
-
-def _rank(_: Fleet, __: Ask, at: Candidate) -> float:
-    return at.rank
+def _always(key: Key) -> Callable[[Fleet, Ask], Key]:
+    """A key of the candidate alone."""
+    return lambda _, __: key
 
 
 STEPS = (
     PolicyStep(
         name="preference",
         sentence="The GPU type that stands first in the function's list goes first.",
-        key=_preference,
+        key_for=_always(attrgetter("offer.option.choice")),
     ),
     PolicyStep(
         name="spread",
         sentence="The node or zone with the fewest containers of the function goes first.",
-        key=_crowding,
+        key_for=_crowding,
     ),
     PolicyStep(
         name="resident",
         sentence="A node that has the weights already goes before one that must fetch them.",
-        key=_must_fetch,
+        key_for=_must_fetch,
     ),
     PolicyStep(
         name="cost",
         sentence="The slice with the lowest cost per throughput goes first; 5 % do not count.",
-        key=_cost,
+        key_for=_always(attrgetter("level")),
     ),
     PolicyStep(
         name="fragmentation",
         sentence="The place that strands least of what is typically asked for goes first.",
-        key=_fragmentation,
+        key_for=_always(lambda at: at.key[0]),
     ),
     PolicyStep(
         name="fit",
         sentence="The device, or the node for whole devices, with least left free goes first.",
-        key=_left_free,
+        key_for=_always(lambda at: at.key[1]),
     ),
     PolicyStep(
         name="start",
         sentence="The highest start goes first, which keeps the lower half for large profiles.",
-        key=_start,
+        key_for=_always(lambda at: at.key[2]),
     ),
     PolicyStep(
         name="cut",
         sentence="A MIG instance that exists and is idle goes before one that must be made first.",
-        key=_must_cut,
+        key_for=_always(attrgetter("cut")),
     ),
     PolicyStep(
         name="order",
         sentence="What is alike in all else is decided by a fixed order of nodes.",
-        key=_rank,
+        key_for=_always(attrgetter("rank")),
     ),
 )
 STEP_NAMES = tuple(step.name for step in STEPS)
-KEYS = tuple(step.key for step in STEPS)
 
 if Value._fields != STEP_NAMES:
     raise RuntimeError(f"a value has other terms than the policy has steps: {Value._fields}, {STEP_NAMES}")
 
 
-def value_of(fleet: Fleet, ask: Ask, candidate: Candidate) -> Value:
-    return Value._make([key(fleet, ask, candidate) for key in KEYS])
+def keys_for(fleet: Fleet, ask: Ask) -> tuple[Key, ...]:
+    """The keys of `STEPS` in their order, valid while the fleet is unchanged."""
+    return tuple([step.key_for(fleet, ask) for step in STEPS])
+
+
+def value_of(keys: tuple[Key, ...], candidate: Candidate) -> Value:
+    """The sort key of a candidate; `keys` are those of `keys_for`."""
+    # `Value._make` takes thrice as long, several times in each decision.
+    return tuple.__new__(Value, [key(candidate) for key in keys])
 
 
 def first_difference(one: Value, other: Value) -> str:
     """The step that decides between two candidates; the last one if they are equal."""
-    for name, a, b in zip(STEP_NAMES, one, other, strict=False):
-        if a != b:
-            return name
-    return STEP_NAMES[-1]
+    return next(compress(STEP_NAMES, map(ne, one, other)), STEP_NAMES[-1])
 
 
 def crowding(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> int:
@@ -347,7 +351,8 @@ def best_on(fleet: Fleet, ask: Ask, node: NodeOccupancy) -> tuple[Value, Candida
         for offer in fleet.offers_in(ask, unit.group)
         if (candidate := candidate_on(offer, ask, unit)) is not None
     )
-    return min(((value_of(fleet, ask, candidate), candidate) for candidate in found), default=None)
+    keys = keys_for(fleet, ask)
+    return min(((value_of(keys, candidate), candidate) for candidate in found), default=None)
 
 
 def refusal_at(fleet: Fleet, unit: Unit, ask: Ask) -> tuple[Filter, str] | None:

@@ -13,7 +13,7 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.candidate import Candidate
 from pilotlight_placement.search.decision_record import Value
-from pilotlight_placement.search.policy import STEP_NAMES, first_difference, value_of
+from pilotlight_placement.search.policy import STEP_NAMES, first_difference, keys_for, value_of
 from pilotlight_placement.search.tiers import runs, tiers
 
 TIER_STEPS = ("preference", "spread")
@@ -44,18 +44,20 @@ def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
     """The smallest candidate by `policy.value_of` among those that pass the filters."""
     winner: RankedCandidate | None = None
     rivals: dict[str, RankedCandidate] = {}
+    keys = keys_for(fleet, ask)
     for tier in tiers(fleet, ask, offers):
         if winner is not None and "spread" in rivals and tier.choice.number == winner.value.preference:
             continue
         for run in runs(fleet, ask, tier):
             step = ""
             for candidate in run:
-                ranked = RankedCandidate(value_of(fleet, ask, candidate), candidate)
+                value = value_of(keys, candidate)
                 if winner is None:
-                    winner = ranked
+                    winner = RankedCandidate(value, candidate)
                     continue
-                step = first_difference(winner.value, ranked.value)
-                rivals.setdefault(step, ranked)
+                step = first_difference(winner.value, value)
+                if step not in rivals:
+                    rivals[step] = RankedCandidate(value, candidate)
                 if step in LAST_OF_RUN:
                     break
             # Nodes that must fetch the weights come last: after a winner on such a node none loses at "resident".

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 
 from pilotlight_core.model.placing import Purchase
@@ -42,11 +44,14 @@ def test_each_group_has_offers_or_the_filter_that_leaves_none(nodes: list[Node],
 def test_what_a_switch_of_mode_would_give_is_known_where_none_needs_a_reset() -> None:
     """A Hopper that is given whole would have instances, an Ampere keeps its mode."""
     fleet = Fleet([node("n", gpu("a", "H100-80GB"), gpu("b", "A100-80GB"), gpu("c", "H100-80GB", mig=True))])
-    switched = fleet.offers(ask("ANY", gib=8)).switched
+    offers = fleet.offers(ask("ANY", gib=8))
+    switched = {group: offers.switched(group) for group in offers.groups()}
 
     by_kind = {(group.kind.name, group.kind.mig): bool(made) for group, made in switched.items()}
     assert by_kind == {("H100-80GB", False): True, ("H100-80GB", True): True, ("A100-80GB", False): False}
     assert all(option.profile >= 0 for group, made in switched.items() if not group.kind.mig for option in made)
+    elsewhere = fleet.offers(replace(ask("ANY", gib=8), zones=("elsewhere",)))
+    assert not any(elsewhere.switched(group) for group in elsewhere.groups())
 
 
 def test_a_domain_is_refused_by_region_then_zone_then_purchase() -> None:

@@ -23,7 +23,8 @@ def every_candidate(fleet: Fleet, wanted: Ask) -> list[tuple[Value, Candidate]]:
         for offer in fleet.offers_in(wanted, unit.group)
         if (candidate := candidate_on(offer, wanted, unit)) is not None
     ]
-    values = [Value(*(step.key(fleet, wanted, candidate) for step in STEPS)) for candidate in found]  # type: ignore[arg-type]
+    keys = [step.key_for(fleet, wanted) for step in STEPS]
+    values = [Value._make(key(candidate) for key in keys) for candidate in found]
     return sorted(zip(values, found, strict=True))
 
 
