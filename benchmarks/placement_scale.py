@@ -17,6 +17,7 @@ from itertools import count
 
 from benchmarks.report import arguments, finish, median, percentile, table
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
@@ -27,7 +28,7 @@ from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.catalogue import standard
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer
+from pilotlight_placement.hardware.node import Domain, Gpu, Node
 from pilotlight_placement.plan.draft import DesiredFunction
 from pilotlight_placement.plan.plan import DesiredState, Plan, plan
 from pilotlight_placement.search.decision_record import NoFit, Placement
@@ -39,6 +40,7 @@ MIXTURE = {
 }  # fmt: skip
 """Parts of the fleet, in percent."""
 GPUS_PER_NODE = 8
+HOST = HostShare(cpu_millis=128_000, memory=1024 * GIB)
 CATALOGUE = standard()
 
 
@@ -57,7 +59,7 @@ def make_nodes(gpus: int, rng: random.Random) -> list[Node]:
         )
         domain = Domain(region="r1", zone=f"z{number % 3}", spot=rng.random() < 0.2)
         weights = frozenset(f"w{rng.randrange(400)}" for _ in range(4))
-        nodes.append(Node(name=name, domain=domain, gpus=parts, host_memory=1024 * GIB, weights=weights))
+        nodes.append(Node(name=name, domain=domain, gpus=parts, host=HOST, weights=weights))
     return nodes
 
 
@@ -86,7 +88,8 @@ def make_ask(number: int, rng: random.Random) -> Ask:
         tenant=f"t{number % 100}",
         gpu=(GpuAsk("H100", 4), GpuAsk("A100", 4)) if many else tuple(GpuAsk(name) for name in types),
         vram=(120 if many else gib) * GIB,
-        memory=16 * GIB,
+        memory=rng.choice((4, 8, 16, 32)) * GIB,
+        cpu=rng.choice((500, 1000, 2000, 4000)),
         isolation=rng.choice((Isolation.SHARED, Isolation.SHARED, Isolation.MIG, Isolation.EXCLUSIVE)),
         by_cost=rng.random() < 0.7,
         curves=make_curves(rng) if rng.random() < 0.3 else None,
@@ -110,19 +113,14 @@ def fill(fleet: Fleet, asks: list[Ask], containers: int, rng: random.Random, ids
 
 def start(fleet: Fleet, ask: Ask, container: str) -> bool:
     """Decide and hold; whether there was a place."""
-    return hold(fleet, ask, place(fleet, ask), container)
+    return hold(fleet, place(fleet, ask), container)
 
 
-def hold(fleet: Fleet, ask: Ask, found: Placement | NoFit, container: str) -> bool:
+def hold(fleet: Fleet, found: Placement | NoFit, container: str) -> bool:
     """Let the container have what was found, if anything was."""
     if isinstance(found, NoFit):
         return False
-    fleet.hold(
-        PlacedContainer(
-            container=container, slice=found.slice, function=ask.function, tenant=ask.tenant,
-            neighbours=ask.neighbours,
-        )
-    )  # fmt: skip
+    fleet.hold(found.held(container))
     return True
 
 
@@ -141,7 +139,7 @@ def decisions(
         found = place(fleet, ask)
         worked.append((time.thread_time() - cpu) * 1000)
         took.append((time.perf_counter() - began) * 1000)
-        if not hold(fleet, ask, found, living[index]):
+        if not hold(fleet, found, living[index]):
             living[index] = living[-1]
             living.pop()
     return took, worked

@@ -123,7 +123,7 @@ def one_call(home: Home, name: str, at: float) -> None:
         spent=SPENT,
         stages=STAGES,
     )
-    perform(home, origin.frame(ended, at), at)
+    perform(home, origin.frame("n1", ended, at), at)
     home.expire(at)
     home.grants(at)
     home.demand(at)

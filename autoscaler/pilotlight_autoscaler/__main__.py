@@ -15,19 +15,25 @@ from pilotlight_core.bus import bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.gc_tuning import freeze, freeze_again
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.limits import load_tiers
 
 log = structlog.get_logger()
 
 
 async def serve(settings: config.ControllerSettings) -> int:
-    """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor restarts the process)."""
+    """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor restarts the process).
+
+    Raises:
+        BadInput: the tiers file is wrong.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with (
         connect(settings.nats_url, name="controller", inbox=bus_users.controller().inbox, makes_streams=False) as bus,
-        Registry(bus) as registry,
+        Registry(bus, load_tiers(settings.tiers)) as registry,
         Controller(
             bus,
             registry,
@@ -35,6 +41,7 @@ async def serve(settings: config.ControllerSettings) -> int:
             World(moves=MoveBudget(per_hour=settings.moves_per_hour)),
             region=settings.region,
             repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
+            stop_grace_s=settings.stop_grace,
             on_settled=freeze_again,
         ).running(),
     ):
@@ -50,7 +57,11 @@ async def serve(settings: config.ControllerSettings) -> int:
 def main() -> None:
     settings = config.controller(sys.argv[1:])
     telemetry.setup("controller")
-    sys.exit(asyncio.run(serve(settings)))
+    try:
+        sys.exit(asyncio.run(serve(settings)))
+    except BadInput as error:
+        log.error("the controller cannot run", error=str(error))
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """The controller process: it observes the bus, decides at each tick and edge, and sends commands while it leads.
 
-    observe   NodeReport, Demand, Credit -> World
+    observe   NodeReport, Demand, Credit -> World (`NodeIntake` for what nodes say)
     decide    decide.Pass (pure)
     act       request each command from its agent; a lost one is decided again at the next tick
     advance   plans whose commands wait for others (PlanExecutions), as reports show their progress
 
-Every command has the lease's epoch, and agents refuse a lower one.
+Every command has the lease's epoch, and agents refuse a lower one. Before a container is bound, its `Binding` is
+written (`BindingBook`): what is not bound gets no calls, is on no bill, and is stopped.
 """
 
 from __future__ import annotations
@@ -19,18 +20,34 @@ from dataclasses import dataclass
 
 import structlog
 
+from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
+from pilotlight_autoscaler.bindings.binding_terms import binding_of
+from pilotlight_autoscaler.container_stops import ContainerStops
 from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.explain_answers import answer
+from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.quarantine import Quarantine
+from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.world import PendingBind, World
-from pilotlight_core.bus import Bus, BusDown, BusError, BusTimeout, Handler, Lease, NoResponders
+from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
+from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import base36
-from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Credit, Demand, Drain, NodeReport, Stop
+from pilotlight_core.model.messages.agent_messages import (
+    STOP_GRACE_S,
+    Bind,
+    CommandReply,
+    Credit,
+    Demand,
+    Drain,
+    NodeReport,
+    Stop,
+)
+from pilotlight_core.model.messages.container_stops import StopContainer
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
@@ -43,6 +60,8 @@ COMMAND_TIMEOUT_S = 2.0
 SETTLE_S = 1.5
 """A new leader waits for every node's report (one a second) before it removes containers or reports what fits nowhere.
 """
+MAX_STOPS = 64
+"""Of single containers, at a time; who asks for more gets no answer, and asks again."""
 MAX_COMMANDS = 256
 """Unanswered commands at a time; the rest is decided again at the next pass."""
 
@@ -50,6 +69,9 @@ MAX_FAILED_PASSES = 8
 """After so many failed passes in a row without a version at fault, the process ends, to be restarted."""
 LEARN_EVERY_S = 0.25
 """Interval of writing a few learnt curves."""
+TIDY_EVERY_S = 1.0
+ENDS_AT_ONCE = 256
+"""Bindings that are ended at a time."""
 ROOM_EVERY_S = 2.0
 """Interval of making room by moves: by then reports show the last moves."""
 
@@ -78,6 +100,7 @@ class Controller:
         *,
         region: str,
         repacking: Repacking | None = None,
+        stop_grace_s: float = STOP_GRACE_S,
         on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         self._repacking = repacking or Repacking()
@@ -85,7 +108,15 @@ class Controller:
         self._room_made_at = self._repacked_at = 0.0
         self._bus = bus
         self._registry = registry
+        self._registered = RegisteredVersions(registry)
+        self._floors: dict[str, int] = {}
+        self._stop_grace_s = stop_grace_s
+        self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
+        self._stopping = 0
         self._book = CurveBook(registry)
+        self._bindings = BindingBook(bus, region=region)
+        self._ended = EndedBindings()
+        self.intake = NodeIntake(world, self._bindings)
         self._region = region
         self._lease = lease
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
@@ -109,10 +140,11 @@ class Controller:
             subjects.credit(self._region): self._on_credit,
             subjects.ran(self._region): self._on_ran,
             subjects.explain(self._region): self._on_question,
+            subjects.stop_container(self._region): self._on_stop,
         }
-        async with self._bus.listening(handlers), asyncio.TaskGroup() as tasks:
+        async with self._bindings, self._bus.listening(handlers), asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            jobs = (self._lead, self._tick, self._edge, self._learn)
+            jobs = (self._lead, self._tick, self._edge, self._learn, self._tidy)
             loops = [tasks.create_task(job()) for job in jobs]
             yield
             for loop in loops:
@@ -123,19 +155,18 @@ class Controller:
     def leads(self) -> bool:
         return self._lease.valid(time.monotonic())
 
-    def _on_report(self, _: str, message: object, __: str) -> None:
-        if isinstance(message, NodeReport):
-            self.world.on_report(message, time.monotonic())
-            if len(self.world.executions) and self.leads:
-                self._advance_plans(time.monotonic())
+    def _on_report(self, subject: str, message: object, _: str) -> None:
+        is_new = isinstance(message, NodeReport) and self.intake.on_report(subject, message)
+        if is_new and len(self.world.executions) and self.leads:
+            self._advance_plans(time.monotonic())
 
-    def _on_credit(self, _: str, message: object, __: str) -> None:
+    def _on_credit(self, subject: str, message: object, _: str) -> None:
         if isinstance(message, Credit):
-            self.world.on_credit(message, time.monotonic())
+            self.intake.on_credit(subject, message)
 
-    def _on_ran(self, _: str, message: object, __: str) -> None:
+    def _on_ran(self, subject: str, message: object, _: str) -> None:
         if isinstance(message, Ran):
-            self.world.on_ran(message, time.monotonic())
+            self.intake.on_ran(subject, message)
 
     def _on_question(self, _: str, message: object, reply: str) -> None:
         # Only the leader knows its decisions, and the gateway waits for one answer.
@@ -143,6 +174,19 @@ class Controller:
             explained = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
             with contextlib.suppress(BusDown):
                 self._bus.publish_nowait(reply, explained)
+
+    def _on_stop(self, _: str, message: object, reply: str) -> None:
+        if isinstance(message, StopContainer) and reply and self.leads and self._stopping < MAX_STOPS:
+            self._stopping += 1
+            self._tasks.create_task(self._stop(message, reply))
+
+    async def _stop(self, asked: StopContainer, reply: str) -> None:
+        try:
+            answered = await self._stops.stop(asked, self._lease.epoch)
+        finally:
+            self._stopping -= 1
+        with contextlib.suppress(BusDown):
+            self._bus.publish_nowait(reply, answered)
 
     def _ref_of(self, version: str) -> str:
         record = self._registry.version(version)
@@ -177,6 +221,20 @@ class Controller:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
                 await self._write_learnt_curves()
+
+    async def _tidy(self) -> None:
+        """End the bindings of containers that are gone, and containers without a binding."""
+        while True:
+            await asyncio.sleep(TIDY_EVERY_S)
+            at = time.monotonic()
+            if not self.leads or at - self._leading_since < SETTLE_S:
+                continue
+            for node, stop in self.intake.stops(self._lease.epoch, at)[: MAX_COMMANDS - self._sending]:
+                self._start_sending(AddressedCommand(node=node, command=stop), at)
+            bound = list(self._bindings.bound.values())
+            ended = self._ended.due(bound, self.world.present(), self.world.nodes, at)[:ENDS_AT_ONCE]
+            with contextlib.suppress(BusError):  # it is found again in a second
+                await asyncio.gather(*(self._bindings.end(binding) for binding in ended))
 
     async def _write_learnt_curves(self) -> None:
         """Store learnt curves beside their versions; a curve that cannot be stored now is learnt again."""
@@ -224,16 +282,24 @@ class Controller:
     async def _decide(self, only: str | None) -> None:
         at = time.monotonic()
         self.world.forget(at)
-        deployed = self._deployed()
-        versions = await self._versions(deployed if only is None else set(), only)
+        known = self._registered
+        deployed = known.deployed()
+        ids = {only} if only is not None else deployed | set(self.world.demands)
+        ids |= {container.version for _, container in self.world.containers(at)}
+        versions = await known.read(ids)
+        shut_down = await known.shut_down(ids, versions)
         if not self.leads:
             return  # another process may lead by now
         versions = self._quarantine.without(versions, at)
+        if only is None or not self._seen:
+            self._floors = known.floors(deployed)
         self._seen = tuple(versions.values())
         settled = at - self._leading_since >= SETTLE_S
         given = PassInput(
             versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
             curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
+            shut_down=shut_down, limits_of=known.limits_of, weight_of=known.weight_of, floors=self._floors,
+            stop_grace_s=self._stop_grace_s,
         )  # fmt: skip
         decision = Pass(self.world, given).run(only)
         if not settled:
@@ -256,19 +322,6 @@ class Controller:
         self._repacked_at = at if repack else self._repacked_at
         limits = PlanLimits(min_residency_s=self._repacking.min_residency_s)
         return PassOptions(limits=limits, force=force, repack=repack)
-
-    def _deployed(self) -> set[str]:
-        return {version for app in self._registry.iter_apps() if not app.stopped for version in app.functions.values()}
-
-    async def _versions(self, deployed: set[str], only: str | None) -> dict[str, VersionRecord]:
-        ids = {only} if only is not None else deployed | set(self.world.demands)
-        ids |= {container.version for _, container in self.world.containers(time.monotonic())}
-        found = {}
-        for version in ids:
-            record = self._registry.version(version) or await self._registry.fetch_version(version)
-            if record is not None:
-                found[version] = record
-        return found
 
     def _new_id(self, record: VersionRecord) -> str:
         # Deterministic in (leader's epoch, ordinal): two leaders never make the same id, one never makes it twice.
@@ -307,8 +360,10 @@ class Controller:
 
     async def _send(self, sent: AddressedCommand) -> None:
         try:
+            if isinstance(sent.command, Bind) and not await self._write_binding(sent.node, sent.command):
+                return
             answer = await self._bus.request(subjects.command(self._region, sent.node), sent.command, COMMAND_TIMEOUT_S)
-        except (BusDown, BusTimeout, NoResponders) as error:
+        except BusError as error:
             log.warning(
                 "command not answered", node=sent.node, about=subject_of_command(sent.command), error=repr(error)
             )
@@ -323,6 +378,25 @@ class Controller:
             self.world.executions.refused(sent.command, answer.reason)
             if isinstance(sent.command, Bind):
                 self.world.on_refused(sent.command, answer.reason, time.monotonic())
+
+    async def _write_binding(self, node: str, bind: Bind) -> bool:
+        """Write what others may believe of the container; False if its slice is gone, or this leader's time is over.
+
+        Raises:
+            BusError: it may or may not be written.
+        """
+        if self._bindings.live(bind.container) is not None:
+            return True  # the command was lost, and is sent again
+        record = await self._record_of(bind.version)
+        binding = binding_of(bind, record, self.world.nodes.get(node)) if record is not None else None
+        if binding is None:
+            self.world.on_refused(bind, "no_such_slice", time.monotonic())
+            return False
+        await self._bindings.bind(binding)
+        return self.leads
+
+    async def _record_of(self, version: str) -> VersionRecord | None:
+        return self._registry.version(version) or await self._registry.fetch_version(version)
 
 
 def subject_of_command(command: AgentCommand) -> str:

@@ -3,6 +3,7 @@
     scaling_policy   how many containers each version should have, and which idle ones may be drained
     plan             where missing ones start, what is cut for them, what moves (`pilotlight_placement.plan.plan`)
     preemption       which idle containers are drained for a version without a place
+    tenant_rooms     how many more containers each tenant may have
 
 Commands may be repeated: agents know container ids and epochs, and the effect of a lost command is still missing at the
 next tick.
@@ -17,30 +18,23 @@ from dataclasses import dataclass, field, replace
 from pilotlight_autoscaler.plan_commands import AgentSteps, CommandContext
 from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep, independent_steps
 from pilotlight_autoscaler.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
-from pilotlight_autoscaler.scaling_policy import (
-    VersionSpeed,
-    VersionView,
-    to_drain,
-    wanted,
-    wanted_by_demand,
-    wanted_by_level,
-)
+from pilotlight_autoscaler.scaling_policy import VersionSpeed, to_drain, wanted, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.tenant_rooms import LimitedVersion, LimitsOf, TenantRooms, give_way, unlimited
 from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_reservation
-from pilotlight_autoscaler.world import LIVE, FailedStarts, World
-from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.agent_messages import ContainerReport, Drain, Shortage, Stop
+from pilotlight_autoscaler.version_views import ask_of, explain_level, function_of, holders, views
+from pilotlight_autoscaler.world import LIVE, World
+from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S, ContainerReport, Drain, Shortage, Stop
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
 from pilotlight_placement.explain.speeds import key_of_slice, on_slice
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape
-from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, living, plan
-from pilotlight_placement.plan.reservation import Reservation, reserve
-from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.plan.reservation import Reservation, missing_host, reserve
+from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement
 from pilotlight_placement.search.place import place
 
 DRAIN_MARGIN_S = 5.0
@@ -99,63 +93,23 @@ class PassInput:
     at: float
     curves: Mapping[str, Curves] = field(default_factory=dict)
     """By version."""
+    shut_down: Mapping[str, str] = field(default_factory=dict)
+    """The versions of which nothing should run, and why."""
+    limits_of: LimitsOf = unlimited
+    """By tenant."""
+    weight_of: Callable[[str], float] = lambda _: 1.0
+    """By tenant: its share where several wait."""
+    floors: Mapping[str, int] = field(default_factory=dict)
+    """By version, where the tenant's limit allows less than the spec's."""
+    stop_grace_s: float = STOP_GRACE_S
+    """How long calls of versions that are shut down may go on."""
     options: PassOptions = field(default_factory=PassOptions)
-
-
-def views(
-    world: World,
-    versions: Mapping[str, VersionRecord],
-    deployed: Iterable[str],
-    at: float,
-    speed: Callable[[str, Sequence[ContainerReport]], VersionSpeed | None] = lambda _, __: None,
-) -> dict[str, VersionView]:
-    """Every deployed, demanded or running version as the scaling policy sees it."""
-    current = set(deployed)
-    containers: dict[str, list[ContainerReport]] = {}
-    for node, container in world.containers(at):
-        # Containers of a draining node are left alone.
-        if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
-            containers.setdefault(container.version, []).append(container)
-    pending: dict[str, int] = {}
-    for bind in (*(item.bind for item in world.pending.values()), *(bind for _, bind in world.executions.starts())):
-        pending[bind.version] = pending.get(bind.version, 0) + 1
-    return {
-        version: VersionView(
-            spec=record.spec,
-            deployed=version in current,
-            demand=world.demand(version, at),
-            containers=tuple(containers.get(version, ())),
-            pending=pending.get(version, 0),
-            rate=world.rate(version, at),
-            speed=speed(version, containers.get(version, ())),
-        )
-        for version, record in versions.items()
-    }
-
-
-def function_of(record: VersionRecord) -> str:
-    """`tenant:app.function`, the key of spread and avoidance."""
-    return f"{record.tenant}:{record.app}.{record.function}"
-
-
-def explain_level(record: VersionRecord, view: VersionView) -> str:
-    speeds = ", ".join(f"{speed:.3g}" for speed in view.speed.there) if view.speed else ""
-    there = f"; those that are there do {speeds} per second" if speeds else ""
-    return (
-        f"{record.ref}: {wanted_by_level(view)} containers carry {view.rate:.3g} calls per second within "
-        f"{view.spec.slo.p95_ms:g} ms, used to {TARGET_UTILISATION:.0%}{there}"
-    )
 
 
 def without(shorts: Sequence[Shortfall], others: Sequence[Shortfall]) -> list[Shortfall]:
     """The shortfalls that are not in `others`, by identity, which is faster than comparing asks."""
     known = {id(short) for short in others}
     return [short for short in shorts if id(short) not in known]
-
-
-def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
-    """The ask of a version's container, with its known curves."""
-    return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
 
 
 class Pass:
@@ -173,7 +127,13 @@ class Pass:
         world.observe_versions(versions)
         self._fleet: Fleet = world.fleet(at)
         self._fleet.follow(world.asked)
-        self._views = views(world, versions, given.deployed, at, self._speed)
+        self._shut_down = given.shut_down
+        self._stop_grace_s = given.stop_grace_s
+        self._views = views(
+            world, versions, given.deployed, at, self._speed, shut_down=given.shut_down, floors=given.floors
+        )
+        self._rooms = TenantRooms(given.limits_of, holders(world, versions, at), given.weight_of)
+        self._limited: list[LimitedVersion] = []
         self._reservation = self._current_reservation()
         self._idle = IdleContainers(
             views=self._views, tenants={name: record.tenant for name, record in versions.items()}
@@ -186,7 +146,7 @@ class Pass:
         if reservation is None or reservation.version not in self._views:
             return None
         demand = self._views[reservation.version].demand
-        waited_for = demand is not None and demand.queued
+        waited_for = demand is not None and demand.waiting
         return replace(reservation.kept, ask=self._ask(reservation.version)) if waited_for else None
 
     def run(self, only: str | None = None) -> Decision:
@@ -197,6 +157,7 @@ class Pass:
                 for name, view in self._views.items()
                 if view.speed is not None and view.rate
             }
+            self._end_shut_down()
             for version in self._views:
                 self._drain_surplus(version)
         asks, missing = self._missing(only)
@@ -212,28 +173,70 @@ class Pass:
             self._world.reservation = self._next_reservation([*helped, *blocked], asks)
         for short in blocked:
             self._report_shortfall(short, asks)
+        for limited in self._limited:
+            self._report_limit(limited)
         return self.decision
 
     def _missing(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
         """Missing containers by ask, in turn, and for each ask their versions."""
         asks: dict[Ask, list[str]] = {}
         missing = []
-        for version in self._in_order(only):
+        short = self._short(only)
+        backoff = self._world.backoff
+        delayed = backoff.refused(short, self._at)
+        for version in self._in_order(short.keys() - delayed):
+            # One that fails is tried by one container, however many should be there.
+            allowed = self._allowed(version, 1 if backoff.is_failing(version) else short[version])
+            if allowed > 0:
+                backoff.tried(version, self._at)
+                ask = self._ask(version)
+                asks.setdefault(ask, []).extend([version] * allowed)
+                missing.append((ask, allowed))
+        return asks, missing
+
+    def _allowed(self, version: str, wanted: int) -> int:
+        """How many of the missing containers the tenant's limits allow; the rest is noted."""
+        record = self._versions[version]
+        allowed, reached = self._rooms.take(record.tenant, record.spec, wanted)
+        if reached is not None:
+            self._limited.append(LimitedVersion(version=version, missing=wanted - allowed, reached=reached))
+        return allowed
+
+    def _short(self, only: str | None) -> dict[str, int]:
+        """The versions that should have more containers, and how many."""
+        short = {}
+        for version in self._views.keys() if only is None else self._views.keys() & {only}:
             view = self._views[version]
             count = wanted(view) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
                 self.decision.notes.append(explain_level(self._versions[version], view))
-            if count > 0 and self._world.failures.get(version, FailedStarts()).retry_at <= self._at:
-                ask = self._ask(version)
-                asks.setdefault(ask, []).extend([version] * count)
-                missing.append((ask, count))
-        return asks, missing
+            if count > 0:
+                short[version] = count
+        return short
 
-    def _in_order(self, only: str | None) -> list[str]:
-        if only is not None:
-            return [only] if only in self._views else []
-        waiting = {v: view.demand.oldest_ms if view.demand else 0.0 for v, view in self._views.items()}
-        return sorted(self._views, key=lambda version: (-waiting[version], version))
+    def _in_order(self, versions: Iterable[str]) -> list[str]:
+        """The one that has waited longest first, of the tenant that holds least for its weight."""
+        waiting = {name: view.demand.oldest_ms if view.demand else 0.0 for name, view in self._views.items()}
+        ordered = sorted(versions, key=lambda version: (-waiting[version], version))
+        return self._rooms.in_turn((version, self._versions[version].tenant) for version in ordered)
+
+    def _end_shut_down(self) -> None:
+        """End the containers of versions that are shut down, and their waiting calls."""
+        nodes = self._world.nodes
+        there = ((node, each) for node, each in self._world.containers(self._at) if not nodes[node].draining)
+        for node, container in self._world.shutdowns.due(self._shut_down, there, self._at):
+            why = self._shut_down[container.version]
+            within_ms = self._stop_grace_s * 1000.0
+            command = Drain(epoch=self._epoch, container=container.id, within_ms=within_ms, reason=why)
+            self._leaving.add(container.id)
+            self.decision.commands.append(AddressedCommand(node=node, command=command))
+            self.decision.notes.append(f"{container.id} ends within {self._stop_grace_s:g} s: {why}")
+        for version, why in self._shut_down.items():
+            view = self._views.get(version)
+            if view is not None and view.demand is not None and view.demand.queued:
+                self.decision.shortages.append(
+                    Shortage(version=version, epoch=self._epoch, reason=why, never=True, shut_down=True)
+                )
 
     def _drain_surplus(self, version: str) -> None:
         for container in to_drain(self._views[version]):
@@ -373,7 +376,7 @@ class Pass:
         ask = short.refusal.record.ask
         version = asks[ask][0]
         view = self._views[version]
-        waited_for = view.demand is not None and bool(view.demand.queued)
+        waited_for = view.demand is not None and bool(view.demand.waiting)
         if short.refusal.never or not (waited_for or view.size < view.floor):
             return False
         if not self._is_placed(ask):
@@ -392,12 +395,15 @@ class Pass:
         return True
 
     def _drain_reserved(self, kept: Reservation) -> None:
-        """Drain idle containers on reserved devices, even if that is not enough yet."""
+        """Drain idle containers on reserved devices and on hosts that are short, even if that is not enough yet."""
+        places = self._fleet.places
+        short = {name for name in kept.nodes if name in places and missing_host(places[name], kept.ask)}
         for container, version in self._idle.beyond_floors(waited_for=True):
             held = self._fleet.held.get(container.id)
             on = {(held.slice.node, name) for name in held.slice.ids} if held is not None else set()
-            if on & kept.devices and container.id not in self._leaving:
-                self._drain(container.id, self._versions[version], f"its GPU is kept for {kept.ask.function}")
+            in_the_way = on & kept.devices or any(node in short for node, _ in on)
+            if in_the_way and container.id not in self._leaving:
+                self._drain(container.id, self._versions[version], f"its place is kept for {kept.ask.function}")
 
     def _next_reservation(self, shorts: list[Shortfall], asks: dict[Ask, list[str]]) -> VersionReservation | None:
         """The next reservation; none for a tenant with more than an even share."""
@@ -407,7 +413,7 @@ class Pass:
         for short in shorts:
             ask = short.refusal.record.ask
             demand = self._views[asks[ask][0]].demand
-            if not short.refusal.never and demand is not None and demand.queued and ask.tenant not in greedy:
+            if not short.refusal.never and demand is not None and demand.waiting and ask.tenant not in greedy:
                 waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
         return next_reservation(self._world.reservation, waiting, self._fleet, self._at)
 
@@ -415,10 +421,7 @@ class Pass:
         found = place(self._fleet, ask)
         if isinstance(found, NoFit):
             return False
-        held = PlacedContainer(
-            container=f"{ask.function}~{self._fleet.revision}", slice=found.slice, function=ask.function,
-            tenant=ask.tenant, neighbours=ask.neighbours,
-        )  # fmt: skip
+        held = found.held(f"{ask.function}~{self._fleet.revision}")
         if not self._fleet.refusal(held):
             self._fleet.hold(held)
         return True
@@ -432,6 +435,26 @@ class Pass:
             self.decision.shortages.append(
                 Shortage(version=version, epoch=self._epoch, reason=short.refusal.reason, never=short.refusal.never)
             )
+
+    def _report_limit(self, limited: LimitedVersion) -> None:
+        """Report a limit of the tenant; for calls that wait, its own idle containers give way."""
+        version, record = limited.version, self._versions[limited.version]
+        view = self._views[version]
+        if view.demand is not None and view.demand.queued:
+            self._make_own_room(limited)
+        decided = DecisionRecord(ask=self._ask(version), revision=self._fleet.standing)
+        refusal = NoFit(reason=limited.reason, never=False, record=decided, by_limit=True)
+        self._world.decisions.add(refusal, version=record.ref, at=self._at)
+        self.decision.shortages.append(Shortage(version=version, epoch=self._epoch, reason=limited.for_callers))
+
+    def _make_own_room(self, limited: LimitedVersion) -> None:
+        """Drain idle containers of the tenant's other versions, unless enough are leaving already."""
+        leaving = self._leaving | self._world.draining.keys()
+        going = [each for _, each in self._world.containers(self._at) if each.id in leaving]
+        idle = self._idle.beyond_floors(waited_for=True)
+        for container, version in give_way(limited, idle, going, self._versions):
+            reason = f"gives way to {self._versions[limited.version].ref}: {limited.reason}"
+            self._drain(container, self._versions[version], reason)
 
     def _drain(self, container: str, record: VersionRecord, reason: str) -> None:
         self._leaving.add(container)

@@ -44,6 +44,7 @@ class AgentSteps:
             function=start.held.function,
             slice=slice_,
             neighbours=record.spec.placing.neighbours,
+            host=start.held.host,
         )
         why = f", in place of {start.replaces}" if start.replaces else ""
         self._add(planned, bind, f"{record.ref}: {container} on {planned.node}/{slice_}{why}")

@@ -2,6 +2,7 @@
 
     up    at once: running and waiting calls, over what a container holds at the target utilisation; the queue counts
           as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
+    zero a call that was refused for lack of a container counts as a waiting one, once for all of them
     level with a service level and a known curve: as many as carry the arriving calls at a p95 within it
     down  only containers idle for the whole scale-down window, at most a fifth per step, never below the floor
 
@@ -47,6 +48,10 @@ class VersionView:
     demand: Demand | None
     containers: Sequence[ContainerReport]
     pending: int = 0
+    is_shut_down: bool = False
+    """Whether nothing of it should run."""
+    floor_most: int | None = None
+    """The floor that its tenant's limit allows; None: its spec's."""
     rate: float = 0.0
     """Calls per second that arrive."""
     speed: VersionSpeed | None = None
@@ -59,7 +64,10 @@ class VersionView:
     @property
     def floor(self) -> int:
         """Containers that stay at any demand; a superseded version has none."""
-        return self.spec.min_containers if self.deployed else 0
+        if not self.deployed or self.is_shut_down:
+            return 0
+        least = self.spec.min_containers
+        return least if self.floor_most is None else min(least, self.floor_most)
 
 
 def wanted_by_demand(view: VersionView) -> int:
@@ -68,7 +76,7 @@ def wanted_by_demand(view: VersionView) -> int:
     queued = 0
     if view.demand is not None:
         # A report newer than the demand shows calls that the demand still counts as queued: count them once.
-        queued = max(0, view.demand.queued - max(0, running - view.demand.running))
+        queued = max(0, view.demand.waiting - max(0, running - view.demand.running))
         running = max(running, view.demand.running)
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
     holding = math.floor((running - 1) / (view.spec.slots * TARGET_UTILISATION)) + 1 if running else 0
@@ -96,7 +104,9 @@ def wanted_by_level(view: VersionView) -> int:
 
 
 def wanted(view: VersionView) -> int:
-    active = view.demand is not None and bool(view.demand.queued or view.demand.running)
+    if view.is_shut_down:
+        return 0
+    active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
     count = max(wanted_by_demand(view), wanted_by_level(view)) + (view.spec.buffer_containers if active else 0)
     return min(max(count, view.floor), view.spec.max_containers)
 
@@ -122,6 +132,6 @@ def may_give_way(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list
 
 
 def idle_ones(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:
-    if view.demand is not None and view.demand.queued:
+    if view.demand is not None and view.demand.waiting:
         return []
     return sorted((c for c in view.containers if is_idle(c, at_least_s)), key=lambda c: (-c.idle_s, c.id))

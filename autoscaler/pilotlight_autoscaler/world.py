@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from pilotlight_autoscaler.curve_learning import CurveLearner
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.plan_execution import PlanExecutions
+from pilotlight_autoscaler.start_backoff import StartBackoff
 from pilotlight_autoscaler.version_reservation import VersionReservation
+from pilotlight_autoscaler.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.agent_messages import (
@@ -41,10 +43,10 @@ DEMAND_STALE_S = 2.0
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
 BIND_TRIES = 3
-PASSING = frozenset({"slice_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"})
+PASSING = frozenset(
+    {"slice_taken", "memory_taken", "cpu_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"}
+)
 """Temporary refusals: the next report, or the next leader, resolves them."""
-MOST_FAILURES = 16
-"""More failures in a row do not lengthen the delay of the next start."""
 MAX_WEIGHTS = 256
 """Weights remembered for a node; older ones have left its file cache."""
 SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
@@ -62,13 +64,6 @@ class PendingBind:
     node: str
     at: float
     tries: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailedStarts:
-    count: int = 0
-    retry_at: float = 0.0
-    """No further start before this instant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +89,7 @@ class World:
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
     """Containers with a drain under way, and when it was sent."""
-    failures: dict[str, FailedStarts] = field(default_factory=dict)
+    backoff: StartBackoff = field(default_factory=StartBackoff)
     decisions: DecisionLog = field(default_factory=DecisionLog)
     asked: DemandHistogram = field(default_factory=DemandHistogram)
     """The recent demand by shape of ask."""
@@ -107,6 +102,7 @@ class World:
     """Devices reserved for the version that has waited longest."""
     preemption_turn: int = 0
     """Index of the blocked version with which the next pass begins its preemption."""
+    shutdowns: VersionShutdowns = field(default_factory=VersionShutdowns)
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
@@ -156,11 +152,11 @@ class World:
         name = credit.container
         if credit.state is ContainerState.READY:
             self._settled[name] = at
-            self.failures.pop(credit.version, None)
+            self.backoff.succeeded(credit.version)
         elif credit.state is ContainerState.GONE:
             # Whether the tenant's code or the platform failed, the next start would fail too.
             if name not in self._settled and name not in self.draining:
-                self._failed(credit.version, at)
+                self.backoff.failed(credit.version, credit.tenant, at)
             self._settled[name] = at
             self.pending.pop(name, None)
 
@@ -168,11 +164,7 @@ class World:
         """Record a refused bind: unless the reason is temporary, the next start is delayed as after a failed one."""
         self.pending.pop(bind.container, None)
         if reason not in PASSING:
-            self._failed(bind.version, at)
-
-    def _failed(self, version: str, at: float) -> None:
-        count = min(MOST_FAILURES, self.failures.get(version, FailedStarts()).count + 1)
-        self.failures[version] = FailedStarts(count=count, retry_at=at + min(30.0, 0.25 * 2**count))
+            self.backoff.failed(bind.version, bind.tenant, at)
 
     def forget(self, at: float) -> None:
         """Drop what was not repeated for too long."""
@@ -186,7 +178,7 @@ class World:
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
-        self.failures = {v: f for v, f in self.failures.items() if at - f.retry_at <= 300.0}
+        self.backoff.forget(at)
 
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))
@@ -219,6 +211,7 @@ class World:
                 function=bind.function,
                 tenant=bind.tenant,
                 neighbours=bind.version in self.agreeing,
+                host=bind.host,
             )
             for node, bind in binds
         )
@@ -266,6 +259,16 @@ class World:
             self._index = {each.id: each for report in self.nodes.values() for each in report.containers}
         found = self._index.get(container)
         return found.state if found else None
+
+    def present(self) -> set[str]:
+        """The containers that are there, and those whose start is on its way."""
+        there = {
+            each.id
+            for report in self.nodes.values()
+            for each in report.containers
+            if each.state is not ContainerState.GONE
+        }
+        return there | self.pending.keys() | {bind.container for _, bind in self.executions.starts()}
 
     def lately_drained(self, at: float, within_s: float) -> list[str]:
         """The present containers whose drain began within the last `within_s` seconds."""

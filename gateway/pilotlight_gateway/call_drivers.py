@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pilotlight_core.bus import NO_RESPONDERS, Handler
+from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import Chunk, Credit, Ended, NodeReport, Refused, Shortage, Started
+from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.scheduling import Breakers
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
@@ -15,6 +17,7 @@ from pilotlight_gateway.cluster.node_watch import NodeWatch
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.fleet_view import FleetView
+from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.home.homes import Homes
 
@@ -35,6 +38,7 @@ class CallDrivers:
         ownership: ShardOwnership,
         fleet: FleetView,
         bodies: LargeBodies,
+        bindings: Bindings,
         *,
         region: str,
         gateway: str,
@@ -44,13 +48,14 @@ class CallDrivers:
         self._region = region
         self._gateway = gateway
         self._fleet = fleet
+        self.guard = guard = NodeGuard(bindings)
         self._outbox = Outbox(port, region)
         self._router = router = ShardRouter(port, ownership, self._outbox, gateway=gateway)
         self.homes = Homes(
             port, ownership, router, router.home_inbox, region=region, gateway=gateway, limits=limits
         )  # fmt: skip
         self.origins = Origins(
-            port, ownership, router, router.origin_inbox, bodies, region=region, gateway=gateway
+            port, ownership, router, router.origin_inbox, bodies, guard, region=region, gateway=gateway
         )  # fmt: skip
         self._nodes = NodeWatch((self.homes, self.origins))
         self._check_at = float("-inf")
@@ -79,6 +84,7 @@ class CallDrivers:
             self._check_at = at + CHECK_S
             self._nodes.check_silence(at)
             self._fleet.forget(at)
+            self.guard.expire(at)
         self._port.wake_at(self._check_at)
         self.homes.take_turn(at)
         self.origins.take_turn(at)
@@ -106,7 +112,7 @@ class CallDrivers:
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if isinstance(message, Refused | Started | Chunk | Ended):
-            self.origins.on_frame(message)
+            self.origins.on_frame(subjects.node_of(subject), message)
         else:
             self._on_credit(subject, message, reply)  # of a slot that we had taken for another gateway
 
@@ -119,15 +125,27 @@ class CallDrivers:
         else:
             self.origins.on_unheard(call_id, int(last))
 
-    def _on_credit(self, _: str, message: object, __: str) -> None:
-        if isinstance(message, Credit):
-            self._nodes.on_credit(message, self._port.clock())
+    def _on_credit(self, subject: str, message: object, _: str) -> None:
+        at = self._port.clock()
+        if isinstance(message, Credit) and self.guard.believes_credit(subjects.node_of(subject), message, at):
+            self._nodes.on_credit(message, at)
 
-    def _on_report(self, _: str, message: object, __: str) -> None:
-        if isinstance(message, NodeReport):
-            at = self._port.clock()
-            self._fleet.on_report(message, at)
-            self._nodes.on_report(message, at)
+    def on_bound(self, binding: Binding) -> None:
+        """The controller has bound a container."""
+        for credit in self.guard.bound(binding):
+            self._nodes.on_credit(credit, self._port.clock())
+
+    def _on_report(self, subject: str, message: object, _: str) -> None:
+        at = self._port.clock()
+        if not isinstance(message, NodeReport):
+            return
+        if (report := self.guard.believed_report(subjects.node_of(subject), message, at)) is None:
+            return
+        if self._fleet.has_room(report.node):
+            self._fleet.on_report(report, at)
+            self._nodes.on_report(report, at)
+        else:
+            self.guard.note_crowd(report.node, at)
 
     def _on_breakers(self, _: str, message: object, __: str) -> None:
         if isinstance(message, Breakers):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from pilotlight_core.bus import Bus
+from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -27,10 +28,12 @@ class GatewayCalls:
         self._lease = gateway_lease(bus, region=region, name=name, instance=instance)
         self.table = ShardTable(instance, self._lease)
         self.fleet = FleetView()
+        self.bindings = BindingBook(bus, region=region)
         self._port = BusDriverPort(bus)
         self.drivers = CallDrivers(
-            self._port, self.table, self.fleet, bodies, region=region, gateway=instance, limits=limits
+            self._port, self.table, self.fleet, bodies, self.bindings, region=region, gateway=instance, limits=limits
         )
+        self.bindings.on_bound.append(self.drivers.on_bound)
         self.service = CallService(
             bus,
             self.drivers.origins,
@@ -55,5 +58,5 @@ class GatewayCalls:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the drivers until the block ends."""
-        async with self._port.driving(self.drivers):
+        async with self.bindings, self._port.driving(self.drivers):
             yield

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_gateway.batches.batch_service import BatchService
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
@@ -25,42 +29,50 @@ from pilotlight_gateway.http.calls.unary_calls import CallAnswers, UnaryCalls
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
+from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
 from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
+from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE, QuarantineServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
+from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
-BODY_BYTES_HELD = 512 * 10**6
+BODY_BYTES_HELD = 160 * 10**6
 """Of all requests and answers at a time."""
 
 
-def upload_slots() -> SlotLimit:
-    """Uploads of blobs at a time."""
-    return SlotLimit(32, "uploads are under way", retry_after=1.0)
+def upload_slots() -> TenantSlots:
+    """Uploads of blobs at a time; a deploy makes four."""
+    return TenantSlots(32, "uploads are under way", of_tenant=8, retry_after=1.0)
 
 
-def follower_slots() -> SlotLimit:
+def deploy_slots() -> TenantSlots:
+    """Deploys at a time."""
+    return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
+
+
+def follower_slots() -> TenantSlots:
     """Readers of logs at a time."""
-    return SlotLimit(256, "log readers are connected", retry_after=5.0)
+    return TenantSlots(256, "log readers are connected", of_tenant=64, retry_after=5.0)
 
 
 def wire_http(
@@ -70,9 +82,10 @@ def wire_http(
     blobs: BlobStore,
     budget: ByteBudget,
     calls: CallPort,
+    codec: BodyCodec,
     costs: Estimates,
     explainer: Explainer,
-    followers: SlotLimit,
+    followers: TenantSlots,
     idempotency: Idempotency,
     jobs: JobService,
     ledger: Ledger,
@@ -83,9 +96,10 @@ def wire_http(
     placements: FleetPlacements,
     readiness: Readiness,
     registry: RegistryPort,
+    requests: OpenRequests,
     signer: ManifestSigner,
-    uploads: SlotLimit,
-    validators: Validators,
+    stopper: ContainerStopper,
+    uploads: TenantSlots,
     webhooks: WebhookStore,
 ) -> ASGIApp:
     """The whole API. The caller opens and closes the parts."""
@@ -93,7 +107,7 @@ def wire_http(
     resolver, curves = Resolver(registry), CurveService(registry)
     deployer = Deployer(registry=registry, blobs=blobs, signer=signer, placements=placements)
     limits = CallLimits(limiter, costs, metrics)
-    of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, book=book, clock=clock)
+    of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, codec=codec, book=book, clock=clock)
     of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
     of_documents = DocumentServices(openapi=document_of(), resolver=resolver)
     call_endpoint = CallEndpoint(
@@ -102,18 +116,18 @@ def wire_http(
             gate=gate,
             resolver=resolver,
             limits=limits,
-            reader=CallReader(registry, validators, clock),
+            reader=CallReader(registry, codec, clock),
             budget=budget,
             metrics=metrics,
         ),
-        unary=UnaryCalls(calls, CallAnswers(validators, book, budget, clock), validators, budget, metrics),
+        unary=UnaryCalls(calls, CallAnswers(codec, book, clock), codec, budget, metrics),
         streamed=StreamedCalls(
             StreamServices(
                 calls=calls,
                 gate=gate,
                 budget=budget,
                 metrics=metrics,
-                validators=validators,
+                codec=codec,
                 book=book,
                 clock=clock,
             )
@@ -121,7 +135,19 @@ def wire_http(
         keyed=KeyedCallAnswers(idempotency, budget),
         jobs=of_jobs,
     )
-    apps = AppServices(registry=registry, calls=calls, deployer=deployer, blobs=blobs, budget=budget, uploads=uploads)
+    rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
+    apps = AppServices(
+        registry=registry,
+        calls=calls,
+        deployer=deployer,
+        blobs=blobs,
+        budget=budget,
+        codec=codec,
+        rates=rates,
+        usage=BlobUsage(blobs, clock),
+        uploads=uploads,
+        deploys=deploy_slots(),
+    )
     placing = PlacementServices(
         registry=registry,
         resolver=resolver,
@@ -130,21 +156,27 @@ def wire_http(
         explainer=explainer,
         budget=budget,
     )
+    of_containers = ContainerServices(registry=registry, calls=calls, stopper=stopper, budget=budget)
     of_curves = CurveServices(resolver=resolver, placements=placements, curves=curves, deployer=deployer, budget=budget)
-    of_batches = BatchServices(batches=batches, resolver=resolver, gate=gate, budget=budget)
-    operations: tuple[BoundOperation[Any], ...] = (
-        *bind(routes.FUNCTION_DOCUMENT, of_documents, authenticator),
-        *bind(routes.CALLS_BY_ID, of_account, authenticator),
-        *bind(routes.JOBS, of_jobs, authenticator),
-        *bind(routes.APPS, apps, authenticator),
-        *bind(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers), authenticator),
-        *bind(routes.ACCOUNT, of_account, authenticator),
-        *bind(PLACEMENT, placing, authenticator),
-        *bind(CURVES, of_curves, authenticator),
-        *bind(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget), authenticator),
-        *bind(BATCHES, of_batches, authenticator),
-        *bind(WEBHOOKS, WebhookServices(webhooks=webhooks, networks=networks, budget=budget), authenticator),
-        *bind(routes.API_DOCUMENT, of_documents, authenticator),
-        *bind(routes.HEALTH, HealthServices(readiness=readiness, metrics=metrics, ledger=ledger), authenticator),
+    of_batches = BatchServices(
+        batches=batches, registry=registry, resolver=resolver, gate=gate, budget=budget, codec=codec
     )
-    return create_app(call_endpoint, operations, limits=limits, metrics=metrics, clock=clock)
+    bound = partial(bind, authenticator=authenticator, rates=rates)
+    operations: tuple[BoundOperation[Any], ...] = (
+        *bound(routes.FUNCTION_DOCUMENT, of_documents),
+        *bound(routes.CALLS_BY_ID, of_account),
+        *bound(routes.JOBS, of_jobs),
+        *bound(routes.APPS, apps),
+        *bound(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers)),
+        *bound(routes.ACCOUNT, of_account),
+        *bound(CONTAINERS, of_containers),
+        *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
+        *bound(PLACEMENT, placing),
+        *bound(CURVES, of_curves),
+        *bound(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget)),
+        *bound(BATCHES, of_batches),
+        *bound(WEBHOOKS, WebhookServices(webhooks=webhooks, networks=networks, budget=budget)),
+        *bound(routes.API_DOCUMENT, of_documents),
+        *bound(routes.HEALTH, HealthServices(readiness=readiness)),
+    )
+    return create_app(call_endpoint, operations, limits=limits, requests=requests, metrics=metrics, clock=clock)

@@ -8,33 +8,42 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from socket import socket
 
 import structlog
 
 from pilotlight_core.bus import Bus, StreamLimits, bus_users, connect
 from pilotlight_core.bus.lease_cleanup import instance_of
-from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.blobs import BlobStore, open_blobs
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
+from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.worker_pool import BodyWorkers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.deploys.function_logs import BusLogs
+from pilotlight_gateway.deploys.line_owners import BoundLineOwners
+from pilotlight_gateway.fleet.container_stopper import BusStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.http.metrics_listener import serving_metrics
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
+from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.server import QuietServer, listen, make_server, url_of
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
@@ -55,6 +64,8 @@ from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics, MetricSou
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
+from pilotlight_gateway.metrics.node_metrics import node_fault_counts
+from pilotlight_gateway.principal_watch import PrincipalWatch
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
@@ -79,6 +90,7 @@ class Gateway:
     """The parts of a running gateway that its shutdown needs."""
 
     gate: DrainGate
+    watch: PrincipalWatch
     public: QuietServer
     internal: QuietServer
     superseded: asyncio.Future[NameTaken]
@@ -112,12 +124,7 @@ async def serve(settings: ServeSettings) -> None:
     name = settings.name or "gateway"
     with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
         async with (
-            connect(
-                settings.nats_url,
-                name=name,
-                inbox=bus_users.gateway().inbox,
-                limits=StreamLimits(replicas=settings.replicas),
-            ) as bus,
+            _connected(settings, name) as bus,
             Registry(bus, tiers) as registry,
             _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
         ):
@@ -132,11 +139,19 @@ async def serve(settings: ServeSettings) -> None:
         raise BusLost("The connection to the bus is gone for good.")
 
 
+@asynccontextmanager
+async def _connected(settings: ServeSettings, name: str) -> AsyncIterator[Bus]:
+    limits = StreamLimits(replicas=settings.replicas)
+    async with connect(settings.nats_url, name=name, inbox=bus_users.gateway().inbox, limits=limits) as bus:
+        await move_tenancy(bus)
+        yield bus
+
+
 async def _run(
     gateway: Gateway, bus: Bus, sockets: tuple[socket, socket], stop: asyncio.Event, drain_seconds: float
 ) -> None:
     async with asyncio.TaskGroup() as group:
-        watch = group.create_task(_stop_when_lost(bus, stop))
+        watches = [group.create_task(_stop_when_lost(bus, stop)), group.create_task(gateway.watch.run())]
         gateway.superseded.add_done_callback(lambda _: stop.set())
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
@@ -147,12 +162,26 @@ async def _run(
         at_once = bus.closed.is_set() or gateway.superseded.done()
         await gateway.shut_down(0.0 if at_once else drain_seconds)
         # 5. Calls, registry and bus are closed by those who opened them.
-        watch.cancel()
+        for watch in watches:
+            watch.cancel()
 
 
 async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     await bus.closed.wait()
     stop.set()
+
+
+def _batches(
+    settings: ServeSettings, bus: Bus, jobs: GatewayJobs, blobs: BlobStore, validators: Validators
+) -> BatchService:
+    return BatchService(
+        BusBatches(bus),
+        jobs.service,
+        region=settings.region,
+        blobs=blobs,
+        validators=validators,
+        keep_s=settings.job_seconds,
+    )
 
 
 def _idempotency(settings: ServeSettings, bus: Bus, table: ShardTable, owner: CallOwner) -> Idempotency:
@@ -174,6 +203,7 @@ def _metric_sources(
     jobs: GatewayJobs,
     readiness: Readiness,
     budget: ByteBudget,
+    faults: NodeFaults,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
@@ -187,7 +217,14 @@ def _metric_sources(
             ready=not readiness.why_not(),
         ),
         lambda: job_gauges(jobs.statistics()),
+        lambda: node_fault_counts(faults.counts),
     )
+
+
+async def _rendered(metrics: GatewayMetrics, ledger: Ledger) -> bytes:
+    """The metrics as Prometheus reads them."""
+    metrics.folded = await asyncio.to_thread(ledger.results)
+    return metrics.exposition()
 
 
 @asynccontextmanager
@@ -200,12 +237,15 @@ async def _gateway(
     calls = GatewayCalls(bus, bodies, region=settings.region, name=name, instance=instance, limits=QueueLimits())
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
+    faults = calls.drivers.guard.faults
     blobs, validators, costs = open_blobs(settings.blobs), Validators(), Estimates()
+    workers = BodyWorkers()
+    codec = BodyCodec(validators, workers, budget)
     jobs = GatewayJobs(
         bus,
         calls.table,
         JobStorage(blobs, settings.job_seconds, settings.job_bytes),
-        JobCalls(calls=calls.service, registry=registry, validators=validators, budget=budget, clock=time.monotonic),
+        JobCalls(calls=calls.service, registry=registry, codec=codec, budget=budget, clock=time.monotonic),
         JobPermits(limits=limiter, costs=costs),
         region=settings.region,
         runner=RunnerIdentity(name, instance),
@@ -221,42 +261,47 @@ async def _gateway(
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
+    authenticator, requests = KeyAuthenticator(registry), OpenRequests()
+    metrics = GatewayMetrics(_metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget, faults))
     app = wire_http(
-        authenticator=KeyAuthenticator(registry),
-        batches=BatchService(
-            BusBatches(bus),
-            jobs.service,
-            region=settings.region,
-            blobs=blobs,
-            validators=validators,
-            keep_s=settings.job_seconds,
-        ),
+        authenticator=authenticator,
+        batches=_batches(settings, bus, jobs, blobs, validators),
         blobs=blobs,
         budget=budget,
         calls=calls.service,
+        codec=codec,
         costs=costs,
         explainer=BusExplainer(bus, region=settings.region),
+        stopper=BusStopper(bus, region=settings.region),
         followers=follower_slots(),
         idempotency=idempotency,
         jobs=jobs.service,
         ledger=ledger,
         limiter=limiter,
-        logs=BusLogs(bus=bus, region=settings.region),
-        metrics=GatewayMetrics(_metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget)),
+        logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
+        metrics=metrics,
         networks=settings.webhook_networks,
         placements=FleetPlacements(calls.fleet),
         readiness=readiness,
         registry=registry,
+        requests=requests,
         signer=Signer.load_or_create(settings.keys_dir),
         uploads=upload_slots(),
-        validators=validators,
         webhooks=BusWebhooks(bus),
     )
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        async with limiter.running(), calls.running(), shards.running(), jobs.running():
+        async with (
+            serving_metrics(settings.metrics_host, settings.metrics_port, partial(_rendered, metrics, ledger)),
+            workers.running(),
+            limiter.running(),
+            calls.running(),
+            shards.running(),
+            jobs.running(),
+        ):
             yield Gateway(
                 gate=readiness.gate,
+                watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=make_server(app),
                 internal=make_server(bodies),
                 superseded=shards.superseded,

@@ -27,6 +27,7 @@ from pilotlight_runtime.metering.usage_metering import boot_id
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
+from pilotlight_runtime.node.host_capacity import host_capacity
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -69,6 +70,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
         sandbox=settings.sandbox,
         spot=settings.spot,
     )
+    host = host_capacity(settings)
     started = launcher(settings.sandbox)
     blobs = open_blobs(settings.blob_url or settings.default_blob_url)
     try:
@@ -92,6 +94,8 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 base=own_environment(settings.preimport),
                 folders=folders,
                 blanks=settings.blanks,
+                stop_grace_s=settings.stop_grace,
+                host=host,
             )
             freeze()
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)

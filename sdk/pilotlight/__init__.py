@@ -117,12 +117,21 @@ __all__ = [
 def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
-        raise AttributeError(f"module 'pilotlight' has no attribute {name!r}")
+        raise _unknown(name)
     from importlib import import_module
 
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+def _unknown(name: str) -> Exception:
+    """An ImportError for another platform's name: `from pilotlight import Image` drops what an AttributeError says."""
+    from pilotlight.definitions.peer_names import MODULE_NAMES
+
+    if name in MODULE_NAMES:
+        return ImportError(f"there is no pilotlight.{name}: {MODULE_NAMES[name]}.", name="pilotlight")
+    return AttributeError(f"module 'pilotlight' has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:

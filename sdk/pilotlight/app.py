@@ -19,8 +19,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_HINTS = {"function": "@app.gpu_function", "cls": "@app.gpu_function", "server": "@app.gpu_function"}
-
 
 class Decorator(Protocol):
     """The result of `gpu_function(...)` with options."""
@@ -73,7 +71,9 @@ class App:
             _collected.append((self, function))
 
     def __getattr__(self, name: str) -> Any:
-        hint = f"; here it is {_HINTS[name]}" if name in _HINTS else ""
+        from pilotlight.definitions.peer_names import APP_NAMES
+
+        hint = f": {APP_NAMES[name]}" if name in APP_NAMES else ""
         raise AttributeError(f"an App has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:

@@ -26,23 +26,27 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
 
     Bare, or with options: `@gpu_function(gpu="any", timeout=60)`; `@app.gpu_function` is the same with an app.
 
+    A class may have a method `__check__(self)`, which runs after its `@enter()` hooks: the start fails if it raises or
+    returns False.
+
     Options:
         gpu: "H100", "H100:2", "any", or a list in order of preference ("cpu": a CPU slot). Default: a CPU slot.
         vram: GPU memory: "10GiB", or MiB as an int. Default: the whole device.
-        cpu: Cores of the host. Default 1.
-        memory: Host memory: "2GiB", or MiB as an int. Default 2 GiB.
+        cpu: Cores of the host, promised and at most. Default: 0.1 promised, 1 where others leave it.
+        memory: Host memory, promised and at most: "2GiB", or MiB as an int. Default 2 GiB.
         timeout: Seconds that one call may run. Default 300.
         startup_timeout: Seconds that loading may take. Default 600.
-        retries: How often a call that raised is tried again. Default 0.
+        retries: How often a call that raised is tried again: a live one after 0.1, 0.2, … 10 s, while its caller waits
+            and no chunk has been sent; a job after 1, 2, … 300 s. Default 0.
         min_containers: Containers kept without calls. Default 0.
         max_containers: Default 10.
         buffer_containers: Containers kept beyond the busy ones. Default 0.
         scaledown_window: Seconds without calls after which a container ends. Default 60.
-        env: Environment variables by name; nothing secret.
+        env: Environment variables by name; nothing secret, since they are stored in plain text.
         secrets: Not supported yet.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
-        idempotent: Whether a started call may run again if its container dies. Default False.
-        slo: Target latencies: SLO(p95_ms=, ttft_ms=, itl_ms=).
+        idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.
+        slo: Target latency: SLO(p95_ms=) milliseconds.
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).
         by_cost: Take the GPU of the list with the least cost per call, instead of the first. Default False.

@@ -51,7 +51,7 @@ class Function(Decorated, Generic[P, R]):
 
         Args:
             app: the app's name; "tenant:app" for another owner's.
-            version: 7, "v7" or an alias; default: the deployed one.
+            version: 7 or "v7"; default: the deployed one.
             method: of a class.
 
         Raises:
@@ -164,7 +164,10 @@ class Function(Decorated, Generic[P, R]):
             if not name.startswith("_") and target is not None and target.callee is None and not target.method:
                 how = f"Function.from_name({target.ref.app!r}, {target.ref.function!r}, method={name!r})"
                 raise AttributeError(f"{target.ref} was found by name: a method of a class is {how}.")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            from pilotlight.definitions.peer_names import FUNCTION_NAMES
+
+            hint = f": here it is {FUNCTION_NAMES[name]}" if name in FUNCTION_NAMES else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __repr__(self) -> str:
         return f"Function({self.target.label!r})"

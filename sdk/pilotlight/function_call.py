@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from pilotlight.client import Client
+    from pilotlight.definitions.call_target import CallTarget
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,9 +35,17 @@ class AioCallable(Generic[P, T]):
 class FunctionCall(Generic[R]):
     """A call that the platform stored, and carries out whether or not this process goes on."""
 
-    def __init__(self, id: str, client: Client | None = None) -> None:  # noqa: A002 - what the wire calls it
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - what the wire calls it
+        client: Client | None = None,
+        *,
+        target: CallTarget | None = None,
+    ) -> None:
+        """`target`: the function, for the type of its answer."""
         self.id = id
         self._client = client
+        self._target = target
 
     @classmethod
     def from_id(cls, id: str, *, client: Client | None = None) -> FunctionCall[Any]:  # noqa: A002
@@ -46,6 +55,8 @@ class FunctionCall(Generic[R]):
     @property
     def get(self) -> AioCallable[..., R]:
         """`get(timeout=None)`: return its answer, after at most `timeout` seconds.
+
+        A call found by its id has the answer as JSON types: without the function, its hints are not known.
 
         Raises:
             DeadlineExceeded: if it has not ended by then; it goes on.
@@ -85,8 +96,12 @@ class FunctionCall(Generic[R]):
         return shared_portal().run(_gather(calls, timeout=timeout, keep=return_exceptions))
 
     async def _get(self, timeout: float | None = None) -> R:
-        answer: R = await self._jobs.wait_result(self.id, timeout)
+        answer: R = self.as_hinted(await self._jobs.wait_result(self.id, timeout))
         return answer
+
+    def as_hinted(self, answer: Any) -> Any:
+        """Return a stored answer as the function's return hint says, where the function is known."""
+        return answer if self._target is None else self._target.as_stored(answer)
 
     @property
     def _jobs(self) -> Any:
@@ -105,4 +120,7 @@ async def _gather(calls: tuple[FunctionCall[Any], ...], *, timeout: float | None
         raise TypeError(f"gather() takes calls one by one, not a {type(wrong).__name__}: gather(*calls).")
     jobs = calls[0]._jobs  # noqa: SLF001 - its own class
     answers: list[Any] = await jobs.gather([call.id for call in calls], timeout=timeout, keep_exceptions=keep)
-    return answers
+    return [
+        answer if isinstance(answer, BaseException) else call.as_hinted(answer)
+        for call, answer in zip(calls, answers, strict=True)
+    ]

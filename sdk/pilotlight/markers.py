@@ -96,6 +96,9 @@ def batched(
 ) -> Callable[[Callable[..., Any]], Function[..., Any]]:
     """Collect calls into batches: the function gets a list per parameter, and returns a list of the same length.
 
+    To fail one item, return an exception in its place: `[ValueError("empty") if not text else ... for text in texts]`.
+    If the function raises, all items of the batch fail; with `idempotent=True` each is run again, once, by itself.
+
     Args:
         max_batch_size: 1 to 1000 items.
         wait_ms: the longest that a first item waits for others; less with an SLO.

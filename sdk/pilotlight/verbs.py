@@ -168,7 +168,8 @@ class Spawn(_PlatformVerb, Generic[P, R]):
     async def _spawn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall[R]:
         if self._target.settings.on_stage is not None:
             raise OptionError("on_stage: a spawned call tells no stages; ask for its status().")
-        return FunctionCall(await self._client.jobs.spawn(self._target, args, kwargs), self._own_client)
+        job = await self._client.jobs.spawn(self._target, args, kwargs)
+        return FunctionCall(job, self._own_client, target=self._target)
 
 
 class StarMap(_PlatformVerb):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -34,6 +33,9 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
     host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
+    gateway_metrics_port: Annotated[
+        config.Port, msgspec.Meta(description="port of the first gateway's /metrics, on loopback; 0: any")
+    ] = 0
     nats_port: Annotated[config.Port, msgspec.Meta(description="port of the embedded nats-server; 0: any")] = 0
     nats_servers: Annotated[int, msgspec.Meta(description="1, or 3: a cluster that survives one of them")] = 1
     region: Annotated[config.SettingName, msgspec.Meta(description="the region")] = "local"
@@ -56,7 +58,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
     ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
-    client_file: Annotated[str, msgspec.Meta(description="where the first admin key is written")] = ""
+    webhook_allow: Annotated[
+        str,
+        msgspec.Meta(description="addresses and networks that webhooks may reach though not public; commas between"),
+    ] = ""
+    client_file: Annotated[
+        str, msgspec.Meta(description="where the first admin key is written; empty: where the SDK looks")
+    ] = ""
     json_ready: Annotated[str, msgspec.Meta(description="file to write when ready: url, api_key_file, pids")] = ""
 
     def __post_init__(self) -> None:
@@ -66,21 +74,21 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("expected 1 or 3 - at `$.nats_servers`")
 
 
-def client_file(settings: UpSettings) -> Path:
-    """Where the SDK finds the address and key."""
-    if settings.client_file:
-        return Path(settings.client_file).expanduser().resolve()
-    home = Path(os.environ.get("PILOTLIGHT_HOME") or "~/.pilotlight").expanduser()
-    return (home / "client.json").resolve()
+class GatewayPorts(NamedTuple):
+    """The ports of one gateway. The last two are on loopback, whatever the address of the first."""
+
+    public: int
+    internal: int
+    metrics: int
 
 
 def plan(
-    settings: UpSettings, *, ports: Sequence[tuple[int, int]], nats_ports: Sequence[int]
+    settings: UpSettings, *, ports: Sequence[GatewayPorts], nats_ports: Sequence[int]
 ) -> tuple[ManagedProcess, ...]:
     """The processes of a platform, in the order of their display.
 
     Args:
-        ports: public and internal port of each gateway.
+        ports: of each gateway.
         nats_ports: client port of each nats-server.
     """
     state = settings.state_dir.resolve()
@@ -96,8 +104,8 @@ def plan(
     return (
         *_bus(nats, nats_ports, nodes),
         *(
-            _gateway(settings, number, pair, common, env(bus_users.GATEWAY), blob_url)
-            for number, pair in enumerate(ports, 1)
+            _gateway(settings, number, own, common, env(bus_users.GATEWAY), blob_url)
+            for number, own in enumerate(ports, 1)
         ),
         ManagedProcess(
             name="controller", rank=1, stop_within_s=5.0, env=env(bus_users.CONTROLLER),
@@ -106,7 +114,9 @@ def plan(
         # It ends after the agents, so that their last usage gets into the ledger.
         ManagedProcess(
             name="duties", rank=1, stop_within_s=5.0, env=env(bus_users.DUTIES),
-            command=_python("pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url),
+            command=_python(
+                "pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url, *_webhooks(settings)
+            ),
         ),
         *(
             _agent(settings, number, common, env(bus_users.agent(node).name), blob_url)
@@ -135,20 +145,25 @@ async def _nats_ready(folder: Path, port: int) -> None:
 def _gateway(
     settings: UpSettings,
     number: int,
-    ports: tuple[int, int],
+    ports: GatewayPorts,
     common: Sequence[str],
     env: Mapping[str, str],
     blob_url: str,
 ) -> ManagedProcess:
     name = _numbered("gateway", number)
     flags = (
-        "--name", name, "--host", settings.host, "--port", str(ports[0]), "--internal-port", str(ports[1]),
-        "--blob-url", blob_url, "--replicas", str(settings.nats_servers),
+        "--name", name, "--host", settings.host, "--port", str(ports.public),
+        "--internal-port", str(ports.internal), "--metrics-port", str(ports.metrics),
+        "--blob-url", blob_url, "--replicas", str(settings.nats_servers), *_webhooks(settings),
     )  # fmt: skip
-    first = ("--bootstrap-client-file", str(client_file(settings))) if number == 1 else ()
+    first = ("--bootstrap-client-file", settings.client_file) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
+
+
+def _webhooks(settings: UpSettings) -> tuple[str, ...]:
+    return ("--webhook-allow", settings.webhook_allow) if settings.webhook_allow else ()
 
 
 def _numbered(name: str, number: int) -> str:
@@ -165,7 +180,7 @@ def _agent(
     flags = (
         "--name", _numbered("agent", number), "--node", _numbered("local", number),
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
-        "--blob-url", blob_url,
+        "--blob-url", blob_url, "--agents-here", str(len(_agents(settings))),
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     command = _python("pilotlight_runtime", *common, *flags, *fake)

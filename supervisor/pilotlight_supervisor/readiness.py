@@ -33,6 +33,8 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: str
     urls: tuple[str, ...] = ()
     """Of all gateways; `url` is the first."""
+    metrics_urls: tuple[str, ...] = ()
+    """Of the same, on loopback."""
     pids: dict[str, int] = {}
 
 

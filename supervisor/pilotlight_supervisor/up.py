@@ -27,8 +27,9 @@ from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
+from pilotlight_supervisor.client_file import choose_client_file
 from pilotlight_supervisor.embedded_bus import EmbeddedError, can_listen, choose_ports, free_port, user_url
-from pilotlight_supervisor.platform_plan import UpSettings, client_file, plan
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, plan
 from pilotlight_supervisor.readiness import ReadyFile, UpError, wait_ready, write_ready
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
@@ -110,18 +111,29 @@ async def run(settings: UpSettings) -> None:
     check_blob_url(settings.blob_url)
     await check_fake_gpus(settings.fake_gpus)
     port = choose_http_port(settings)
+    if settings.gateway_metrics_port and not can_listen("127.0.0.1", settings.gateway_metrics_port):
+        raise UpError(f"Port {settings.gateway_metrics_port} is in use: choose another with --gateway-metrics-port.")
     if settings.nats_port and not can_listen("127.0.0.1", settings.nats_port):
         raise UpError(f"Port {settings.nats_port} is in use: choose another with --nats-port.")
     nats = settings.state_dir / "nats"
     nats_ports = choose_ports(nats, settings.nats_servers, settings.nats_port)
+    address = f"http://{settings.host}:{port}"
+    client_file = await choose_client_file(settings.client_file, settings.state_dir, address)
+    settings = msgspec.structs.replace(settings, client_file=str(client_file))
     ready = ReadyFile(
-        url=f"http://{settings.host}:{port}",
-        api_key_file=str(client_file(settings)),
+        url=address,
+        api_key_file=settings.client_file,
         nats_url=user_url(nats, nats_ports, bus_users.OPERATOR),
         state_dir=str(settings.state_dir.resolve()),
     )
-    ports = [(port, free_port()), *((free_port(settings.host), free_port()) for _ in range(settings.extra_gateways))]
-    ready = msgspec.structs.replace(ready, urls=tuple(f"http://{settings.host}:{public}" for public, _ in ports))
+    publics = [port, *(free_port(settings.host) for _ in range(settings.extra_gateways))]
+    ports = [GatewayPorts(public, free_port(), free_port()) for public in publics]
+    ports[0] = ports[0]._replace(metrics=settings.gateway_metrics_port or ports[0].metrics)
+    ready = msgspec.structs.replace(
+        ready,
+        urls=tuple(f"http://{settings.host}:{own.public}" for own in ports),
+        metrics_urls=tuple(f"http://127.0.0.1:{own.metrics}/metrics" for own in ports),
+    )
     parts = plan(settings, ports=ports, nats_ports=nats_ports)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
     await supervise(parts, settings.state_dir / "logs", ready, ready_file)

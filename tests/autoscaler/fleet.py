@@ -23,6 +23,7 @@ from pilotlight_core.model.messages.agent_messages import (
     ContainerState,
     Demand,
     Drain,
+    HostShare,
     NodeReport,
     SliceKind,
     SliceReport,
@@ -35,6 +36,7 @@ from pilotlight_placement.hardware.catalogue import standard
 from tests.autoscaler.builders import record
 
 MIB = 2**20
+HOST = HostShare(cpu_millis=8000, memory=64 * 2**30)
 
 
 @dataclass(kw_only=True)
@@ -61,7 +63,7 @@ class FakeGpu:
         )  # fmt: skip
         mig = self.mig if device.family else MigMode.NONE
         return DeviceReport(
-            id=self.id, type=self.kind, name=self.kind, memory=device.memory * MIB, price="x", mig=mig,
+            id=self.id, type=self.kind, name=self.kind, memory=device.memory * MIB, price=self.kind.lower(), mig=mig,
             instances=made, refused=self.refused,
         )  # fmt: skip
 
@@ -84,6 +86,7 @@ class FakeNode:
     zone: str = "z"
     start_steps: int = 2
     draining: bool = False
+    host: HostShare = HOST
     containers: dict[str, FakeContainer] = field(default_factory=dict)
     log: list[AgentCommand] = field(default_factory=list)
     busy: bool = True
@@ -97,6 +100,7 @@ class FakeNode:
             node=self.name, instance="i", seq=self._seq, region="local", zone=self.zone, sandbox="s",
             devices=tuple(gpu.report(on) for gpu in self.gpus), draining=self.draining, slices=self._wholes(),
             containers=tuple(self._container(name, each, at) for name, each in self.containers.items()),
+            host=self.host,
         )  # fmt: skip
 
     def _wholes(self) -> tuple[SliceReport, ...]:
@@ -105,7 +109,7 @@ class FakeNode:
         on = {device: name for slice_, name in named if not slice_.profile for device in slice_.devices}
         return tuple(
             SliceReport(
-                id=gpu.id, kind=SliceKind.GPU, device=gpu.id, ppm=1_000_000, price="x", gpu_type=gpu.kind,
+                id=gpu.id, kind=SliceKind.GPU, device=gpu.id, ppm=1_000_000, price=gpu.kind.lower(), gpu_type=gpu.kind,
                 memory=standard()[gpu.kind].memory * MIB, container=on.get(gpu.id, ""),
             )
             for gpu in self.gpus
@@ -119,7 +123,7 @@ class FakeNode:
         return ContainerReport(
             id=name, version=each.bind.version, tenant=tenant, app=app, function=function, slice=each.bind.slice,
             state=ContainerState.DRAINING if each.leaving else state, slots=1, running=int(self.busy),
-            age_s=at - each.since, idle_s=0.0 if self.busy else max(0.0, at - each.ready_at),
+            age_s=at - each.since, idle_s=0.0 if self.busy else max(0.0, at - each.ready_at), host=each.bind.host,
         )  # fmt: skip
 
     def gpu(self, name: str) -> FakeGpu:
@@ -168,6 +172,10 @@ class FakeNode:
                 assert gpu.mig is not MigMode.ON, "a whole GPU in MIG mode"
                 if taken:
                     return "slice_taken"
+        shares = [bind.host, *(each.bind.host for each in self.containers.values())]
+        assert bind.host.memory > 0, "a start without a promise"
+        assert sum(share.memory for share in shares) <= self.host.memory, "more memory is promised than there is"
+        assert sum(share.cpu_millis for share in shares) <= self.host.cpu_millis, "more cores than there are"
         self.containers[bind.container] = FakeContainer(bind=bind, since=at, ready_at=at + self.start_steps)
         return ""
 

@@ -16,21 +16,32 @@ import pytest
 from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
 from pilotlight_autoscaler.world import World
 from pilotlight_core.bus import Bus, connect
+from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.api.placement_api import DecisionInfo
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Bind, CommandReply, Drain, NodeReport, Shortage, Stop
+from pilotlight_core.model.messages.agent_messages import (
+    STOP_GRACE_S,
+    Bind,
+    CommandReply,
+    Drain,
+    NodeReport,
+    Shortage,
+    Stop,
+)
+from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.units import GpuAsk
 from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.fleet import FakeGpu
-from tests.builders.nodes import container
+from tests.builders.nodes import binding, container
 from tests.builders.specs import function_spec
 from tests.waiting import until
 
@@ -74,6 +85,17 @@ class ScriptedNode:
         self._received.set()
         if self.answers:
             self._bus.publish_nowait(reply, self.reply)
+
+    async def own(self, reported: NodeReport) -> None:
+        """Report containers that a former leader has bound there."""
+        for one in reported.containers:
+            bound = binding(
+                one.id, one.version, tenant=one.tenant, function=f"{one.tenant}:{one.app}.{one.function}",
+                slice=one.slice, slots=one.slots,
+            )  # fmt: skip
+            bucket = self._bus.kv(subjects.BINDING_BUCKET)
+            await bucket.put(key_of(self._region, bound), msgspec.msgpack.encode(bound))
+        self.report(reported)
 
     def repeat(self) -> None:
         """Repeat the last report, since a controller drops nodes without fresh ones."""
@@ -184,7 +206,7 @@ async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(
 
 async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, version: VersionRecord) -> None:
     """Scale to zero, by the agent's report of idleness."""
-    node.report(report(container("c1", version.id, idle_s=9.0)))
+    await node.own(report(container("c1", version.id, idle_s=9.0)))
 
     drain = await node.command(1)
     assert isinstance(drain, Drain)
@@ -195,7 +217,7 @@ async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, 
 async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version: VersionRecord) -> None:
     """As soon as its time to answer is over: the container is still idle, by its agent's report."""
     node.answers = False
-    node.report(report(container("c1", version.id, idle_s=9.0)))
+    await node.own(report(container("c1", version.id, idle_s=9.0)))
 
     first, second = await node.command(1), await node.command(2)
 
@@ -208,7 +230,7 @@ async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region:
     heard: asyncio.Queue[Shortage] = asyncio.Queue()
     await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
     await bus.flush()
-    node.report(report(container("busy", "ver_other", running=1), slots=1))
+    await node.own(report(container("busy", "ver_other", running=1), slots=1))
 
     async with asyncio.timeout(30), calls_wait(bus, region, version.id):
         shortage = await heard.get()
@@ -285,6 +307,44 @@ async def test_whoever_leads_says_why(bus: Bus, node: ScriptedNode, region: str,
     assert abs(datetime.fromisoformat(decision.decided_at).timestamp() - time.time()) < 60.0
 
 
+async def test_whoever_leads_ends_a_container(bus: Bus, node: ScriptedNode, region: str, world: CountingWorld) -> None:
+    """That somebody has asked for; under its own lease."""
+    await node.own(report(container("ctr_1", running=1)))
+    await until(lambda: world.state("ctr_1") is not None)
+
+    asked = StopContainer(container="ctr_1", tenant="acme", reason="stopped by its owner")
+    told = await bus.request(subjects.stop_container(region), asked, 30.0)
+
+    assert told == ContainerStopReply(node="n1", within_ms=STOP_GRACE_S * 1000.0)
+    drains = [command for command in node.commands if isinstance(command, Drain) and "owner" in command.reason]
+    assert [drain.container for drain in drains] == ["ctr_1"]
+
+
+@pytest.mark.parametrize("how", ["stop", "disable"])
+async def test_what_is_shut_down_is_ended_with_what_it_runs(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord, how: str
+) -> None:
+    """The containers of a stopped app and of a disabled tenant have a grace, whatever they do."""
+    tenant = f"t{token(6)}"
+    mine = msgspec.structs.replace(version, id=f"ver_{token()}", tenant=tenant)
+    async with Registry(bus) as registry:
+        await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0))
+        await registry.put_version(mine)
+        app = AppRecord(tenant=tenant, app=mine.app, revision=1, functions={"greet": mine.id})
+        await registry.deploy(app, 0)
+        await node.own(report(container("ctr_1", mine.id, tenant=tenant, running=1)))
+
+        if how == "stop":
+            await registry.deploy(msgspec.structs.replace(app, revision=2, stopped=True), 1)
+        else:
+            await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0, disabled=True))
+
+        drain = await node.command(1)
+    assert isinstance(drain, Drain)
+    assert (drain.container, drain.within_ms) == ("ctr_1", STOP_GRACE_S * 1000.0)
+    assert drain.reason in ("its app is stopped", "its tenant is disabled")
+
+
 async def test_a_plan_goes_on_as_soon_as_reports_show_it_may(
     bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
 ) -> None:
@@ -314,7 +374,7 @@ async def test_what_ran_is_kept_beside_its_version(
     """The leader learns it from reports of batches; every process reads it in the registry."""
     done = BatchesRan(container="c1", version=version.id, slice="cpu-0", batch=2, count=40, ms=(10.0, 10.0))
     ran = Ran(node="n1", instance="i1", batches=(done,))
-    node.report(report(container("c1", version.id, running=1)))
+    await node.own(report(container("c1", version.id, running=1)))
     async with Registry(bus) as registry, repeated(lambda: bus.publish_nowait(subjects.ran(region, "n1"), ran)):
         await until(lambda: registry.curves(version.id))
         known = registry.curves(version.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import msgspec
 
@@ -10,20 +11,21 @@ from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, RemoteError
+from pilotlight_core.model.limits import NO_LIMITS, Limits
+from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, HostShare, RemoteError
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.calls import credit
-from tests.builders.nodes import container
+from tests.builders.nodes import GIB, container
 
 
-def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
+def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None, **more: Any) -> Decision:
     ids = count(1)
     known = {version.id: version for version in versions}
     return Pass(
-        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at)
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
     ).run(only)
 
 
@@ -44,6 +46,7 @@ def test_an_edge_starts_the_first_container_at_once() -> None:
         manifest_sha256="00",
         slice="cpu-0",
         function="acme:hello.greet",
+        host=HostShare(cpu_millis=100, memory=2 * GIB),
     )
 
 
@@ -131,6 +134,76 @@ def test_a_start_that_failed_is_not_repeated_at_once() -> None:
     assert len(decide(world, record(), at=2.0).commands) == 1
 
 
+def test_what_is_shut_down_ends_whatever_it_does() -> None:
+    """Starting, serving or leaving already: its grace is the bound, and calls that wait hear that nothing will come."""
+    world = World(draining={"c2": 0.5})
+    states = (ContainerState.LOADING, ContainerState.READY, ContainerState.DRAINING)
+    there = [container(f"c{n}", running=1, state=state, slice=f"cpu-{n}") for n, state in enumerate(states)]
+    world.on_report(report(*there), 1.0)
+    world.on_demand(demand(queued=3), 1.0)
+
+    decision = decide(world, record(min_containers=3), shut_down={"ver_1": "its app is stopped"}, stop_grace_s=30.0)
+
+    assert [sent.command for sent in decision.commands] == [
+        Drain(epoch=7, container=f"c{n}", within_ms=30_000.0, reason="its app is stopped") for n in range(3)
+    ]
+    (shortage,) = decision.shortages
+    assert (shortage.shut_down, shortage.never, shortage.reason) == (True, True, "its app is stopped")
+    assert decide(world, record(), at=1.3, shut_down={"ver_1": "its app is stopped"}).commands == []
+
+
+def test_containers_without_a_record_are_ended_too() -> None:
+    """Their version was deleted."""
+    world = World()
+    world.on_report(report(container("c1", "ver_gone", running=1)), 1.0)
+
+    (sent,) = decide(world, shut_down={"ver_gone": "its version is deleted"}).commands
+
+    assert isinstance(sent.command, Drain)
+
+
+def limits(**of: int) -> dict[str, Any]:
+    """The input of a pass in which `acme` has these limits, and others have none."""
+    return {"limits_of": lambda tenant: Limits(**of) if tenant == "acme" else NO_LIMITS}
+
+
+def test_a_tenant_gets_as_many_containers_as_its_limit_allows() -> None:
+    """The rest is refused with the limit's name, and another tenant's call starts."""
+    world = World()
+    busy = [container(f"c{n}", "ver_2", running=1, slice=f"cpu-{n}") for n in range(2)]
+    world.on_report(report(*busy, slots=8), 1.0)
+    world.on_demand(demand(queued=5, service_ms=1e6), 1.0)
+    other = msgspec.structs.replace(record("ver_z"), tenant="zoo", app="zoo")
+    world.on_demand(msgspec.structs.replace(demand("ver_z", queued=1), tenant="zoo"), 1.0)
+
+    decision = decide(world, record(), record("ver_2"), other, **limits(containers=4))
+
+    started = [sent.command.version for sent in decision.commands if isinstance(sent.command, Bind)]
+    assert sorted(started) == ["ver_1", "ver_1", "ver_z"]
+    (shortage,) = decision.shortages
+    assert (shortage.version, shortage.never) == ("ver_1", False)
+    assert "(limit containers)" in shortage.reason
+    told = answer(world, ExplainPlacement(function="acme:hello.greet"), 1.0, 0.0)
+    assert "acme has 2 containers, and its limit containers=4 allows no more" in " ".join(told.lines)
+    assert not any("would do" in line for line in told.lines if "limit" in line)
+
+
+def test_at_its_limit_a_tenants_idle_containers_give_way_to_its_calls() -> None:
+    """Not to its floors, and nobody else's do."""
+    world = World()
+    idle = [container(f"c{n}", "ver_2", idle_s=5.0 + n, slice=f"cpu-{n}") for n in range(2)]
+    strange = container("c9", "ver_z", tenant="zoo", idle_s=50.0, slice="cpu-3")
+    world.on_report(report(*idle, strange), 1.0)
+    other = msgspec.structs.replace(record("ver_z"), tenant="zoo", app="zoo")
+    known = (record(min_containers=1), record("ver_2"), other)
+    assert decide(world, *known, **limits(containers=2)).commands == []
+
+    world.on_demand(demand(queued=1), 1.0)
+    decision = decide(world, *known, **limits(containers=2))
+
+    assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c1")]
+
+
 def test_stale_demand_starts_nothing() -> None:
     """A home that is gone does not keep a fleet busy."""
     world = World()
@@ -192,3 +265,58 @@ def test_a_service_level_gets_containers_by_the_curve_of_their_slices() -> None:
     assert decision.notes[0].startswith(told)
     explained = answer(world, ExplainPlacement(function="acme:hello.greet"), at, at)
     assert explained.lines[:2] == ("Now:", f"  {told}; those that are there do 40 per second.")
+
+
+def test_memory_that_is_promised_is_promised_once() -> None:
+    """Ten floors of 20 GiB on a node of 24: one container starts, and the others are told what they wait for."""
+    world = World()
+    world.on_report(report(slots=10, host=HostShare(cpu_millis=8000, memory=24 * GIB)), 1.0)
+    records = [record(f"ver_{n}", memory=20 * GIB, min_containers=1) for n in range(10)]
+
+    made = decide(world, *records)
+
+    (sent,) = made.commands
+    assert isinstance(sent.command, Bind)
+    assert sent.command.host == HostShare(cpu_millis=100, memory=20 * GIB)
+    assert len(made.shortages) == 9
+    assert {shortage.never for shortage in made.shortages} == {False}
+    assert "are on hosts whose memory is promised to other containers" in made.shortages[0].reason
+
+
+def test_what_is_idle_gives_way_for_memory_too() -> None:
+    """There are slots enough; the longest idle container whose memory suffices is drained."""
+    world = World()
+    share = HostShare(cpu_millis=100, memory=20 * GIB)
+    there = container("c1", "ver_1", idle_s=50.0, host=share)
+    world.on_report(report(there, slots=4, host=HostShare(cpu_millis=8000, memory=24 * GIB)), 1.0)
+    world.on_demand(demand("ver_2", queued=1), 1.0)
+
+    made = decide(world, record("ver_1", memory=20 * GIB), record("ver_2", memory=20 * GIB))
+
+    assert [type(sent.command) for sent in made.commands] == [Drain]
+    assert "gives way" in " ".join(made.notes)
+
+
+def test_a_host_is_kept_for_an_ask_that_has_waited_long() -> None:
+    """Else small ones would take each part of its memory as soon as it is free, for ever."""
+    world = World()
+    host, small = HostShare(cpu_millis=8000, memory=24 * GIB), HostShare(cpu_millis=100, memory=6 * GIB)
+    busy = [container(f"c{n}", "ver_1", slice=f"cpu-{n}", running=1, host=small) for n in range(4)]
+    large = record("ver_2", memory=20 * GIB)
+    known = (record("ver_1", memory=6 * GIB, max_containers=10), large)
+    world.on_report(report(*busy, slots=8, host=host), 1.0)
+    world.on_demand(demand("ver_2", queued=1, oldest_ms=20_000.0), 1.0)
+    decide(world, *known)
+    assert world.reservation is not None
+    assert world.reservation.kept.nodes == {"n1"}
+
+    world.on_report(report(*busy[:2], seq=2, slots=8, host=host), 2.0)
+    world.on_demand(demand("ver_1", queued=9, oldest_ms=1.0), 2.0)
+    world.on_demand(demand("ver_2", queued=1, oldest_ms=21_000.0), 2.0)
+    assert decide(world, *known, at=2.0).commands == []
+
+    world.on_report(report(seq=3, slots=8, host=host), 3.0)
+    world.on_demand(demand("ver_1", queued=9, oldest_ms=1.0), 3.0)
+    world.on_demand(demand("ver_2", queued=1, oldest_ms=22_000.0), 3.0)
+    started = [sent.command for sent in decide(world, *known, at=3.0).commands]
+    assert [command.version for command in started if isinstance(command, Bind)] == ["ver_2"]

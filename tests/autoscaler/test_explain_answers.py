@@ -144,7 +144,7 @@ def test_why_not_is_answered_on_the_fleet_as_it_was() -> None:
     world = world_that_placed()
 
     assert ask(world, container="ctr_1", node="n1").lines == (
-        "ctr_1 is on n1 (hello.greet@v1, decided 0 s ago):", "n1 was chosen: a CPU slot.",
+        "ctr_1 is on n1 (hello.greet@v1, decided 500 ms ago):", "n1 was chosen: a CPU slot.",
     )  # fmt: skip
     told = ask(world, node="n7", at=13.0)
     assert told.lines[0] == "Why ctr_1 is not on n7 (hello.greet@v1, decided 12 s ago):"

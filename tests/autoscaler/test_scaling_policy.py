@@ -40,6 +40,16 @@ def test_the_first_call_gets_one_container_however_many_wait() -> None:
     assert wanted(view(queued=50)) == 1
 
 
+def test_calls_that_were_refused_for_lack_of_a_container_get_one() -> None:
+    """It counts as one call that waits, whatever its time and however many there were, within the ceiling."""
+    refused = VersionView(
+        spec=function_spec(), deployed=True, demand=demand(refused=True, arrivals=500, service_ms=900.0), containers=()
+    )
+    assert wanted(refused) == 1
+    assert wanted(replace(refused, containers=(container(state=ContainerState.LOADING),))) == 1
+    assert may_give_way(replace(refused, containers=(container(idle_s=50.0),))) == []
+
+
 def test_a_queue_is_sized_to_drain_within_the_wait_target() -> None:
     """64 calls of 10 ms are 640 ms of work: three containers drain it in 250 ms."""
     assert wanted(view(queued=64, service_ms=10.0)) == 3

@@ -11,11 +11,10 @@ from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.world import CallRate, World
 from pilotlight_core.model.api.curve_api import CurveSource
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState
+from pilotlight_core.model.messages.agent_messages import Bind
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report
-from tests.builders.calls import credit
 from tests.builders.nodes import bind, container
 
 
@@ -95,17 +94,6 @@ def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> N
 
         assert [subject_of_command(again.command) for again in decide(world, record(), at=1.1).commands] == soon
         assert [subject_of_command(again.command) for again in decide(world, record(), at=1.6).commands] == ["new1"]
-
-
-def test_a_version_that_fails_for_days_is_tried_each_half_minute() -> None:
-    """Thousands of failures in a row are a number still."""
-    world, at = World(), 1.0
-    for number in range(3_000):
-        world.on_credit(credit(f"c{number}", state=ContainerState.GONE), at)
-        world.forget(at)
-        at += 31.0
-
-    assert world.failures["ver_1"].retry_at == at - 31.0 + 30.0
 
 
 def test_a_steady_rate_is_found_within_seconds() -> None:

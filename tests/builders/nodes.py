@@ -9,12 +9,16 @@ from pilotlight_core.model.messages.agent_messages import (
     Bind,
     ContainerReport,
     ContainerState,
+    HostShare,
     NodeReport,
     SliceKind,
     SliceReport,
 )
+from pilotlight_core.model.messages.bindings import Binding
 
 GIB = 2**30
+SHARE = HostShare(cpu_millis=1000, memory=2 * GIB)
+"""What a container is promised, unless a test says otherwise: enough for a function that names nothing."""
 
 
 def cpu_slot(number: int = 0, **more: Any) -> SliceReport:
@@ -57,5 +61,20 @@ def gpu_node(node: str = "n1", seq: int = 1, **more: Any) -> NodeReport:
 
 def bind(container: str = "c1", version: str = "ver_1", **more: Any) -> Bind:
     """The command to start a container of a version."""
-    fields: dict[str, Any] = {"epoch": 1, "tenant": "acme", "manifest_sha256": "00", "slice": "cpu-0"} | more
+    fields: dict[str, Any] = {
+        "epoch": 1,
+        "tenant": "acme",
+        "manifest_sha256": "00",
+        "slice": "cpu-0",
+        "host": SHARE,
+    } | more
     return Bind(container=container, version=version, **fields)
+
+
+def binding(container: str = "c1", version: str = "ver_1", **more: Any) -> Binding:
+    """What the controller wrote before it sent `bind`."""
+    fields: dict[str, Any] = {
+        "node": "n1", "tenant": "acme", "function": "acme:hello.greet", "slice": "cpu-0", "ppm": 250_000,
+        "price": "cpu", "slots": 1,
+    }  # fmt: skip
+    return Binding(container=container, version=version, **fields | more)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model.ids import token
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shards import ShardParticipant

@@ -6,8 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from pilotlight_core.bus import Bus
+from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.model import subjects, values
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import (
     Cancel,
     ContainerState,
@@ -19,7 +23,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Window,
 )
 from tests.builders.calls import credit
-from tests.builders.nodes import node_report
+from tests.builders.nodes import binding, node_report
 
 Script = Callable[[Run], list[Message]]
 
@@ -44,17 +48,25 @@ class ScriptedAgent:
     """One node with one container of a version. What it received is in `runs`, `cancels`, `windows`."""
 
     def __init__(
-        self, bus: Bus, *, version: str, node: str = "n1", container: str = "c1", slots: int = 1, script: Script = echo
+        self, bus: Bus, *, version: str, node: str = "n1", container: str = "", slots: int = 1, script: Script = echo
     ) -> None:
         self.runs: list[Run] = []
         self.cancels: list[Cancel] = []
         self.windows: list[Window] = []
         self.changed = asyncio.Event()
         self.script = script
-        self.node, self.instance, self.container = node, "i1", container
+        self.node, self.instance, self.container = node, "i1", container or f"c-{token(8)}"
         self._bus, self._version, self._slots, self._seq = bus, version, slots, 0
 
+    async def bind(self, slots: int = 1) -> None:
+        """Have the container bound, as the controller does it."""
+        self._slots = slots
+        bound = binding(self.container, self._version, node=self.node, function="acme:a.f", slots=self._slots)
+        await self._bus.kv(subjects.BINDING_BUCKET).put(key_of("local", bound), msgspec.msgpack.encode(bound))
+
     async def listen(self) -> None:
+        """Be bound, and hear what is said to the node."""
+        await self.bind(self._slots)
         await self._bus.subscribe(subjects.run("local", self.node, "*"), self._on_run)
         await self._bus.subscribe(subjects.control("local", self.node), self._on_control)
         await self._bus.flush()
@@ -65,7 +77,7 @@ class ScriptedAgent:
             self.container, self._seq, *held, slots=self._slots, version=self._version, node=self.node,
             instance=self.instance, state=state, function="acme:a.f", **more,
         )  # fmt: skip
-        self._bus.publish_nowait(subjects.credit("local", self._version), message)
+        self._bus.publish_nowait(subjects.credit("local", self.node, self._version), message)
 
     def report(self) -> None:
         self._seq += 1
@@ -76,7 +88,7 @@ class ScriptedAgent:
 
     def say(self, run: Run, *messages: Message) -> None:
         for message in messages:
-            self._bus.publish_nowait(subjects.reply("local", run.gateway), message)
+            self._bus.publish_nowait(subjects.reply("local", run.gateway, self.node), message)
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for something received."""

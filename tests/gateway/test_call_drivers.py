@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pilotlight_core.bus import NO_RESPONDERS
+from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Refusal, Refused, Run
 from pilotlight_core.model.messages.scheduling import ToHome
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.call_drivers import CallDrivers
-from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.driver_port import SOON
@@ -14,6 +15,7 @@ from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, Sha
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits
 from tests.builders.calls import credit
+from tests.builders.nodes import binding
 from tests.gateway.calls.quiet_call import QuietCall, quiet_call
 from tests.gateway.driver_port import MemoryDriverPort
 
@@ -25,9 +27,12 @@ class Site:
         self.port, self.slots, self._seq = MemoryDriverPort(), slots, 0
         self.ownership = MemoryShardOwnership(gateway="gw1", home=ShardOwner(home, 1))
         bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**6))
+        self.bindings = MemoryBindings()
+        self.bindings.bind(binding("c1", quiet_call().call.version.id, function="acme:a.f", slots=slots))
         self.drivers = CallDrivers(
-            self.port, self.ownership, FleetView(), bodies, region="r", gateway="gw1", limits=QueueLimits()
-        )
+            self.port, self.ownership, FleetView(), bodies, self.bindings, region="r", gateway="gw1",
+            limits=QueueLimits(),
+        )  # fmt: skip
         self.drivers.homes.begin(quiet_call().shard, 1, b"")
         self.drivers.take_turn()
         self.credit()
@@ -36,12 +41,12 @@ class Site:
         self._seq += 1
         live = quiet_call()
         self.hear(
-            "pl.r.credit.*",
+            "pl.r.credit.*.*",
             credit("c1", self._seq, *held, slots=self.slots, version=live.call.version.id, function="acme:a.f"),
         )
 
     def hear(self, subject: str, message: object, reply: str = "") -> None:
-        self.drivers.handlers()[subject](subject, message, reply)
+        self.drivers.handlers()[subject](subject.replace("*", "n1"), message, reply)
 
     def begin(self, name: str) -> QuietCall:
         live = quiet_call(name, at=self.port.at)
@@ -63,7 +68,7 @@ def test_a_local_call_takes_one_turn_to_its_container_and_one_to_the_next() -> N
 
     (run,) = site.port.told(Run)
     ended = Ended(call_id="a", grant_number=run.grant_number, container="c1", outcome=Outcome.OK)
-    site.hear("pl.r.gw.gw1.reply", ended)
+    site.hear("pl.r.gw.gw1.reply.*", ended)
     assert [type(said) for said in first.said] == [CallResult]
     site.drivers.take_turn()
     assert site.runs() == ["a", "b"]
@@ -74,7 +79,7 @@ def test_what_an_agent_says_in_order_is_heard_in_order() -> None:
     site = Site()
     site.begin("a")
     site.drivers.take_turn()
-    site.hear("pl.r.gw.gw1.reply", Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.DRAINING))
+    site.hear("pl.r.gw.gw1.reply.*", Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.DRAINING))
     site.credit()
     site.drivers.take_turn()
     assert site.runs() == ["a", "a"]

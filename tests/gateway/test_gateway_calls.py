@@ -8,7 +8,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import parse_call_id, token
 from pilotlight_core.model.subjects import SHARDS
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits

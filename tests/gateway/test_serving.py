@@ -15,6 +15,7 @@ import msgspec
 
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_gateway.http.server import listen
 from pilotlight_gateway.tenancy.bootstrap import read_client_file
 from tests.gateway.world import entry, function
 from tests.waiting import until, until_found
@@ -64,7 +65,9 @@ async def test_a_gateway_serves_and_remembers(server_url: str, tmp_path: Path) -
     request = msgspec.json.encode(
         DeployRequest(functions=(DeployFunction(spec=function()),), files=(entry(CONTENT, "main.py"),))
     )
-    async with gateway(server_url, tmp_path) as client:
+    with listen("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    async with gateway(server_url, tmp_path, "--metrics-port", str(port)) as client:
         assert (await client.get("/v1/apps")).json() == {"apps": []}
         sha256 = entry(CONTENT).sha256
         assert (await client.put(f"/v1/blobs/{sha256}", content=CONTENT)).status_code == 201
@@ -74,7 +77,8 @@ async def test_a_gateway_serves_and_remembers(server_url: str, tmp_path: Path) -
         key = client.headers["authorization"]
         refused = await client.post(deployed.functions[0].endpoint, json={"input": {"name": "x"}, "deadline_ms": 100})
         assert (refused.status_code, refused.json()["code"]) == (408, "deadline_exceeded")  # there is no node
-        assert "pilotlight_bus_connected 1.0" in (await client.get("/metrics")).text
+        assert "pilotlight_bus_connected 1.0" in (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+        assert (await client.get("/metrics")).status_code == 404
 
     Verifier.load(tmp_path / "state" / "keys")
     blob = tmp_path / "state" / "blobs" / "default" / sha256[:2] / sha256

@@ -23,17 +23,20 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.worker_pool import BodyWorkers
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.fleet.container_stopper import ContainerStopper, MemoryStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
+from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
@@ -42,6 +45,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -111,14 +115,17 @@ class Parts:
     bus_connected: Callable[[], bool] = lambda: True
     costs: Estimates = field(default_factory=Estimates)
     explainer: Explainer = field(default_factory=MemoryExplainer)
-    followers: SlotLimit = field(default_factory=follower_slots)
+    followers: TenantSlots = field(default_factory=follower_slots)
     gate: DrainGate = field(default_factory=DrainGate)
     idempotency: Idempotency = field(default_factory=Idempotency)
     limits: Limiter = field(default_factory=MemoryLimiter)
     metrics: GatewayMetrics = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
-    uploads: SlotLimit = field(default_factory=upload_slots)
+    requests: OpenRequests = field(default_factory=OpenRequests)
+    stopper: ContainerStopper = field(default_factory=MemoryStopper)
+    uploads: TenantSlots = field(default_factory=upload_slots)
     validators: Validators = field(default_factory=Validators)
+    workers: BodyWorkers = field(default_factory=BodyWorkers)
     webhook_networks: tuple[Network, ...] = ()
 
     def __post_init__(self) -> None:
@@ -159,6 +166,7 @@ class Parts:
             blobs=self.blobs,
             budget=self.budget,
             calls=self.calls,
+            codec=BodyCodec(self.validators, self.workers, self.budget),
             costs=self.costs,
             explainer=self.explainer,
             followers=self.followers,
@@ -172,9 +180,10 @@ class Parts:
             placements=self.placements,
             readiness=self.readiness,
             registry=self.registry,
+            requests=self.requests,
             signer=self.signer,
+            stopper=self.stopper,
             uploads=self.uploads,
-            validators=self.validators,
             webhooks=self.webhooks,
         )
 
@@ -185,7 +194,7 @@ class World:
     def __init__(self, folder: Path, registry: RegistryPort | None = None) -> None:
         self.calls = FakeCalls()
         self.registry = MemoryRegistry()
-        self.blobs = MemoryBlobs()
+        self.blobs = MemoryBlobs(time.time)
         self.logs = MemoryLogs()
         self.webhooks = MemoryWebhooks()
         self.batches = MemoryBatches()
@@ -232,7 +241,7 @@ class World:
         made = []
         for spec in specs:
             version = manifest(spec, entry(b"x"), tenant=tenant, app=app).version_id
-            record = version_record(spec, id=version, tenant=tenant, app=app, manifest_sha256="", created_at=WALL)
+            record = version_record(spec, id=version, tenant=tenant, app=app, manifest_sha256="0" * 64, created_at=WALL)
             self.registry.versions[record.id] = record
             made.append(record)
         ids = {record.function: record.id for record in made}
@@ -246,7 +255,19 @@ class World:
         key = self.key if key is None else key
         headers = {"authorization": f"Bearer {key}"} if key else {}
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        return httpx.AsyncClient(transport=transport, base_url="http://gateway", headers=headers, **options)
+        return WorldClient(self.services.workers, transport=transport, headers=headers, **options)
+
+
+class WorldClient(httpx.AsyncClient):
+    """A client whose last act ends the workers that its large bodies started."""
+
+    def __init__(self, workers: BodyWorkers, **options: Any) -> None:
+        super().__init__(base_url="http://gateway", **options)
+        self._workers = workers
+
+    async def __aexit__(self, *error: Any) -> None:
+        await super().__aexit__(*error)
+        await self._workers.end()
 
 
 def entry(content: bytes, path: str = "main.py") -> FileEntry:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pilotlight_core.model.messages.agent_messages import Stop
+from pilotlight_core.model.messages.agent_messages import HostShare, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
 from pilotlight_placement.plan.plan import Plan
 
+STOPPED: dict[str, HostShare] = {}
+"""What the stopped containers of the plan that is carried out were promised."""
+
 
 def carry_out(fleet: Fleet, made: Plan, check: Callable[[PlanCommand], None] = lambda _: None) -> None:
     """Apply the commands in their order; each must be possible, and wait only for what was done before."""
+    STOPPED.clear()
     for number, command in enumerate(made.commands):
         assert command.number == number
         assert all(earlier < number for earlier in command.after)
@@ -32,6 +36,7 @@ def apply(fleet: Fleet, made: Plan, command: PlanCommand) -> None:
                 there = [(each.start, each.profile) for each in unit.gpu.instances] if unit.gpu else []
                 assert (held.slice.start, held.slice.profile) in there, "its instance was not cut"
             fleet.hold(held)
+            _host_is_enough(fleet, made, command)
         case Stop(container=container):
             assert not fleet.places[command.node].node.draining
             copies = [
@@ -39,9 +44,26 @@ def apply(fleet: Fleet, made: Plan, command: PlanCommand) -> None:
             ]
             assert all(copy.number in command.after for copy in copies), "broken before made"
             _leave_instances(fleet, container)
+            STOPPED[container] = fleet.held[container].host
             fleet.release(container)
         case Cut() | SwitchMig():
             _describe(fleet, command.node, command.command)
+
+
+def _host_is_enough(fleet: Fleet, made: Plan, start: PlanCommand) -> None:
+    """Also when only what the start waits for has been done before it."""
+    host = fleet.places[start.node].node.host
+    if host is None:
+        return
+    waited: set[int] = set()
+    for number in reversed(range(start.number)):
+        if number in start.after or any(number in made.commands[each].after for each in waited):
+            waited.add(number)
+    late = [c for c in made.commands[: start.number] if c.number not in waited and c.node == start.node]
+    gone = [STOPPED[c.command.container] for c in late if isinstance(c.command, Stop)]
+    there = [held.host for held in fleet.held.values() if held.slice.node == start.node] + gone
+    assert sum(share.memory for share in there) <= host.memory
+    assert sum(share.cpu_millis for share in there) <= host.cpu_millis
 
 
 def _leave_instances(fleet: Fleet, container: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
@@ -44,6 +44,11 @@ def node(name: str, *gpus: Gpu, zone: str = "", region: str = "local", spot: boo
     return Node(name=name, domain=Domain(region=region, zone=zone, spot=spot), gpus=gpus, **more)
 
 
+def host(cores: float, gib: float) -> HostShare:
+    """What a node has to promise, or a container is promised."""
+    return HostShare(cpu_millis=round(cores * 1000), memory=int(gib * GIB))
+
+
 def ask(*types: str, gib: float = 0, **more: Any) -> Ask:
     """`ask("H100", "T4:2", gib=20)`."""
     wanted = tuple(GpuAsk(name.split(":")[0], int([*name.split(":"), "1"][1])) for name in types)
@@ -73,7 +78,7 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
         domain=Domain(zone=draw(st.sampled_from(("x", "y"))), spot=draw(st.sampled_from(OFTEN_NOT))),
         gpus=tuple(gpus),
         slots=tuple(cpu(number) for number in range(draw(st.integers(0, 2)))),
-        host_memory=draw(mostly(0, 4 * GIB, 64 * GIB)),
+        host=draw(mostly(None, host(2, 4), host(8, 64), host(1, 12))),
         draining=draw(st.sampled_from(OFTEN_NOT)),
         weights=frozenset(draw(st.sets(st.sampled_from(("w", "v")), max_size=2))),
     )
@@ -96,6 +101,7 @@ def asks(draw: st.DrawFn) -> Ask:
         function=draw(st.sampled_from(FUNCTIONS)),
         tenant=draw(st.sampled_from(("t", "u"))),
         memory=draw(mostly(0, 2 * GIB, 8 * GIB)),
+        cpu=draw(mostly(0, 100, 1500)),
         isolation=draw(mostly(Isolation.SHARED, Isolation.MIG, Isolation.EXCLUSIVE)),
         by_cost=draw(st.booleans()),
         spread=draw(mostly(None, Spread(over=Over.NODE, most=most), Spread(over=Over.ZONE, most=most))),
@@ -135,12 +141,7 @@ def fill(fleet: Fleet, steps: list[tuple[Ask, int]]) -> None:
     for number, (wanted, luck) in enumerate(steps):
         found = place(fleet, wanted)
         if isinstance(found, Placement):
-            fleet.hold(
-                PlacedContainer(
-                    container=f"c{number:03}", slice=found.slice, function=wanted.function, tenant=wanted.tenant,
-                    neighbours=wanted.neighbours,
-                )
-            )  # fmt: skip
+            fleet.hold(found.held(f"c{number:03}"))
         if luck == 0 and fleet.held:
             fleet.release(min(fleet.held))
 

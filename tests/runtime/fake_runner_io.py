@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.messages.agent_messages import (
+    STOP_GRACE_S,
+    CallFrame,
+    Ended,
+    Outcome,
+    Refusal,
+    Refused,
+    Run,
+    Spent,
+)
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls.call_runner import CallRunner, InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -24,6 +33,7 @@ class FakeRunnerIO:
         self.fetches: list[AcceptedCall] = []
         self.uploads: list[AcceptedCall] = []
         self.kills: list[str] = []
+        self.retired: list[str] = []
         self.waiting: list[str] = []
         self.released: list[str] = []
         self.batches: list[tuple[int, float]] = []
@@ -62,6 +72,9 @@ class FakeRunnerIO:
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
         self.pumps_at = at
 
+    def retire(self, reason: str) -> None:
+        self.retired.append(reason)
+
     def kill(self, reason: str) -> None:
         self.kills.append(reason)
 
@@ -82,7 +95,13 @@ def accepted(run: Run, at: float, received_at: float | None = None) -> AcceptedC
 
 
 def runner_of(
-    io: FakeRunnerIO, *, batching: Batching | None = None, mode: Mode = Mode.UNARY, **spec: Any
+    io: FakeRunnerIO,
+    *,
+    batching: Batching | None = None,
+    mode: Mode = Mode.UNARY,
+    stop_grace_s: float = STOP_GRACE_S,
+    **spec: Any,
 ) -> CallRunner:
     """A runner of a function with one method."""
-    return CallRunner(function_spec("f", method(batching=batching, mode=mode), **spec), "c1", io)
+    made = function_spec("f", method(batching=batching, mode=mode), **spec)
+    return CallRunner(made, "c1", io, stop_grace_s=stop_grace_s)

@@ -24,6 +24,7 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import (
+    STOP_GRACE_S,
     Bind,
     Cancel,
     Chunk,
@@ -33,6 +34,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Credit,
     Drain,
     Ended,
+    HostShare,
     NodeReport,
     Reconcile,
     Refused,
@@ -43,7 +45,7 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.spec import Batching, FileEntry, Manifest, MethodSpec, Mode
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_runtime.containers.base_environment import own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
@@ -61,6 +63,8 @@ REGION = "local"
 TENANT = "acme"
 WITHIN = 60.0
 """What a step of a test may take on a busy machine."""
+HOST = HostShare(cpu_millis=16_000, memory=64 * 2**30)
+"""What an agent has to promise, unless a test says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +229,9 @@ class Harness:
 
     def bind_of(self, version: Version, slice_id: str = "cpu-0", **more: Any) -> Bind:
         """A bind command for a new container."""
-        fields = {"epoch": self.epoch, "container": f"c-{token(8)}", **more}
+        spec = version.manifest.spec
+        share = HostShare(cpu_millis=spec.cpu_millis, memory=spec.memory)
+        fields = {"epoch": self.epoch, "container": f"c-{token(8)}", "host": share, **more}
         return Bind(
             version=version.id,
             tenant=version.manifest.tenant,
@@ -321,7 +327,8 @@ class Harness:
         events: list[UsageEvent] = []
         async with asyncio.timeout(WITHIN):
             async for stored in self.bus.read_stream(subjects.USAGE_STREAM, "usage.>", follow=True):
-                assert isinstance(stored.message, UsageBatch)
+                if not isinstance(stored.message, UsageBatch):
+                    continue  # a binding of a controller
                 events += [event for event in stored.message.events if event.node == self.node]
                 if condition(events):
                     break
@@ -335,7 +342,7 @@ class Harness:
         """The function's log lines, as soon as they fulfil a condition."""
         lines: list[LogLine] = []
         async with asyncio.timeout(WITHIN):
-            topic = subjects.logs(REGION, TENANT, "demo", "f")
+            topic = subjects.logs(REGION, self.node, TENANT, "demo", "f")
             async for stored in self.bus.read_stream(subjects.LOGS_STREAM, topic, follow=True):
                 assert isinstance(stored.message, LogBatch)
                 lines += [line for line in stored.message.lines if line.container in self._versions]
@@ -390,7 +397,14 @@ async def listener() -> AsyncIterator[LargeBodies]:
 
 @asynccontextmanager
 async def agent(
-    world: Harness, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1, gpus: Devices | None = None
+    world: Harness,
+    *,
+    sandbox: str = "process",
+    cpu_slots: int = 2,
+    blanks: int = 1,
+    gpus: Devices | None = None,
+    stop_grace_s: float = STOP_GRACE_S,
+    host: HostShare = HOST,
 ) -> AsyncIterator[Agent]:
     """Run an agent for the harness's node until the block ends; with `gpus` beside its CPU slots."""
     stop = asyncio.Event()
@@ -410,6 +424,8 @@ async def agent(
             base=own_environment(preimport=""),
             folders=folders,
             blanks=blanks,
+            stop_grace_s=stop_grace_s,
+            host=host,
         )
         opened: asyncio.Future[Agent] = asyncio.get_running_loop().create_future()
 

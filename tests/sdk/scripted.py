@@ -146,6 +146,7 @@ class ScriptedPlatform:
         self.requests: list[Request] = []
         self._answers: dict[tuple[str, str], deque[Answer]] = {}
         self._handlers: dict[tuple[str, str], Handler] = {}
+        self._failure: Answer | None = None
 
     def will(self, method: str, path: str, *answers: Answer) -> None:
         """Answer requests to `path` with these, in turn."""
@@ -154,6 +155,10 @@ class ScriptedPlatform:
     def does(self, method: str, path: str, handler: Handler) -> None:
         """Answer requests to `path` (or below it, if it ends in a slash) as `handler` says."""
         self._handlers[method, path] = handler
+
+    def fail_with(self, given: Answer) -> None:
+        """Answer every request with this from now on."""
+        self._failure = given
 
     def asked(self, path: str) -> list[Request]:
         """The requests to `path` so far."""
@@ -179,6 +184,8 @@ class ScriptedPlatform:
             await send({"type": "http.response.body", "body": b""})
 
     def _answer(self, request: Request) -> Answer:
+        if self._failure is not None:
+            return self._failure
         address = (request.method, request.path)
         if scripted := self._answers.get(address):
             return scripted.popleft() if len(scripted) > 1 else scripted[0]

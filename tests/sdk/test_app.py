@@ -41,7 +41,7 @@ def test_an_app_has_one_decorator() -> None:
     """The decorators of other platforms are refused with its name."""
     app = App("tests")
     for word in ("function", "cls", "server"):
-        with pytest.raises(AttributeError, match=rf"no attribute '{word}'; here it is @app\.gpu_function"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{word}': @app\.gpu_function"):
             getattr(app, word)
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         app.nonsense  # noqa: B018

@@ -171,7 +171,7 @@ class SimAgent(Process):
             held=self.table.held(container),
         )
         if not self.muted:
-            self.publish(subjects.credit(REGION, known.version), credit)
+            self.publish(subjects.credit(REGION, self.name, known.version), credit)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class SimAgent(Process):
         )
 
     def _tell(self, gateway: str, frame: CallFrame) -> None:
-        self.publish(subjects.reply(REGION, gateway), frame)
+        self.publish(subjects.reply(REGION, gateway, self.name), frame)
 
     def _cancel(self, items: tuple[AcceptedCall, ...]) -> None:
         for item in items:

@@ -18,8 +18,8 @@ from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, Limit
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
 from pilotlight_core.model.subjects import SHARDS, shard_of
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.call_drivers import CallDrivers
-from pilotlight_gateway.calls.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -165,7 +165,14 @@ class GatewayProcess(Process):
         port = SimPort(self)
         bodies = LargeBodies(url="", budget=ByteBudget(limit=10**6))
         self.drivers = CallDrivers(
-            port, self.table, FleetView(), bodies, region=REGION, gateway=self.instance, limits=QueueLimits()
+            port,
+            self.table,
+            FleetView(),
+            bodies,
+            self.world.bindings,
+            region=REGION,
+            gateway=self.instance,
+            limits=QueueLimits(),
         )
         self._participants: dict[str, ShardParticipant] = {"calls": self.drivers.homes}
         self._drive(port, self.drivers)

@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.messages.wire import encode
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -34,8 +34,8 @@ from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.gateway.body_codecs import small_codec
 from tests.simulation.sim_bus import SimBus
 from tests.simulation.sim_loop import SimLoop
 from tests.simulation.stream_server import UNIX, StreamServer
@@ -112,7 +112,7 @@ class JobSide:
             JobCalls(
                 calls=self._calls,
                 registry=registry,
-                validators=Validators(),
+                codec=small_codec(),
                 budget=ByteBudget(limit=10**6),
                 clock=loop.time,
             ),

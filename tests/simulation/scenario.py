@@ -12,6 +12,7 @@ from pilotlight_core.model.messages.agent_messages import ContainerState, Demand
 from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics
 from pilotlight_gateway.jobs.job_service import JobOptions
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
+from tests.builders.nodes import binding
 from tests.simulation.agent import FUNCTIONS, SimAgent
 from tests.simulation.board import Board
 from tests.simulation.gateway_process import GatewayProcess
@@ -68,7 +69,11 @@ class Controller(Process):
             if queued > len(usable) and len(usable) < MOST_CONTAINERS:
                 agent = self.world.rng.choice([agent for agent in self._agents if agent.alive] or self._agents)
                 self._made += 1
-                agent.take_command(partial(agent.bind, f"{version}-{self._made}", version, SLOTS))
+                container = f"{version}-{self._made}"
+                self.world.bindings.bind(
+                    binding(container, version, node=agent.name, function=FUNCTIONS[version], slots=SLOTS)
+                )
+                agent.take_command(partial(agent.bind, container, version, SLOTS))
 
 
 class History:

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown, BusError, BusTimeout, Handler, NoResponders, WrongRevision
 from pilotlight_core.bus.jetstream import (
     ANSWER_TIMEOUT,
-    FIRST_PAUSE_S,
-    LONGEST_PAUSE_S,
     PAGE_MESSAGES,
     READ_TIMEOUT,
     JetStream,
@@ -53,17 +51,6 @@ class SimJetStream(JetStream):
         for waits in self._waiting:
             if not waits.done():
                 waits.set_exception(BusDown("The connection is lost."))
-
-    async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
-        until, pause = self._loop.time() + timeout, FIRST_PAUSE_S
-        while True:
-            try:
-                return await attempt(max(0.001, min(until - self._loop.time(), ANSWER_TIMEOUT)))
-            except (BusDown, BusTimeout, NoResponders):
-                if self._loop.time() + pause >= until:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_S)
 
     async def store(
         self,

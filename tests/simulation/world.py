@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS
+from pilotlight_core.host.binding_book import MemoryBindings
 from tests.simulation.promises import Promises
 from tests.simulation.sim_loop import SimLoop
 
@@ -45,6 +46,8 @@ class World:
         self.now = 0.0
         self.promises = Promises()
         self.processes: dict[str, Process] = {}
+        self.bindings = MemoryBindings()
+        """What the controller has bound, as every process sees it at once."""
         self.cut_off: set[str] = set()
         self.in_order = self.rng.random() < 0.7
         self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.host.config import BadSetting, parse
-from pilotlight_supervisor.platform_plan import UpSettings, client_file, plan
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, plan
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,8 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     """With addresses and folders passed on, nats first to start and last to end, the gateway last to start."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--blanks", "3", *flags], {})
 
-    parts = {
-        part.name: part
-        for part in plan(settings, ports=[(1, 3), (4, 5)][: 1 + settings.extra_gateways], nats_ports=[2])
-    }
+    ports = [GatewayPorts(1, 3, 6), GatewayPorts(4, 5, 7)][: 1 + settings.extra_gateways]
+    parts = {part.name: part for part in plan(settings, ports=ports, nats_ports=[2])}
 
     assert list(parts) == names
     assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
@@ -37,6 +35,9 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
         user = "gateway" if name.startswith("gateway") else name.replace("agent", "agent-local")
         assert parts[name].env == {"PILOTLIGHT_NATS_URL": f"nats://{user}:{users[user]}@127.0.0.1:2"}
     assert not any(token in word for token in users.values() for part in parts.values() for word in part.command)
+    for name, own in zip(("gateway", "gateway-2"), ports, strict=False):
+        flags_of = " ".join(parts[name].command)
+        assert f"--port {own.public} --internal-port {own.internal} --metrics-port {own.metrics}" in flags_of
     if "agent" in parts:
         assert "--blanks 3" in " ".join(parts["agent"].command)
         assert f"file://{tmp_path}/blobs" in parts["agent"].command
@@ -46,7 +47,7 @@ def test_three_servers_are_one_bus(tmp_path: Path) -> None:
     """Each has its own folder and configuration, all start first, and every process has all addresses."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--nats-servers", "3"], {})
 
-    parts = {part.name: part for part in plan(settings, ports=[(1, 3)], nats_ports=[11, 12, 13])}
+    parts = {part.name: part for part in plan(settings, ports=[GatewayPorts(1, 3, 6)], nats_ports=[11, 12, 13])}
 
     assert [name for name, part in parts.items() if part.rank == 0] == ["nats", "nats-2", "nats-3"]
     for name, port in (("nats", 11), ("nats-2", 12), ("nats-3", 13)):
@@ -59,6 +60,16 @@ def test_three_servers_are_one_bus(tmp_path: Path) -> None:
     assert len({address.rpartition(":")[0] for address in addresses}) == 1
 
 
+def test_who_webhooks_may_reach_is_passed_on(tmp_path: Path) -> None:
+    """To the gateway, which checks a webhook's address, and to the duties, which send."""
+    allowed = UpSettings(state_dir=tmp_path, webhook_allow="127.0.0.0/8")
+    parts = {part.name: " ".join(part.command) for part in plan(allowed, ports=[GatewayPorts(1, 2, 0)], nats_ports=[3])}
+    told = {name for name, command in parts.items() if "--webhook-allow 127.0.0.0/8" in command}
+    assert told == {"gateway", "duties"}
+    plain = plan(UpSettings(state_dir=tmp_path), ports=[GatewayPorts(1, 2, 0)], nats_ports=[3])
+    assert not any("--webhook-allow" in part.command for part in plain)
+
+
 def test_two_servers_are_worse_than_one() -> None:
     """What is stored needs more than half of them."""
     with pytest.raises(BadSetting, match="expected 1 or 3, got 2"):
@@ -69,13 +80,3 @@ def test_a_sandbox_must_be_known() -> None:
     """The weaker one must be asked for by name."""
     with pytest.raises(BadSetting, match="expected one of bubblewrap, process, got 'none'"):
         parse(UpSettings, "", ["--sandbox", "none"], {})
-
-
-def test_the_client_file_is_where_the_sdk_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag, else $PILOTLIGHT_HOME, else the home folder."""
-    monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))
-    assert client_file(UpSettings()) == tmp_path / "client.json"
-    assert client_file(UpSettings(client_file=f"{tmp_path}/x.json")) == tmp_path / "x.json"
-
-    monkeypatch.delenv("PILOTLIGHT_HOME")
-    assert client_file(UpSettings()) == Path.home() / ".pilotlight" / "client.json"

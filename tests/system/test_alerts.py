@@ -13,7 +13,7 @@ RULES = Path(__file__).parents[2] / "infra" / "alerts.yaml"
 def test_every_metric_of_the_rules_is_shown(platform: Platform) -> None:
     """An alert on a metric that was renamed would never come."""
     platform.http.get("/healthz")
-    exposed = platform.http.get("/metrics").text
+    (exposed,) = platform.metrics()
     shown = set(re.findall(r"^# HELP (\w+) ", exposed, re.MULTILINE)) | set(
         re.findall(r"^(\w+)[{ ]", exposed, re.MULTILINE)
     )

@@ -57,7 +57,7 @@ def test_an_agent_that_is_taken_over_reaches_its_node_and_no_further(platform: P
 async def as_the_agent(url: str) -> None:
     async with connect(url, name="evil", inbox=bus_users.agent("local").inbox, makes_streams=False) as bus:
         with pytest.raises(BusError):
-            await bus.store("$KV.REGISTRY.tenant.default", Cancel(call_id="x"), id="1", timeout=0.3)
+            await bus.store("$KV.TENANCY.tenant.default", Cancel(call_id="x"), id="1", timeout=0.3)
         with pytest.raises(BusError):
             await bus.jetstream.page("KV_REGISTRY", "$KV.REGISTRY.>", 1, timeout=0.3)
         heard = asyncio.Event()

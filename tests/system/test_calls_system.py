@@ -191,6 +191,37 @@ def test_code_that_raised_is_tried_again_as_often_as_it_says(platform: Platform)
     )
 
 
+def test_the_request_of_a_failed_call_is_in_the_logs(platform: Platform, sdk: Any) -> None:
+    """In the function's, with what it raised, and in the gateway's, however it was called."""
+    failed = platform.call("calls.flaky", name="fails", failures=9).json()
+    with pytest.raises(pilotlight.FunctionRaised) as caught:
+        sdk("flaky").remote(name="fails too", failures=9)
+    for request_id, text in ((failed["request_id"], "of fails"), (caught.value.more["request_id"], "of fails too")):
+        words = ("logs", "calls.flaky", "--call", str(request_id))
+        lines = wait_until(lambda words=words: platform.cli(*words).stdout, "its lines are stored")  # type: ignore[misc]
+        assert f"failure 3 {text}\n" in lines
+        gateway = (platform.state / "logs" / "gateway.log").read_text()
+        assert [line for line in gateway.splitlines() if request_id in line and "function_raised" in line]
+
+
+def test_it_is_tried_again_whichever_way_it_is_called(sdk: Any) -> None:
+    """Live with and without a key, streamed, batched, mapped, and stored."""
+    name = pilotlight.call_id
+    assert sdk("flaky").remote(name=name(), failures=2) == 3
+    assert sdk("flaky", idempotency_key="auto").remote(name=name(), failures=2) == 3
+    assert list(sdk("flaky_stream").remote_gen(name=name(), failures=2)) == [3, 3]
+    assert sdk("FlakyBatch", "work").remote(name=name(), failures=2) == 3
+    assert list(sdk("flaky").starmap([(name(), 2)] * 1, durable=False)) == [3]
+    assert sdk("flaky").spawn(name=name(), failures=2).get(timeout=60) == 3
+
+
+def test_tries_have_the_time_that_one_may_take_each(platform: Platform) -> None:
+    """A caller who names no deadline waits for all of them, each of which may take the timeout."""
+    answer = platform.answer("calls.slow_flaky", name="late", failures=2, seconds=1.5)
+
+    assert (answer["output"], answer["usage"]["attempts"]) == (3, 3)
+
+
 def test_an_idempotent_call_that_kills_its_container_is_given_up(platform: Platform) -> None:
     """Run again at most twice: three deaths, then the caller is told."""
     answer = platform.call("calls.hopeless", name="again")
@@ -210,13 +241,15 @@ def test_one_bad_item_fails_alone(platform: Platform) -> None:
 
 
 def test_a_batch_that_raises_fails_all_its_items(platform: Platform) -> None:
-    """Unless it may run again: then each item by itself."""
+    """Each is told what to do instead. Where it may run again, each item is run by itself."""
     spoiled = together(platform, "calls.Batches", "all_or_none", [2, 3, 4, 6])
     careful = together(platform, "calls.Careful", "halve", [2, 3, 4, 6])
 
     assert [answer.json()["code"] for answer in spoiled] == ["function_raised"] * 4
+    assert all("return an exception in the place of a bad item" in answer.json()["traceback"] for answer in spoiled)
     assert [answer.status_code for answer in careful] == [200, 500, 200, 200]
     assert careful[1].json()["detail"] == "ValueError: [3] are odd"
+    assert "bad item" not in careful[1].json()["traceback"]
 
 
 def together(platform: Platform, ref: str, method: str, numbers: list[int]) -> list[httpx.Response]:

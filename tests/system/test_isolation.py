@@ -126,3 +126,15 @@ def holders_of(platform: Platform, *secrets: str) -> dict[str, int]:
         for secret in secrets
         if Path(f"/proc/{pid}/root{SECRETS}/{secret}").exists()
     }
+
+
+@pytest.mark.parametrize("how", ["configured", "client"])
+def test_a_function_that_calls_another_fails_at_once_with_what_to_do(platform: Platform, how: str) -> None:
+    """It has no network: it is told so, rather than left to wait for a connection."""
+    answer = platform.call("inside.calls_another", how=how)
+
+    assert answer.json()["code"] == "function_raised"
+    assert answer.json()["detail"].startswith(
+        "pilotlight.definitions.errors.NotConfigured: A function cannot call another through the platform yet"
+    )
+    assert "Call it as a plain function" in answer.json()["detail"]

@@ -66,8 +66,12 @@ def test_two_gateways_count_as_one(platform: Platform) -> None:
 
 def permits(platform: Platform) -> float:
     """Running calls that are counted, at all gateways."""
-    shown = [platform.http.get(f"{url}/metrics").text for url in platform.urls]
-    lines = [line for text in shown for line in text.splitlines() if line.startswith("pilotlight_limit_permits ")]
+    lines = [
+        line
+        for text in platform.metrics()
+        for line in text.splitlines()
+        if line.startswith("pilotlight_limit_permits ")
+    ]
     return sum(float(line.split()[1]) for line in lines)
 
 

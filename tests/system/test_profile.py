@@ -26,6 +26,17 @@ def slow(x: list[int]) -> list[int]:
     return [0 for _ in x]
 """
 
+TRIFLE = """\
+import pilotlight
+
+app = pilotlight.App("trifle")
+
+
+@app.gpu_function(memory="256MiB")
+def echo(x: int) -> int:
+    return x
+"""
+
 
 def test_a_function_is_measured_kept_and_gone_by(platform: Platform, tmp_path: Path) -> None:
     """Each batch size on the CPU slot; the figures are the function's own; the container goes by itself."""
@@ -51,6 +62,22 @@ def test_a_function_is_measured_kept_and_gone_by(platform: Platform, tmp_path: P
     explained = platform.cli("placement", "explain", "profiled.slow").stdout
     assert "There it does, as far as is known, " in explained
     platform.cli("app", "stop", "profiled")
+
+
+def test_what_is_measured_is_what_callers_get(platform: Platform, tmp_path: Path) -> None:
+    """Of a function of a microsecond the platform's own time is most: as many answers come back, and no more."""
+    (tmp_path / "app.py").write_text(TRIFLE)
+    platform.deploy(tmp_path / "app.py")
+
+    done = platform.cli("profile", "trifle.echo", "x=3", "--seconds", "1", "--json")
+
+    (point,) = json.loads(done.stdout)["curves"][0]["points"]
+    calls = int(done.stderr.splitlines()[-1].split()[0])
+    assert point["throughput"] <= calls
+    assert point["p50_ms"] < 1.0
+    plan = json.loads(platform.cli("placement", "plan", "trifle.echo", "--rps", "1000", "--json").stdout)
+    assert "per second" in json.dumps(plan)
+    platform.cli("app", "stop", "trifle")
 
 
 def test_what_a_function_does_in_use_is_learnt(platform: Platform, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -60,6 +61,20 @@ def test_first_calls_are_held_while_a_container_starts(platform: Platform) -> No
     assert [answer.json()["output"] for answer in answers] == list(range(32))
     assert any(answer.json()["cold_start"] for answer in answers)
     assert platform.call("zero.quick").json()["cold_start"] is None
+
+
+def test_calls_that_cannot_wait_for_a_start_bring_it_about(platform: Platform) -> None:
+    """Those that come too early are refused with when to come again, and whoever does finds a container."""
+    assert platform.output("zero.Prompt", method="ask") == "there"
+    to_zero(platform)
+    body = {"input": {}, "method": "ask", "deadline_ms": 300.0}
+    answers = [platform.http.post("/v1/functions/zero.Prompt/calls", json=body)]
+    while answers[-1].status_code == 503 and len(answers) < 5:
+        time.sleep(answers[-1].json()["retry_after"])
+        answers.append(platform.http.post("/v1/functions/zero.Prompt/calls", json=body))
+
+    assert answers[0].json()["code"] == "no_capacity"
+    assert answers[-1].json().get("output") == "there", [answer.text for answer in answers]
 
 
 def test_a_load_longer_than_any_idle_timer_is_not_reaped(platform: Platform) -> None:

@@ -23,7 +23,7 @@ from pilotlight_core.bus.conflict_retry import retry_conflicts
 from pilotlight_core.bus.kv import Kv, KvEntry, NewValue
 from pilotlight_core.bus.lease import Lease, LeaseHolder, read_holder
 from pilotlight_core.bus.mirror import Mirror
-from pilotlight_core.bus.reader import DecodedMessage
+from pilotlight_core.bus.reader import DecodedMessage, Undecodable
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "StoreRefused",
     "StreamLimits",
     "Subscription",
+    "Undecodable",
     "WrongRevision",
     "connect",
     "read_holder",

@@ -21,9 +21,9 @@ import structlog
 
 from pilotlight_core.bus.background_tasks import BackgroundTasks
 from pilotlight_core.bus.bus_errors import BusDown, BusError
-from pilotlight_core.bus.client import NatsClient, Subscription
+from pilotlight_core.bus.client import STATUS, NatsClient, Subscription
 from pilotlight_core.bus.group_commit import GroupCommit
-from pilotlight_core.bus.inbox import STATUS, Inbox
+from pilotlight_core.bus.inbox import Inbox
 from pilotlight_core.bus.jetstream import JetStream
 from pilotlight_core.bus.kv import Kv
 from pilotlight_core.bus.lease import Lease, MaySucceed, at_once

@@ -3,8 +3,9 @@
     operator     everything: people and tests; no process of the platform
     gateway      calls, the registry, shards and keys; creates the streams
     controller   commands to agents, under its own lease
-    duties       reads usage and logs, trims logs, sends webhooks, drives batches, under its own leases
-    agent-NODE   subjects of its node; usage and logs into their streams; the layouts of its GPUs
+    duties       reads usage and logs, trims logs, sends webhooks, drives batches, deletes versions; under leases
+    agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs; the layouts of its
+                 GPUs
 
 Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
 `python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
@@ -47,8 +48,9 @@ def operator() -> BusUser:
 
 def gateway() -> BusUser:
     buckets = (
-        subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET, subjects.IDEMPOTENCY_BUCKET,
-        subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET, subjects.DELIVERY_BUCKET,
+        subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
+        subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
+        subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -57,6 +59,7 @@ def gateway() -> BusUser:
             *_makes_streams(),
             *(subject for bucket in buckets for subject in _gets(bucket)),
             *_reads(subjects.LOGS_STREAM),
+            _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
             key_subject(subjects.LEASE_BUCKET, "gateway.*"),
             _keys(subjects.SHARD_BUCKET),
@@ -73,12 +76,13 @@ def gateway() -> BusUser:
             subjects.credits_wanted(ANY),
             subjects.demand(ANY),
             subjects.explain(ANY),
+            subjects.stop_container(ANY),
             *_among_gateways(),
         ),
         subscribe=(
             *(_keys(bucket) for bucket in buckets),
             "jobs.>",
-            subjects.logs(ANY, ANY, ANY, ANY),
+            "logs.>",
             subjects.credit(ANY),
             subjects.beat(ANY),
             subjects.shortage(ANY),
@@ -93,18 +97,25 @@ def controller() -> BusUser:
         CONTROLLER,
         "_CTL",
         publish=(
+            *_gets(subjects.TENANCY_BUCKET),
             *_gets(subjects.REGISTRY_BUCKET),
             *_gets(subjects.LEASE_BUCKET),
+            *_gets(subjects.BINDING_BUCKET),
             lease,
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
+            _keys(subjects.BINDING_BUCKET),
+            subjects.bindings(ANY, ANY),
             subjects.command(ANY, ANY),
             subjects.shortage(ANY),
             "_GW.*.*",  # its replies; each request names its own random subject
         ),
         subscribe=(
+            _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
+            _keys(subjects.BINDING_BUCKET),
             lease,
             subjects.explain(ANY),
+            subjects.stop_container(ANY),
             subjects.beat(ANY),
             subjects.ran(ANY),
             subjects.demand(ANY),
@@ -129,6 +140,9 @@ def duties() -> BusUser:
             f"{API}.STREAM.PURGE.{bucket_stream(subjects.DELIVERY_BUCKET)}",
             *_reads(subjects.JOB_STREAM),
             *(_keys(bucket) for bucket in buckets),
+            *_gets(subjects.REGISTRY_BUCKET),
+            key_subject(subjects.REGISTRY_BUCKET, "version.*"),
+            key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             "jobs.>",
             lease,
         ),
@@ -137,7 +151,7 @@ def duties() -> BusUser:
 
 
 def agent(node: str) -> BusUser:
-    """One node's agent. Its subjects for tenants and gateways do not name the node, so any agent may publish them."""
+    """One node's agent. What receivers believe of a node was published under its name."""
     check_name(node, "node")
     return _user(
         f"{AGENT}{node}",
@@ -145,10 +159,10 @@ def agent(node: str) -> BusUser:
         publish=(
             subjects.beat(ANY, node),
             subjects.ran(ANY, node),
-            subjects.credit(ANY),
-            subjects.reply(ANY, ANY),
-            subjects.usage(ANY, ANY),
-            subjects.logs(ANY, ANY, ANY, ANY),
+            subjects.credit(ANY, node),
+            subjects.reply(ANY, ANY, node),
+            subjects.usage(ANY, node, ANY),
+            subjects.logs(ANY, node, ANY, ANY, ANY),
             *_gets(subjects.LAYOUT_BUCKET),
             key_subject(subjects.LAYOUT_BUCKET, node),
             "_CTL.*.*",  # its replies; each command names its own random subject

@@ -1,13 +1,14 @@
 """nats-py with a short path for publishing and receiving.
 
-nats-py spends most of a small message's time on queues, on a task per subscription and for the writer, and on
-coroutines that never wait. `NatsClient` publishes from plain code, writes once per turn of the loop, and calls a plain
-handler from the read loop, in order and without a queue: a slow handler pushes back on the socket and fills no memory.
+nats-py spends most of a small message's time on queues, on a task per subscription and for the writer, on coroutines
+that never wait, and on the single characters of headers. `NatsClient` publishes from plain code, writes once per turn
+of the loop, and calls a plain handler from the read loop, in order and without a queue: a slow handler pushes back on
+the socket and fills no memory.
 
 No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue) and `_process_err`
-(reconnect instead of close), uses `_process_headers`, `_process_op_err`, `_pending`, `_pending_data_size`,
-`_transport._io_writer`, `_flush_queue`, `_max_payload` and `_subs`, and relies on `subscribe` taking `_sid + 1` before
-its first await. The distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
+(reconnect instead of close), uses `_process_op_err`, `_pending`, `_pending_data_size`, `_transport._io_writer`,
+`_flush_queue`, `_max_payload` and `_subs`, and relies on `subscribe` taking `_sid + 1` before its first await. The
+distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ RawHandler = Callable[[str, str, bytes, dict[str, str] | None], None]
 
 OVERHEAD = 4096
 """Bytes kept free below the server's max_payload: if headers exceed it, the server closes the connection for good."""
-MAX_SUBJECT = 256
+MAX_SUBJECT = 512
+STATUS = "Status"
+DESCRIPTION = "Description"
+"""Where `headers_of` puts what the server says in a message's status line."""
 MAX_BACKLOG = 64 * 2**20
 """Unwritten bytes beyond which a connected client counts as disconnected."""
 
@@ -49,6 +53,20 @@ def header_block(headers: dict[str, str]) -> bytes:
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers):
         raise ValueError("a header has a line break")
     return f"NATS/1.0\r\n{lines}\r\n".encode()
+
+
+def headers_of(block: bytes) -> dict[str, str]:
+    """The headers of a message: the inverse of `header_block`. A status line gives `Status` and `Description`."""
+    first, *lines = block.decode("utf-8", "replace").split("\r\n")
+    _, status, description = (*first.split(" ", 2), "", "")[:3]
+    headers = {STATUS: status} if status.isdigit() else {}
+    if description:
+        headers[DESCRIPTION] = description
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon:
+            headers[name.strip()] = value.strip()
+    return headers
 
 
 class NatsClient(Client):
@@ -138,8 +156,7 @@ class NatsClient(Client):
             return
         self.stats["in_msgs"] += 1
         self.stats["in_bytes"] += len(data)
-        parsed = await self._process_headers(headers) if headers else None
-        handler(subject.decode(), reply.decode(), data, parsed)
+        handler(subject.decode(), reply.decode(), data, headers_of(headers) if headers else None)
 
 
 class Subscription:

@@ -11,10 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
-from pilotlight_core.bus.client import NatsClient
+from pilotlight_core.bus.client import STATUS, NatsClient
 from pilotlight_core.model.ids import token
-
-STATUS = "Status"
 
 
 class Reply(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders, StoreRefused, WrongRevision
-from pilotlight_core.bus.client import header_block
+from pilotlight_core.bus.client import DESCRIPTION, header_block, headers_of
 from pilotlight_core.bus.inbox import Inbox, Reply
 from pilotlight_core.model.ids import token
 
@@ -142,13 +141,13 @@ class JetStream:
         Raises:
             BusDown, BusTimeout, NoResponders: after `timeout` seconds of retries.
         """
-        until = time.monotonic() + timeout
-        pause = FIRST_PAUSE_S
+        clock = asyncio.get_running_loop().time
+        until, pause = clock() + timeout, FIRST_PAUSE_S
         while True:
             try:
-                return await attempt(max(0.001, min(until - time.monotonic(), ANSWER_TIMEOUT)))
+                return await attempt(max(0.001, min(until - clock(), ANSWER_TIMEOUT)))
             except (BusDown, BusTimeout, NoResponders):
-                if time.monotonic() + pause >= until:
+                if clock() + pause >= until:
                     raise
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)
@@ -229,7 +228,7 @@ class JetStream:
         if end.status == "404":
             return StreamPage(records=(), pending=0)
         if end.status != "204":
-            raise StoreRefused(f"Reading {stream}: status {end.status} {end.headers.get('Description', '')}.")
+            raise StoreRefused(f"Reading {stream}: status {end.status} {end.headers.get(DESCRIPTION, '')}.")
         records = tuple(_record(reply) for reply in replies)
         last = records[-1].seq if records else 0
         if int(end.headers.get("Nats-Last-Sequence", last)) != last:
@@ -304,13 +303,11 @@ def _record(reply: Reply) -> StreamMessage:
 
 
 def _record_of(message: RawMessage) -> StreamMessage:
-    lines = base64.b64decode(message.hdrs).decode().split("\r\n")[1:]
-    pairs = (line.partition(":") for line in lines if line)
     return StreamMessage(
         seq=message.seq,
         subject=message.subject,
         data=base64.b64decode(message.data),
-        headers={name.strip(): value.strip() for name, _, value in pairs},
+        headers=headers_of(base64.b64decode(message.hdrs)),
         at=_unix(message.time),
     )
 

@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
-import structlog
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders
 from pilotlight_core.bus.connection import BusConnection
@@ -22,17 +21,23 @@ from pilotlight_core.bus.doorbells import PendingReads
 from pilotlight_core.bus.jetstream import FIRST_PAUSE_S, LONGEST_PAUSE_S, StreamPage
 from pilotlight_core.model.messages.wire import decode
 
-log = structlog.get_logger(__name__)
-
 POLL_S = 1.0
 SETTLE_S = 0.005
 """Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
+
+
+class Undecodable(msgspec.Struct, frozen=True):
+    """What somebody stored that is no message of the platform."""
+
+    data: bytes
+    error: str
 
 
 class DecodedMessage(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     subject: str
     message: Any
+    """A message of the platform, or `Undecodable`."""
     at: float
 
 
@@ -88,8 +93,7 @@ async def read_stream(
                 try:
                     message = decode(record.data)
                 except msgspec.DecodeError as error:
-                    log.warning("undecodable stored message skipped", stream=stream, seq=record.seq, error=str(error))
-                    continue
+                    message = Undecodable(record.data, str(error))
                 yield DecodedMessage(seq=record.seq, subject=record.subject, message=message, at=record.at)
             if page.pending or page.records:
                 continue

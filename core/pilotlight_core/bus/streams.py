@@ -14,17 +14,18 @@ from pilotlight_core.model import subjects
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
 MARKER_TTL = 120
-"""Seconds for which an expired lease leaves a marker, from which mirrors learn of its end."""
+"""Seconds for which a deleted or expired key leaves a marker, from which mirrors learn of its end."""
 
 
 class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much each stream may hold. The oldest entries go first; the registry refuses new ones instead."""
+    """How much each stream may hold. The oldest entries go first; buckets refuse new ones instead."""
 
     usage_days: int = 400
     usage_bytes: int = 4 * 2**30
     logs_hours: int = 24
     logs_bytes: int = 2 * 2**30
     logs_batches_per_function: int = 20_000
+    tenancy_bytes: int = 256 * 2**20
     registry_bytes: int = 2**30
     leases_bytes: int = 64 * 2**20
     shards_bytes: int = 64 * 2**20
@@ -41,6 +42,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     job_queue_days: int = 61
     """The longest that a job may wait for its time and then for a container."""
     layouts_bytes: int = 64 * 2**20
+    bindings_bytes: int = 256 * 2**20
     replicas: int = 1
 
 
@@ -58,8 +60,10 @@ def key_subject(bucket: str, key: str) -> str:
 def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
     """The configurations in order of importance."""
     return (
-        _bucket(subjects.REGISTRY_BUCKET, limits, max_bytes=limits.registry_bytes),
+        _bucket(subjects.TENANCY_BUCKET, limits, max_bytes=limits.tenancy_bytes) | {"allow_msg_ttl": True},
+        _bucket(subjects.REGISTRY_BUCKET, limits, max_bytes=limits.registry_bytes) | {"allow_msg_ttl": True},
         _bucket(subjects.LEASE_BUCKET, limits, max_bytes=limits.leases_bytes)
+        # Such markers need rollups, so a writer of leases could remove others; deleted keys have markers without.
         | {"allow_msg_ttl": True, "subject_delete_marker_ttl": MARKER_TTL * SECOND},
         _bucket(subjects.SHARD_BUCKET, limits, max_bytes=limits.shards_bytes),
         # No markers: nothing mirrors it.
@@ -82,6 +86,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_bytes": limits.job_queue_bytes,
         },
         _bucket(subjects.LAYOUT_BUCKET, limits, max_bytes=limits.layouts_bytes),
+        _bucket(subjects.BINDING_BUCKET, limits, max_bytes=limits.bindings_bytes) | {"allow_msg_ttl": True},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)

@@ -21,6 +21,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import msgspec
 
 from pilotlight_core.model.ids import END, NAME
+from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S
 
 PREFIX = "PILOTLIGHT_"
 NAME_PATTERN = f"^(?:{NAME.pattern}){END}"
@@ -30,6 +31,11 @@ TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 SettingName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 SettingCount = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+
+StopGrace = Annotated[
+    float, msgspec.Meta(ge=0, le=3600, description="how long calls may go on that nobody wants any more")
+]
 
 
 class BadSetting(ValueError):
@@ -68,6 +74,12 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     moves_per_hour: Annotated[
         int, msgspec.Meta(ge=0, le=100_000, description="running containers that are moved in an hour; 0: none")
     ] = 60
+    stop_grace: StopGrace = STOP_GRACE_S
+    tiers_file: Annotated[str, msgspec.Meta(description="tiers (TOML) over the standard ones, as gateways have")] = ""
+
+    @property
+    def tiers(self) -> Path | None:
+        return Path(self.tiers_file).expanduser() if self.tiers_file else None
 
 
 class AgentSettings(Settings, frozen=True, kw_only=True):
@@ -75,6 +87,17 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     cpu_slots: Annotated[
         SettingCount, msgspec.Meta(description="containers without a GPU that fit; 0: the node's cores")
     ] = 0
+    reserve_memory: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0,
+            description="MiB of the host kept for the platform; 0: 1 GiB and a twentieth, at most a quarter",
+        ),
+    ] = 0
+    reserve_cpu: Annotated[float, msgspec.Meta(ge=0, description="cores of the host kept for the platform")] = 0.0
+    agents_here: Annotated[
+        int, msgspec.Meta(ge=1, le=1000, description="agents on this machine: each has an even part of the host")
+    ] = 1
     blanks: Annotated[SettingCount, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
@@ -86,6 +109,7 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     )
 
     share_gpus: Annotated[bool, msgspec.Meta(description="give GPUs in bounded shares, by time slicing")] = False
+    stop_grace: StopGrace = STOP_GRACE_S
     mps_pipes: Annotated[
         str, msgspec.Meta(description="folder of the MPS control daemon's pipes: bounds shares; empty: none")
     ] = ""

@@ -19,13 +19,19 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from pilotlight_core.model.bounded import Bytes, Count, Ppm, ShortText
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import WHOLE_DEVICE
 
 SHARE_UNITS = 64
+CPU_PRICE = "cpu"
+UNKNOWN_PRICE = "gpu"
+"""The price id of GPUs without one of their own."""
 FAKE_PRICE = "fake-"
 """Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
@@ -94,8 +100,8 @@ class MigMode(StrEnum):
 class MigPlacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """The position of an instance: `profile` as in the catalogue ("1g", "1g.2x", "3g"), from memory slice `start`."""
 
-    start: int
-    profile: str
+    start: Annotated[int, Meta(ge=0, le=64)]
+    profile: ShortText
 
     def __str__(self) -> str:
         return f"{self.profile}@{self.start}"
@@ -104,54 +110,54 @@ class MigPlacement(msgspec.Struct, frozen=True, kw_only=True, order=True):
 class InstanceReport(msgspec.Struct, frozen=True, kw_only=True):
     """An existing MIG instance. `slice` is its id."""
 
-    slice: str
+    slice: ShortText
     place: MigPlacement
-    name: str
+    name: ShortText
     """The driver's name of its profile: "3g.40gb"."""
-    uuid: str
+    uuid: ShortText
     """For CUDA: "MIG-…"."""
-    memory: int
+    memory: Bytes
     """Bytes."""
-    ppm: int
+    ppm: Ppm
     """Its part of the device's memory slices, so that instances never sum to more than the whole."""
-    container: str = ""
-    utilisation: int | None = None
+    container: ShortText = ""
+    utilisation: Count | None = None
     """Percent; None if the driver does not report it."""
 
 
 class ProfileReport(msgspec.Struct, frozen=True, kw_only=True):
     """The driver's data of a profile; `size` and `starts` are None if it was not asked for placements."""
 
-    name: str
-    memory: int
+    name: ShortText
+    memory: Bytes
     """MiB."""
-    sms: int
-    size: int | None = None
-    starts: tuple[int, ...] | None = None
+    sms: Count
+    size: Count | None = None
+    starts: Annotated[tuple[Count, ...], Meta(max_length=64)] | None = None
 
 
 class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    type: str
+    id: ShortText
+    type: ShortText
     """The type in specs: "H100", "A100-80GB". The catalogue distinguishes memory sizes by `memory`."""
-    name: str
-    memory: int
+    name: ShortText
+    memory: Bytes
     """Bytes that programs may allocate."""
-    price: str
+    price: ShortText
     """Its id in the price book; a part costs its ppm of that."""
     mig: MigMode = MigMode.NONE
     shareable: bool = False
-    instances: tuple[InstanceReport, ...] = ()
-    profiles: tuple[ProfileReport, ...] = ()
+    instances: Annotated[tuple[InstanceReport, ...], Meta(max_length=64)] = ()
+    profiles: Annotated[tuple[ProfileReport, ...], Meta(max_length=64)] = ()
     """As read from the driver; empty if that failed."""
     withdrawn: str = ""
     changing: bool = False
     refused: str = ""
     """Why the last command for it failed, or ""."""
-    utilisation: int | None = None
-    memory_used: int | None = None
+    utilisation: Count | None = None
+    memory_used: Bytes | None = None
     """Bytes."""
-    processes: int | None = None
+    processes: Count | None = None
     fake: bool = False
     """It exists in software only: containers run on the host's processors."""
 

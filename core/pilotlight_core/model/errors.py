@@ -4,8 +4,8 @@
     ├── BadInput
     ├── Unauthenticated, Forbidden
     ├── NotFound                 UnknownFunction, UnknownCall
-    ├── Conflict
-    ├── TooMuch                  a limit of the tenant: slow down
+    ├── Conflict, RemovesFunctions
+    ├── TooMuch                  a limit of the tenant: slow down, or QuotaExceeded: make room
     ├── Unavailable              a limit of the platform: try again
     ├── DeadlineExceeded
     ├── Cancelled
@@ -52,6 +52,9 @@ CODES: dict[str, Code] = {
         408, "The body came too slowly", "Send it over a faster connection, or less of it at a time.", retry=True
     ),
     "conflict": Code(409, "It conflicts with the present state", "Read the present state and decide again."),
+    "removes_functions": Code(
+        409, "The deploy would remove functions", "To remove them add --prune; to keep them deploy them too."
+    ),
     "call_lost": Code(
         410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", retry=True
     ),
@@ -62,12 +65,13 @@ CODES: dict[str, Code] = {
     "idempotency_key_reused": Code(
         422, "The key stands for another request", "Make a fresh key for every new request."
     ),
-    "too_large": Code(413, "The body is too large", "Send less; larger inputs belong into a bucket or a job."),
-    "unsupported_media_type": Code(
-        415, "The body's type is not known", "Send application/json or application/msgpack."
-    ),
+    "too_large": Code(413, "The body is too large", "Send less, or split it over several calls."),
+    "unsupported_media_type": Code(415, "The body's type is not known", "Send it as the type that the detail names."),
     "queue_full": Code(429, "The function's queue is full", "Wait for Retry-After, then send it again.", retry=True),
     "rate_limited": Code(429, "Too many requests", "Wait for Retry-After, then send it again.", retry=True),
+    "quota_exceeded": Code(
+        403, "A quota is used up", "Remove what you do not need any more, or ask the operator for more."
+    ),
     "cancelled": Code(499, "The call was cancelled", "Nothing: it was cancelled on request."),
     "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
     "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
@@ -162,10 +166,22 @@ class Conflict(PilotlightError):
     code = "conflict"
 
 
+class RemovesFunctions(PilotlightError):
+    """The deploy would take functions out of service, and was not told to; `removes` names them."""
+
+    code = "removes_functions"
+
+
 class TooMuch(PilotlightError):
     """A limit of the tenant is reached."""
 
     code = "rate_limited"
+
+
+class QuotaExceeded(TooMuch):
+    """The tenant keeps as much as it may."""
+
+    code = "quota_exceeded"
 
 
 class Unavailable(PilotlightError):

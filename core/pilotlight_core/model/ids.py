@@ -16,7 +16,7 @@ from pilotlight_core.model.errors import BadInput, UnknownCall
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}")
-"""Names of tenants, apps, functions, methods, nodes and aliases: one NATS token, one file name."""
+"""Names of tenants, apps, functions, methods and nodes: one NATS token, one file name."""
 END = r"$(?!\n)"
 """The end of a pattern in a schema: in Python `$` alone allows a line break to follow."""
 NAME_PATTERN = f"^{NAME.pattern}{END}"
@@ -107,7 +107,7 @@ def parse_call_id(text: str) -> CallId:
 
 
 class Ref(msgspec.Struct, frozen=True):
-    """The address of a function: `app.function`, `tenant:app.function`, `app.function@v7`, `app.function@alias`."""
+    """The address of a function: `app.function`, `tenant:app.function`, `app.function@v7`, `app.function@ver_…`."""
 
     app: str
     function: str
@@ -116,7 +116,7 @@ class Ref(msgspec.Struct, frozen=True):
 
     @property
     def version_number(self) -> int | None:
-        """7 for the pin `v7`, None for an alias or no pin."""
+        """7 for the pin `v7`, None for a version's id or no pin."""
         found = VERSION_PIN.fullmatch(self.pin or "")
         return int(found[1]) if found else None
 
@@ -129,7 +129,7 @@ class Ref(msgspec.Struct, frozen=True):
 def parse_ref(text: str) -> Ref:
     found = REF.fullmatch(text)
     if found is None:
-        raise BadInput(f"{text!r} is not a function: expected app.function, optionally @v7 or @alias.", field="ref")
+        raise BadInput(f"{text!r} is not a function: expected app.function, optionally with @v7.", field="ref")
     parts = found.groupdict()
     for field, value in parts.items():
         if value is not None:

@@ -6,8 +6,9 @@ A field of `Limits` that is None is not set, and the next layer decides; if none
 
 Rates and concurrency are counted over all calls of the tenant (`EffectiveLimits.tenant`), and again over its calls to
 one function if a limit is set for it (`EffectiveLimits.function`); a call must pass both. The bounds of one call
-(`payload_bytes`) and of one queue (`queue_calls`, `queue_seconds`) are in `EffectiveLimits.function`: the nearest layer
-decides, and may raise as well as lower them.
+(`payload_bytes`, `timeout_s`) and of one queue (`queue_calls`, `queue_seconds`) are in `EffectiveLimits.function`: the
+nearest layer decides, and may raise as well as lower them. What a tenant keeps and holds, and how often it manages it
+(the rest of `Limits`), is limited for the tenant only.
 
 `Registry.limits`, `Registry.tier_of` and `Registry.weight_of` answer from the registry's mirror. Tiers come from
 `tiers.toml` beside this module, an operator's file over it, and the registry's records over both.
@@ -23,7 +24,7 @@ from msgspec import Meta
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.spec import LONGEST_TIMEOUT_S, Priority
 
 STANDARD_TIERS = Path(__file__).with_name("tiers.toml")
 DEFAULT_TIER = "paid"
@@ -35,13 +36,15 @@ COST_BURST_S = 10.0
 RatePerSecond = Annotated[float, Meta(ge=1e-3, le=1e9)]
 Burst = Annotated[float, Meta(ge=1, le=1e9)]
 LimitCount = Annotated[int, Meta(ge=1, le=10**9)]
+ByteCount = Annotated[int, Meta(ge=1, le=2**50)]
+WholeCount = Annotated[int, Meta(ge=0, le=10**9)]
 Rank = Annotated[int, Meta(ge=-1_000, le=1_000)]
 TenantWeight = Annotated[float, Meta(ge=1e-3, le=1_000)]
 CapacityShare = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The limits of one layer; None: not set here."""
+class FunctionLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The limits that can be set for a tenant's calls to one function; None: not set here."""
 
     requests_per_s: RatePerSecond | None = None
     """Calls admitted per second, in the long run. 0.001 to 1e9."""
@@ -58,6 +61,36 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     queue_calls: LimitCount | None = None
     queue_seconds: Annotated[float, Meta(ge=1e-3, le=86_400)] | None = None
     """A call is refused when its estimated wait is longer than this many seconds."""
+
+    timeout_s: Annotated[float, Meta(gt=0, le=LONGEST_TIMEOUT_S)] | None = None
+    """The longest `timeout=` and `startup_timeout=` of its functions, and what a call may take in all, in seconds."""
+
+
+class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The limits of one layer; None: not set here."""
+
+    apps: LimitCount | None = None
+    """Apps, stopped ones too."""
+    functions: LimitCount | None = None
+    """Functions of all its apps."""
+    versions: LimitCount | None = None
+    """Of a function, that are kept: the newest. Older ones are deleted."""
+    record_bytes: ByteCount | None = None
+    """The size of its apps, versions, shares and curves in the registry, which every gateway has in memory."""
+    blob_bytes: ByteCount | None = None
+    """The size of its files: bundles, and the inputs and results of jobs and batches."""
+    keys: LimitCount | None = None
+    """API keys that are valid."""
+    deploys_per_hour: LimitCount | None = None
+    """Deploys, also refused ones and those that change nothing. A tenth of them may come at once."""
+    api_requests_per_s: RatePerSecond | None = None
+    """Requests to the API other than calls, per gateway; ten seconds' worth may come at once."""
+    containers: LimitCount | None = None
+    """Containers of its functions at a time, in any state."""
+    gpus: WholeCount | None = None
+    """GPUs that these containers ask for at a time; a part of a GPU counts as one."""
+    floor_containers: WholeCount | None = None
+    """Containers kept without calls: the sum of `min_containers=` over its functions."""
 
     @property
     def request_burst(self) -> float:
@@ -81,7 +114,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 NO_LIMITS = Limits()
-_BY_CALL_OR_QUEUE = ("payload_bytes", "queue_calls", "queue_seconds")
+_BY_CALL_OR_QUEUE = ("payload_bytes", "queue_calls", "queue_seconds", "timeout_s")
 
 
 class RateLimitStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,7 +150,7 @@ class ReachedLimit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A limit that refuses a call: a member of `limits` in the problem document."""
 
     limit: str
-    """Its field: `requests_per_s`, `cost_per_s`, `concurrency`, `queue_calls` or `queue_seconds`."""
+    """Its field, such as `requests_per_s`."""
     tenant: str
     function: str | None = None
     """`tenant:app.function`, if only calls to that one count."""

@@ -16,6 +16,7 @@ from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.units import GpuAsk, is_gpu
 
+LONGEST_TIMEOUT_S = 86_400.0
 MAX_SCHEMA_BYTES = 64 * 1024
 """Of one method; small, because every gateway compiles them."""
 MAX_BUNDLE_BYTES = 200 * 10**6
@@ -25,6 +26,10 @@ MAX_LEVEL_MS = 1e9
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
 LEAST_MEMORY = 64 * 2**20
+UNNAMED_CPU_MILLIS = 100
+"""What a function without `cpu=` is promised, in thousandths of a core: the least that can be asked for."""
+UNNAMED_CPU_MOST_MILLIS = 1000
+"""What it may use where nobody else needs it."""
 
 
 class Priority(StrEnum):
@@ -51,7 +56,9 @@ class SLO(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     p95_ms: float | None = None
     ttft_ms: float | None = None
+    """To the first token. Refused by `check_spec`, as `itl_ms` is: nothing goes by them before there are engines."""
     itl_ms: float | None = None
+    """Between two tokens."""
 
 
 class Batching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +70,10 @@ class Batching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cost_of: str | None = None
     """How the cost of one item is computed: None (1 each), or "len:PARAM" / "value:PARAM"."""
     max_batch_cost: float | None = None
+
+
+MAX_RETRY_PAUSE_S = 10.0
+"""The longest pause between two tries of a live call."""
 
 
 class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,12 +104,14 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     gpu: tuple[GpuAsk, ...] = ()
     """Acceptable GPUs in order of preference; empty, or an ask of type "CPU", means a CPU slot."""
     vram: int | None = None
-    cpu: float = 1.0
+    cpu: float | None = None
+    """Cores of the host, promised and at most; None: see `UNNAMED_CPU_MILLIS` and `UNNAMED_CPU_MOST_MILLIS`."""
     memory: int = 2 * 2**30
+    """Of the host, promised and at most."""
     timeout: float = 300.0
     startup_timeout: float = 600.0
     retries: int = 0
-    """How often a call whose code raised is repeated."""
+    """How often a call whose code raised is repeated, while its caller waits and before it has a part of the answer."""
     min_containers: int = 0
     max_containers: int = 10
     buffer_containers: int = 0
@@ -127,6 +140,21 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         raise BadInput(f"{what}; its methods: {known}.", field="method")
 
     @property
+    def longest_call_s(self) -> float:
+        """Seconds in which a live call has had a start, and all of its tries with the pauses between them."""
+        return self.startup_timeout + (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+
+    @property
+    def cpu_millis(self) -> int:
+        """Thousandths of a core that a container is promised."""
+        return UNNAMED_CPU_MILLIS if self.cpu is None else round(self.cpu * 1000)
+
+    @property
+    def most_cpu_millis(self) -> int:
+        """Thousandths of a core that a container may use."""
+        return UNNAMED_CPU_MOST_MILLIS if self.cpu is None else round(self.cpu * 1000)
+
+    @property
     def slots(self) -> int:
         """Calls that a container holds at once: running ones, and for a batched method the batch being formed."""
         return max(self.max_inputs, 2 * self._largest_batch)
@@ -134,6 +162,11 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def concurrency(self) -> int:
         return max(self.max_inputs, self._largest_batch)
+
+    @property
+    def gpus(self) -> int:
+        """The most GPUs that a container may ask for; a part of one counts as one, a CPU slot as none."""
+        return max((choice.count for choice in self.gpu if choice.type != "CPU"), default=0)
 
     @property
     def _largest_batch(self) -> int:
@@ -193,6 +226,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     bundle_bytes: int
     created_at: float
     """Unix seconds."""
+    renewed_at: float = 0.0
+    """When a deploy last found it stored for long, in unix seconds; 0: never."""
 
     @property
     def ref(self) -> str:
@@ -212,12 +247,27 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: dict[str, str]
     """function -> version id; a missing one is not deployed."""
     versions: dict[str, tuple[str, ...]] = {}
-    """function -> ids of all its versions, oldest first; the number is the position + 1."""
-    aliases: dict[str, dict[str, str]] = {}
-    """function -> alias -> version id."""
+    """function -> ids of its versions that are kept, oldest first. Also of functions that were deployed before."""
+    forgotten: dict[str, int] = {}
+    """function -> the number of its versions before those."""
     history: tuple[DeployRecord, ...] = ()
     """The last 100 deploys, oldest first."""
     stopped: bool = False
+
+    def number_of(self, function: str, version_id: str) -> int | None:
+        """The 7 of `@v7`; None: it is not among the kept versions."""
+        known = self.versions.get(function, ())
+        return self.forgotten.get(function, 0) + known.index(version_id) + 1 if version_id in known else None
+
+    def newest_number(self, function: str) -> int:
+        """The number of its newest version; 0: there was none."""
+        return self.forgotten.get(function, 0) + len(self.versions.get(function, ()))
+
+    def version_at(self, function: str, number: int) -> str | None:
+        """The id of `@v{number}`; None: there is none, or it is not kept."""
+        place = number - self.forgotten.get(function, 0) - 1
+        known = self.versions.get(function, ())
+        return known[place] if 0 <= place < len(known) else None
 
 
 class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,10 +291,10 @@ def check_spec(spec: FunctionSpec) -> None:
     rules: tuple[tuple[bool, str, str], ...] = (
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
-        (0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
+        (spec.cpu is None or 0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
         (LEAST_MEMORY <= spec.memory <= 2**44, "memory", "64 MiB to 16 TiB"),
-        (0 < spec.timeout <= 86_400, "timeout", "more than 0 and at most 86400 seconds"),
-        (0 < spec.startup_timeout <= 86_400, "startup_timeout", "more than 0 and at most 86400 seconds"),
+        (0 < spec.timeout <= LONGEST_TIMEOUT_S, "timeout", "more than 0 and at most 86400 seconds"),
+        (0 < spec.startup_timeout <= LONGEST_TIMEOUT_S, "startup_timeout", "more than 0 and at most 86400 seconds"),
         (0 <= spec.retries <= 10, "retries", "0 to 10"),
         (0 <= spec.min_containers <= 1_000, "min_containers", "0 to 1000"),
         (1 <= spec.max_containers <= 10_000, "max_containers", "1 to 10000"),
@@ -263,6 +313,12 @@ def check_spec(spec: FunctionSpec) -> None:
             raise BadInput(
                 f"{spec.name}: {field}={getattr(spec, field)!r} is out of range: expected {expected}.", field=field
             )
+    for level in ("ttft_ms", "itl_ms"):
+        if getattr(spec.slo, level) is not None:
+            raise BadInput(
+                f"{spec.name}: SLO({level}=) is not supported yet: it is for engines that stream tokens, which come "
+                "later. SLO(p95_ms=) is there.", field="slo",
+            )  # fmt: skip
     check_placing(
         spec.placing,
         function=spec.name,

@@ -5,9 +5,9 @@ pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
-pl.{region}.credit.{version}       agent -> home          Credit: free slots and state of one container
+pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
-pl.{region}.gw.{gateway}.reply     agent -> origin        Refused, Started, Chunk, Ended
+pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    Refused, Started, Chunk, Ended; Credit of a freed slot
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
@@ -16,11 +16,16 @@ pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
 pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementReply)
+pl.{region}.stop                   gateway -> controller  StopContainer (request, reply: ContainerStopReply)
 pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
-usage.{region}.{tenant}            agent -> USAGE stream  UsageBatch
-logs.{region}.{tenant}.{app}.{fn}  agent -> LOGS stream   LogBatch
+usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
+usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
+logs.{region}.{node}.{tenant}.{app}.{fn}  agent -> LOGS stream  LogBatch
 jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
+
+All that an agent publishes names its node, and the bus lets it publish under no other (`bus_users`): a receiver
+believes a message about a node only from that node's subject (`node_of`).
 """
 
 from __future__ import annotations
@@ -28,8 +33,10 @@ from __future__ import annotations
 from functools import lru_cache
 from zlib import crc32
 
+TENANCY_BUCKET = "TENANCY"
+"""KV: tenant.*, tier.*, limits.*, key.*"""
 REGISTRY_BUCKET = "REGISTRY"
-"""KV: tenant.*, tier.*, limits.*, key.*, app.*.*, share.*.*, version.*, curves.*"""
+"""KV: app.*.*, share.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
 """KV with TTL: gateway.*, controller, duty.*"""
 SHARD_BUCKET = "SHARDS"
@@ -53,6 +60,23 @@ LAYOUT_BUCKET = "LAYOUTS"
 """KV: one key per node, the layouts of its GPUs"""
 USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
+BINDING_BUCKET = "BINDINGS"
+"""KV: {region}.{node}.{container}, what the controller has bound and not ended"""
+NO_NODE = "-"
+"""In the place of a node's name, where another process publishes; no node's name begins so."""
+
+
+@lru_cache(8192)
+def node_of(subject: str) -> str:
+    """The node whose agent published on `subject`; "" if it is no agent's."""
+    match subject.split("."):
+        case ["pl", _, "credit", node, _] | ["pl", _, "gw", _, "reply", node] | ["pl", _, "beat", node]:
+            return node
+        case ["pl", _, "node", node, "ran" | "blobs"]:
+            return node
+        case ["usage", _, node, _] | ["logs", _, node, _, _, _] if node != NO_NODE:
+            return node
+    return ""
 
 
 def run(region: str, node: str, instance: str) -> str:
@@ -76,12 +100,12 @@ def ran(region: str, node: str = "*") -> str:
     return f"pl.{region}.node.{node}.ran"
 
 
-def credit(region: str, version: str = "*") -> str:
-    return f"pl.{region}.credit.{version}"
+def credit(region: str, node: str = "*", version: str = "*") -> str:
+    return f"pl.{region}.credit.{node}.{version}"
 
 
-def reply(region: str, gateway: str) -> str:
-    return f"pl.{region}.gw.{gateway}.reply"
+def reply(region: str, gateway: str, node: str = "*") -> str:
+    return f"pl.{region}.gw.{gateway}.reply.{node}"
 
 
 def to_home(region: str, gateway: str) -> str:
@@ -159,9 +183,22 @@ def explain(region: str) -> str:
     return f"pl.{region}.explain"
 
 
-def usage(region: str, tenant: str) -> str:
-    return f"usage.{region}.{tenant}"
+def stop_container(region: str) -> str:
+    return f"pl.{region}.stop"
 
 
-def logs(region: str, tenant: str, app: str, function: str) -> str:
+def usage(region: str, node: str, tenant: str) -> str:
+    return f"usage.{region}.{node}.{tenant}"
+
+
+def bindings(region: str, node: str) -> str:
+    return f"usage.{region}.{NO_NODE}.{node}"
+
+
+def logs(region: str, node: str, tenant: str, app: str, function: str) -> str:
+    return f"logs.{region}.{node}.{tenant}.{app}.{function}"
+
+
+def logs_before_nodes(region: str, tenant: str, app: str, function: str) -> str:
+    """Where lines are that were stored before subjects named nodes; no agent may publish there."""
     return f"logs.{region}.{tenant}.{app}.{function}"

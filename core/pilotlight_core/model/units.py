@@ -25,6 +25,13 @@ SCALES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 GPU = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)(?::([1-9]\d?))?")
 
 MAX_GPU = 64
+CLOCK_SLACK_MS = 1_000.0
+"""A time that a node has measured may be so much longer than ours: the clocks differ, and messages need time."""
+
+
+def most_gpu_ms(elapsed_ms: float) -> float:
+    """The most GPU-milliseconds that one container can have used in the time, whatever its node says."""
+    return (elapsed_ms + CLOCK_SLACK_MS) * MAX_GPU
 
 
 def parse_memory(text: str | int, field: str) -> int:
@@ -95,7 +102,9 @@ def rate(per_second: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """A duration for a sentence: `12 s`, `3 min`, `2 h`, `5 days`."""
+    """A duration for a sentence: `280 ms`, `12 s`, `3 min`, `2 h`, `5 days`."""
+    if 0.0 < seconds < 2.0:
+        return f"{seconds * 1000.0:.0f} ms"
     for unit, length in (("days", 2 * 86_400), ("h", 2 * 3_600), ("min", 2 * 60)):
         if seconds >= length:
             return f"{seconds / (length / 2):.0f} {unit}"

@@ -11,6 +11,8 @@ import base64
 import math
 import struct
 import sys
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
@@ -21,8 +23,12 @@ from pilotlight_core.model.errors import BadInput
 NDARRAY = 1
 TENSOR = 2
 MAX_EMPTY = 100_000
-"""Lists in the nested form of an array without elements: a few bytes must not expand without bound."""
+"""The product of the sides before the first 0 in the shape of an array without elements."""
 MAX_SIDES = 64
+MAX_LISTS = 1_024
+LISTS_PER_ELEMENT = 4
+"""An array's nested form has at most 1,024 lists, or four for each element if these are more: sides of 0 and 1 cost
+nothing in a shape, and a list each in JSON."""
 MAX_DEPTH = 64
 
 FORMATS = {
@@ -35,6 +41,23 @@ FORMATS = {
 class ArrayHeader(msgspec.Struct, frozen=True, array_like=True):
     dtype: str
     shape: tuple[int, ...]
+
+
+class TooManyValues(Exception):
+    """A value stands for more lists and elements than its reader has room for."""
+
+
+@dataclass
+class ValueRoom:
+    """The lists and elements of arrays that may still become JSON."""
+
+    left: int
+
+    def take(self, values: int) -> None:
+        """Raises TooManyValues."""
+        self.left -= values
+        if self.left < 0:
+            raise TooManyValues
 
 
 _header_encoder = msgspec.msgpack.Encoder()
@@ -136,32 +159,66 @@ def decode_opaque(data: bytes) -> Any:
     return _opaque.decode(data)
 
 
-def to_json(value: Any) -> Any:
-    """An opaque value as JSON types: bytes become base64, arrays nested lists."""
+def to_json(value: Any, room: ValueRoom | None = None) -> Any:
+    """An opaque value as JSON types: bytes become base64, arrays nested lists, for which `room` must suffice.
+
+    Raises:
+        BadInput: an array cannot be read, or has too many lists for its elements.
+        TooManyValues: by `room`.
+    """
     if isinstance(value, msgspec.msgpack.Ext):
-        return _nested(*unpack_array(memoryview(value.data)))
+        header, raw = unpack_array(memoryview(value.data))
+        lists, elements = list_count(header.shape), math.prod(header.shape)
+        if lists > max(MAX_LISTS, LISTS_PER_ELEMENT * elements):
+            raise BadInput(
+                f"an array of {elements} elements and shape {header.shape[:8]} would be {lists} lists in JSON: squeeze"
+                f" it, or ask for application/msgpack.", field="input",
+            )  # fmt: skip
+        if room is not None:
+            room.take(lists + elements)
+        return _nested(header, raw)
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
-        return {str(key): to_json(item) for key, item in value.items()}
+        return {str(key): to_json(item, room) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
+        return [to_json(item, room) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def is_plain(value: Any) -> bool:
-    """Whether `value` is JSON already, so that `to_json` is not needed."""
-    if isinstance(value, dict):
-        return all(type(key) is str and is_plain(item) for key, item in value.items())
-    if isinstance(value, list):
-        return all(is_plain(item) for item in value)
-    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+def list_count(shape: tuple[int, ...]) -> int:
+    """The lists in the nested form of an array."""
+    lists, count = 0, 1
+    for side in shape:
+        lists += count
+        count *= side
+    return lists
+
+
+def check_count(most: int, *values: Any) -> None:
+    """Count the parts of opaque values; counting stops where it is decided.
+
+    Raises:
+        TooManyValues: they are more than `most`.
+    """
+    left = most - len(values)
+    open_values = list(values)
+    while open_values:
+        part = open_values.pop()
+        if isinstance(part, dict):
+            part = part.values()
+        elif not isinstance(part, list):
+            continue
+        left -= len(part)
+        if left < 0:
+            raise TooManyValues
+        open_values += part
 
 
 def for_schema(value: Any) -> Any:
-    """An opaque value as input of a JSON Schema validator: bytes as a string, an array as an empty list.
+    """An opaque value as input of a JSON Schema validator: bytes and instants as a string, an array as an empty list.
 
     NaN and the infinities, which JSON lacks, become the numbers 0 and the largest ones.
     """
@@ -169,6 +226,8 @@ def for_schema(value: Any) -> Any:
         return []
     if isinstance(value, bytes):
         return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, dict):
         return {str(key): for_schema(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import re
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import msgspec
 
 from pilotlight_core.bus import BusError, retry_conflicts
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, MemoryBlobs
@@ -34,26 +34,19 @@ from pilotlight_gateway.batches.batch_manifest import ManifestWriter, read_chunk
 from pilotlight_gateway.batches.batch_port import BatchStore, ChangeBatch, MemoryBatches
 from pilotlight_gateway.batches.input_lines import InputLineReader
 from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import StorageCharge
 
 BATCHES_PER_TENANT = 100
 """Stored batches per tenant, including finished ones until they expire."""
-UPLOADS_AT_A_TIME = 8
-UPLOADS_PER_TENANT = 2
 SUBMIT_SECONDS = 600.0
 """Limit of an upload: each line may be expensive to check."""
 READ_AT_A_TIME = 32
+NULL = b"null"
+RenderOutput = Callable[[JobRecord, bytes], Awaitable[bytes]]
+"""The JSON of a job's output."""
 BATCH_ID = re.compile(ID_PATTERN)
-
-
-def may_upload(uploads: Counter[str], tenant: str) -> bool:
-    """Whether a tenant may begin another upload.
-
-    For a second one half the places must be free: these are for tenants without any.
-    """
-    held, places = uploads[tenant], UPLOADS_AT_A_TIME // 2 if uploads[tenant] else UPLOADS_AT_A_TIME
-    return held < UPLOADS_PER_TENANT and uploads.total() < places
 
 
 class BatchService:
@@ -77,7 +70,7 @@ class BatchService:
         self._keep_s = keep_s
         self._region = region
         self._wall = wall
-        self._uploads: Counter[str] = Counter()
+        self._uploads = TenantSlots(8, "batches are being submitted", of_tenant=2, retry_after=2.0)
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
@@ -108,16 +101,12 @@ class BatchService:
         repeats = bool(key) and await self._store.read(tenant, batch) is not None
         if not repeats and len(await self._store.all(tenant)) >= BATCHES_PER_TENANT:
             raise TooMuch(f"There may be {BATCHES_PER_TENANT} batches.", retry_after=60.0)
-        if not may_upload(self._uploads, tenant):
-            raise TooMuch("Other batches are being submitted here.", retry_after=2.0)
-        self._uploads[tenant] += 1
         try:
-            async with asyncio.timeout(SUBMIT_SECONDS):
-                return await self._take(tenant, batch, version, query, body, repeats=repeats)
+            with self._uploads.slot(tenant):
+                async with asyncio.timeout(SUBMIT_SECONDS):
+                    return await self._take(tenant, batch, version, query, body, repeats=repeats)
         except TimeoutError:
             raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
-        finally:
-            self._uploads -= Counter({tenant: 1})
 
     async def _take(
         self,
@@ -204,9 +193,9 @@ class BatchService:
         return found[0]
 
     async def results(
-        self, record: BatchRecord, read: Callable[[bytes], Any], states: frozenset[str]
+        self, record: BatchRecord, render: RenderOutput, states: frozenset[str]
     ) -> AsyncIterator[ItemResult]:
-        """Results of ended items in one of `states`, in order; `read` decodes an output's msgpack."""
+        """Results of ended items in one of `states`, in order, with the JSON that `render` makes of outputs."""
         blobs = self._blobs
         for chunk in await read_chunks(blobs, record.tenant, record.chunks):
             items = await read_items(blobs, record.tenant, chunk)
@@ -215,20 +204,21 @@ class BatchService:
                 found = await asyncio.gather(*(self._job(record, item) for item in part))
                 for item, job in zip(part, found, strict=True):
                     if job is not None and job.state.terminal and job.state in states:
-                        yield await self._result(item, job, read)
+                        yield await self._result(item, job, render)
                 if all(job is None for job in found) and not record.state.over:
                     return  # later items are not submitted yet
 
     async def _job(self, record: BatchRecord, item: BatchItem) -> JobRecord | None:
         return await self._jobs.find(record.tenant, job_of(self._region, record.tenant, record.id, item.index))
 
-    async def _result(self, item: BatchItem, job: JobRecord, read: Callable[[bytes], Any]) -> ItemResult:
-        output: Any = None
+    async def _result(self, item: BatchItem, job: JobRecord, render: RenderOutput) -> ItemResult:
+        output: msgspec.Raw | None = None
         error = None if job.error is None else {"code": job.error.code, "detail": job.error.detail}
         if job.state is JobState.SUCCEEDED:
             error = None
             try:
-                output = read(await self._jobs.output(job))
+                text = await render(job, await self._jobs.output(job))
+                output = None if text == NULL else msgspec.Raw(text)
             except BlobMissing:
                 error = {"code": "answer_not_kept", "detail": "The output is not kept any more."}
         elif error is None:

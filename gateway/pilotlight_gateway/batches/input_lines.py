@@ -15,7 +15,7 @@ import msgspec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.records.batches import CUSTOM_ID_LENGTH, ITEMS_AT_MOST, BatchItem, ItemError
 from pilotlight_core.model.values import MAX_DEPTH
-from pilotlight_gateway.calls.call_requests import json_depth_within, pack_arguments, wrong_shape
+from pilotlight_gateway.bodies.call_requests import json_depth_within, pack_arguments, wrong_shape
 
 ERRORS_LISTED = 20
 LINES_AT_MOST = 10 * ITEMS_AT_MOST

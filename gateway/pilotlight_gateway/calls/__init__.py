@@ -26,9 +26,8 @@ The life of a call
 8. `call_responses` encodes the result;
    the book keeps for a while how the call ended.
 
-`call_requests` reads requests, `collected_chunks` makes one answer of a stream,
-`large_bodies` serves agents what is too large for the bus,
-`byte_budget` bounds the bytes that are held.
+`collected_chunks` makes one answer of a stream,
+`large_bodies` serves agents what is too large for the bus.
 
 Entered by `http`, `jobs` and the composition root, through `prepared_call` and `call_port`.
 Of `home` it knows records alone.

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
-from pilotlight_core.model.api.call_api import CallResponse, Latency, Usage
-from pilotlight_core.model.errors import BadInput, BadOutput
+from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Spent
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
-from pilotlight_core.model.values import decode_opaque, to_json
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.ledger.price_book import PriceBook, cost_text
-from pilotlight_gateway.schemas.schema_validators import Validators
 
-_json = msgspec.json.Encoder(enc_hook=to_json)
+_json = msgspec.json.Encoder()
 _msgpack = msgspec.msgpack.Encoder()
 NIL = b"\xc0"
+NULL = b"null"
+HOLE = f'"{token()}"'.encode()
+"""Stands in JSON where a long value comes: nobody else knows it."""
 
 
 class TypedResponse(CallResponse, frozen=True, kw_only=True):
@@ -33,7 +34,7 @@ class ChunkBody(msgspec.Struct, frozen=True):
     """The data of a chunk event."""
 
     seq: int
-    value: Any
+    value: msgspec.Raw
 
 
 class TypedChunkBody(msgspec.Struct, frozen=True):
@@ -43,26 +44,15 @@ class TypedChunkBody(msgspec.Struct, frozen=True):
     value_b64: str
 
 
-def encode_json(value: Any) -> bytes:
-    """JSON in which bytes are base64, NaN is null and arrays are nested lists.
-
-    Raises:
-        BadOutput: an array in it does not match its header; only functions' answers have arrays.
-    """
-    try:
-        return _encode_json(value)
-    except BadInput as error:
-        raise BadOutput(f"The function's answer cannot be read: {error.detail}") from None
+def json_around(make: Callable[[msgspec.Raw], msgspec.Struct], value: list[bytes]) -> list[bytes]:
+    """The JSON of a struct that `make` makes of the JSON of one of its fields, both in pieces."""
+    if len(value) == 1:
+        return [_json.encode(make(msgspec.Raw(value[0])))]
+    before, _, after = _json.encode(make(msgspec.Raw(HOLE))).partition(HOLE)
+    return [before, *value, after]
 
 
-def _encode_json(value: Any) -> bytes:
-    try:
-        return _json.encode(value)
-    except (TypeError, RecursionError):  # keys that JSON does not have, such as None
-        return _json.encode(to_json(msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else value))
-
-
-def encode_msgpack(response: CallResponse, output: bytes) -> bytes:
+def encode_msgpack(response: CallResponse | JobStatus, output: bytes) -> bytes:
     """The response with `output`, which is msgpack already."""
     return _msgpack.encode(msgspec.structs.replace(response, output=msgspec.Raw(output or NIL)))
 
@@ -73,44 +63,14 @@ def typed_response(response: CallResponse, output: bytes) -> TypedResponse:
     return TypedResponse(**fields, output_b64=base64_text(output or NIL))
 
 
-def checked_value(validators: Validators, call: PreparedCall, data: bytes, *, look: bool) -> Any:
-    """A function's output, checked against its type hints.
-
-    Args:
-        look: decode it also where there is no schema; without one, None is returned otherwise.
-
-    Raises:
-        BadOutput: the output violates the schema, or cannot be decoded.
-    """
-    if not look and not call.method.output_schema:
-        return None
-    value = read_value(data)
-    validators.check_output(call.version.id, call.method, value)
-    return value
-
-
-def read_value(data: bytes) -> Any:
-    """A function's output, decoded.
-
-    Raises:
-        BadOutput: it cannot be decoded.
-    """
-    try:
-        return decode_opaque(data) if data else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
-        raise BadOutput(f"The function's answer cannot be read: {error}.") from None
-
-
-def response_of(
-    call: PreparedCall, result: CallResult, output: Any, *, book: PriceBook, at: float, request_id: str
-) -> CallResponse:
-    """The answer at the monotonic instant `at`; the stage `respond` is the time that no other stage has."""
+def response_of(call: PreparedCall, result: CallResult, *, book: PriceBook, at: float, request_id: str) -> CallResponse:
+    """The answer at the monotonic instant `at`, without its output; `respond` is the time that no other stage has."""
     total = (at - call.arrived_at) * 1000
     stages = dict(result.stages)
     stages["respond"] = max(0.0, total - sum(stages.values()))
     return CallResponse(
         id=call.call_id,
-        output=output,
+        output=None,
         version=call.version.ref,
         usage=usage_of(result, book),
         latency=Latency(total_ms=total, stages=stages),

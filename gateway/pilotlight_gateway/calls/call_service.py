@@ -13,7 +13,7 @@ from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.origin import Origin
@@ -134,6 +134,10 @@ class CallService:
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
         reply = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
         return (reply if reply.status is not None else await self._elsewhere.ask(tenant, id, cancel=True)).cancelled
+
+    def end_calls_of(self, is_over: Callable[[str], bool], reason: str) -> int:
+        """Cancel this gateway's calls of the tenants for which `is_over` is true; how many."""
+        return self._origins.end_calls_of(is_over, reason)
 
     async def status(self, tenant: str, id: str) -> CallStatus:  # noqa: A002
         reply = self._origins.answer(AskCall(tenant=tenant, call_id=id))

@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import BadOutput, PilotlightError
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent
-from pilotlight_gateway.calls.call_responses import checked_value, list_of
+from pilotlight_gateway.calls.call_responses import list_of
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.schemas.schema_validators import Validators
 
 ANSWER_BYTES = 10 * 10**6 + 64 * 1024
 """Of all chunks together: 10 MB of payload and its framing."""
 
 
-async def collect_chunks(calls: CallPort, call: PreparedCall, validators: Validators, budget: ByteBudget) -> CallResult:
+async def collect_chunks(calls: CallPort, call: PreparedCall, codec: BodyCodec, budget: ByteBudget) -> CallResult:
     """Run a generator to its end; the result's output is the list.
 
     Raises:
@@ -34,7 +34,7 @@ async def collect_chunks(calls: CallPort, call: PreparedCall, validators: Valida
                 if isinstance(event, CallResult):
                     return msgspec.structs.replace(event, output=list_of(chunks))
                 if isinstance(event, ChunkEvent):
-                    checked_value(validators, call, event.data, look=False)
+                    await codec.check_output(event.data, call.version.id, call.method, call.tenant)
                     budget.take(len(event.data), call.tenant)
                     chunks.append(event.data)
                     held += len(event.data)

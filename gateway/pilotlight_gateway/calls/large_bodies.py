@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import BodyRef
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 
 INLINE_BYTES = 256 * 1024
 """Larger frames would hold up everything else on the one connection to the bus."""

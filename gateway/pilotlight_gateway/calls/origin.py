@@ -28,6 +28,7 @@ Events are method calls with the instant `at`; they return `effects`. The driver
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 import msgspec
@@ -43,11 +44,11 @@ from pilotlight_core.model.messages.agent_messages import (
     Refusal,
     Refused,
     Spent,
-    Stages,
     Started,
     Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.spec import MAX_RETRY_PAUSE_S
 from pilotlight_gateway.calls.call_failures import died, dropped_error, failure
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import (
@@ -59,83 +60,25 @@ from pilotlight_gateway.calls.effects import (
     SendRun,
 )
 from pilotlight_gateway.calls.prepared_call import WINDOW, PreparedCall
+from pilotlight_gateway.calls.stopwatch import Stopwatch
+from pilotlight_gateway.limits.call_usage import plausible
 
 MAX_PLACEMENTS = 10
 """Containers that may refuse a call before it fails."""
 MAX_RERUNS = 2
 """Of a lost idempotent call: three starts in all."""
 FIRST_BACKOFF_S = 0.1
-MAX_BACKOFF_S = 10.0
-"""Before retry n of a call that raised: 0.1 s x 2^n, at most this."""
+"""Before retry n of a call that raised: 0.1 s x 2^n, at most MAX_RETRY_PAUSE_S."""
 REPEAT_EVERY_S = 2.0
 """A waiting call is enqueued again this often: it, or its grant, may have been lost."""
 UNREAD_CHUNKS = 256
 UNREAD_BYTES = 2 * 2**20
 """Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
 LOST_PART = "A part of the stream was lost on its way."
+SHORTAGE_S = 5.0
+"""A shortage that was not repeated for so long has passed."""
 LAST_WORDS_S = 1.0
 """Several messages report a death; this long the origin waits for the one that says how the call ended."""
-
-
-class Stopwatch:
-    """The stages of one call, in milliseconds.
-
-    Only instants of this process are subtracted; the durations that the agent reports are cut to fit. So the stages
-    sum to the time between the first and the last mark, over all attempts.
-    """
-
-    __slots__ = ("_last", "batch_wait", "execute", "queue", "start", "transport")
-
-    def __init__(self, at: float) -> None:
-        self._last = at
-        self.queue = 0.0
-        """Waiting for a container, and backoff between attempts."""
-        self.start = 0.0
-        """Waiting while a container started."""
-        self.transport = 0.0
-        """On the bus, at the agent, and in attempts that never started."""
-        self.batch_wait = 0.0
-        self.execute = 0.0
-
-    def granted(self, at: float, start_ms: float) -> None:
-        """The wait in the queue is over; for `start_ms` of it a container started."""
-        elapsed = self._lap(at)
-        start = min(start_ms, elapsed)
-        self.start += start
-        self.queue += elapsed - start
-
-    def refused(self, at: float) -> None:
-        """An attempt never started."""
-        self.transport += self._lap(at)
-
-    def lost(self, at: float) -> None:
-        """An attempt counts as run, and no duration is known."""
-        self.execute += self._lap(at)
-
-    def ended(self, at: float, reported: Stages) -> None:
-        """An attempt ended, with these durations of its agent."""
-        elapsed = self._lap(at)
-        execute = min(reported.execute_ms, elapsed)
-        batch_wait = min(reported.batch_wait_ms, elapsed - execute)
-        self.execute += execute
-        self.batch_wait += batch_wait
-        self.transport += elapsed - execute - batch_wait
-
-    def stages(self, gateway_ms: float) -> dict[str, float]:
-        """All stages, with `gateway_ms` before this stopwatch began."""
-        return {
-            "gateway": gateway_ms,
-            "queue": self.queue,
-            "start": self.start,
-            "transport": self.transport,
-            "batch_wait": self.batch_wait,
-            "execute": self.execute,
-        }
-
-    def _lap(self, at: float) -> float:
-        elapsed = max(0.0, at - self._last) * 1000.0
-        self._last = max(at, self._last)
-        return elapsed
 
 
 class OriginState(StrEnum):
@@ -153,8 +96,8 @@ class Origin:
 
     __slots__ = (
         "_cold_start", "_doubt", "_epoch", "_grant", "_last_number", "_placed", "_placements", "_raised", "_reason",
-        "_repeat_at", "_reruns", "_resume_at", "_seq", "_spent", "_unread_bytes", "_unread_chunks", "_watch",
-        "_window_sent", "call", "cost", "gateway", "lost_starts", "starts", "state",
+        "_repeat_at", "_reruns", "_resume_at", "_seq", "_short_at", "_shortage", "_spent", "_unread_bytes",
+        "_unread_chunks", "_watch", "_window_sent", "call", "cost", "gateway", "lost_starts", "starts", "state",
     )  # fmt: skip
 
     def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
@@ -189,6 +132,9 @@ class Origin:
         self._doubt: float | None = None
         """When the call counts as lost, unless an agent reports its end; set when its container or node is gone."""
         self._reason = ""
+        self._shortage = ""
+        """Why its version had no container at `_short_at`."""
+        self._short_at = -math.inf
 
     # -- how it is -----------------------------------------------------------------------------------------------
 
@@ -228,6 +174,10 @@ class Origin:
         """Another home acts from now on: a waiting call is enqueued there."""
         self._epoch = max(self._epoch, epoch)
         return [self._enqueue(at, admitted=self._placed)] if self.state is OriginState.QUEUED else []
+
+    def note_shortage(self, reason: str, at: float) -> None:
+        """The fleet, or a limit, has no container for its version; said each tick while this lasts."""
+        self._shortage, self._short_at = reason, at
 
     def granted(self, grant: Grant, at: float) -> list[Effect]:
         """The home has granted the call a container."""
@@ -270,12 +220,12 @@ class Origin:
             return []
         return self._elsewhere(grant, Refusal.GONE, at)
 
-    def frame(self, frame: CallFrame, at: float) -> list[Effect]:
-        """An agent has sent a frame of the call."""
+    def frame(self, node: str, frame: CallFrame, at: float) -> list[Effect]:
+        """The agent of `node` has sent a frame of the call; if the call has a grant, it is for that node."""
         grant = self._grant
         if grant is None or frame.grant_number != grant.grant_number:
             # Of an older grant, or of a call without a caller: only the slot matters.
-            return [settlement_of(frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
+            return [settlement_of(node, frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
             case Started():
                 return self._started(at)
@@ -300,9 +250,10 @@ class Origin:
         # A run that was just sent may reach the node's next agent, which knows that it never started.
         return self._lost(reason, at) if self.state is OriginState.RUNNING else self._give_up_soon(reason, at)
 
-    def container_gone(self, container: str, reason: str, at: float) -> list[Effect]:
-        """A container is gone; its agent lives, and usually reports the end of the call."""
-        ours = self._grant is not None and self._grant.container == container
+    def container_gone(self, node: str, container: str, reason: str, at: float) -> list[Effect]:
+        """A container of `node` is gone; its agent lives, and usually reports the end of the call."""
+        grant = self._grant
+        ours = grant is not None and (grant.node, grant.container) == (node, container)
         return self._give_up_soon(reason, at) if ours else []
 
     # -- the caller's side, and time -----------------------------------------------------------------------------
@@ -380,11 +331,12 @@ class Origin:
 
     def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
-            return self._elsewhere(grant, _why_not_started(ended.outcome), at)
-        self._watch.ended(at, ended.stages)
+            reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
+            return self._elsewhere(grant, reason, at)
+        ended = plausible(ended, self._watch.ended(at, ended.stages))
         self._release()
         self.starts += 1
-        over = settlement_of(ended)
+        over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
         self._spent = _together(self._spent, ended.spent)
         # One without a container is of a call that its agent does not hold, and knows nothing of.
@@ -427,7 +379,7 @@ class Origin:
         return self._raised < self.call.version.spec.retries and not self._seq and in_time
 
     def _backoff(self) -> float:
-        return min(FIRST_BACKOFF_S * 2.0**self._raised, MAX_BACKOFF_S)
+        return min(FIRST_BACKOFF_S * 2.0**self._raised, MAX_RETRY_PAUSE_S)
 
     def _finish(self, grant: Grant, ended: Ended) -> list[Effect]:
         if ended.last_seq != self._seq:
@@ -463,17 +415,21 @@ class Origin:
     def _too_late(self, at: float) -> DeadlineExceeded:
         waited = at - self.call.arrived_at
         if self.state is OriginState.QUEUED:
-            return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call waited for a container.")
+            why = f": {self._shortage}" if at - self._short_at <= SHORTAGE_S else ""
+            return DeadlineExceeded(
+                f"The deadline passed after {waited:.1f} s, while the call waited for a container{why}."
+            )
         return DeadlineExceeded(f"The deadline passed after {waited:.1f} s, while the call was {self.state.value}.")
 
     def _stage(self, name: str, at: float) -> list[Effect]:
         return [ReportStage(name, (at - self.call.arrived_at) * 1000.0)] if self.call.stream else []
 
 
-def settlement_of(ended: Ended) -> Settle:
-    """What the home must know of a call that has ended."""
+def settlement_of(node: str, ended: Ended) -> Settle:
+    """What the home must know of a call that has ended at `node`."""
     return Settle(
         call_id=ended.call_id,
+        node=node,
         container=ended.container,
         grant_number=ended.grant_number,
         cost=ended.gpu_ms,
@@ -483,7 +439,7 @@ def settlement_of(ended: Ended) -> Settle:
 
 
 def _decline(grant: Grant) -> Settle:
-    return Settle(call_id=grant.call_id, container=grant.container, grant_number=grant.grant_number)
+    return Settle(call_id=grant.call_id, node=grant.node, container=grant.container, grant_number=grant.grant_number)
 
 
 def _together(before: Spent | None, now: Spent | None) -> Spent | None:
@@ -492,7 +448,3 @@ def _together(before: Spent | None, now: Spent | None) -> Spent | None:
         return now or before
     alike = (before.ppm, before.price) == (now.ppm, now.price)
     return msgspec.structs.replace(now, ns=before.ns + now.ns) if alike else now
-
-
-def _why_not_started(outcome: Outcome) -> Refusal:
-    return Refusal.DRAINING if outcome is Outcome.CANCELLED else Refusal.GONE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,6 +51,7 @@ from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.node_incarnations import GoneNode
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
+from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
 
 WATCH_S = 0.5
@@ -74,11 +75,13 @@ class Origins:
         router: Router,
         inbox: deque[OriginItem],
         bodies: LargeBodies,
+        guard: NodeGuard,
         *,
         region: str,
         gateway: str,
     ) -> None:
         self.clock = port.clock
+        self._guard = guard
         self._port = port
         self._ownership = ownership
         self._router = router
@@ -134,6 +137,14 @@ class Origins:
         self._perform(live, live.origin.cancel(), at)
         return CallReply(status=status, cancelled=True)
 
+    def end_calls_of(self, is_over: Callable[[str], bool], reason: str) -> int:
+        """Cancel the calls of the tenants for which `is_over` is true; how many."""
+        at, over = self.clock(), [live for live in self._book if is_over(live.call.tenant)]
+        alive = [live for live in over if live.origin.state is not OriginState.DONE]
+        for live in alive:
+            self._perform(live, live.origin.cancel(reason), at)
+        return len(alive)
+
     def running(self) -> int:
         """The number of calls with a grant."""
         return sum(1 for live in self._book if live.origin.grant is not None)
@@ -164,22 +175,31 @@ class Origins:
                 self._perform(live, live.origin.granted(item, at), at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
                 self._router.settle(
-                    Settle(call_id=item.call_id, container=item.container, grant_number=item.grant_number), item.epoch
+                    Settle(
+                        call_id=item.call_id, node=item.node, container=item.container, grant_number=item.grant_number
+                    ),
+                    item.epoch,
                 )
             case Dropped() if live is not None:
                 self._perform(live, live.origin.dropped(item), at)
 
     # -- what agents say -----------------------------------------------------------------------------------------
 
-    def on_frame(self, frame: Refused | Started | Chunk | Ended) -> None:
-        """An agent has sent a frame of a call."""
+    def on_frame(self, node: str, frame: Refused | Started | Chunk | Ended) -> None:
+        """The agent of `node` has sent a frame of a call."""
+        at = self.clock()
         if self._usage_tracker.open and isinstance(frame, Ended | Refused):
-            self._usage_tracker.on_frame(frame)
-        if (live := self._book.get(frame.call_id)) is not None:
-            live.heard_at = at = self.clock()
-            self._perform(live, live.origin.frame(frame, at), at)
-        elif isinstance(frame, Ended):
-            self._router.settle(settlement_of(frame), 0)
+            self._usage_tracker.on_frame(node, frame, at)
+        if (live := self._book.get(frame.call_id)) is None:
+            if isinstance(frame, Ended):
+                self._router.settle(settlement_of(node, frame), 0)
+            return
+        grant = live.origin.grant
+        if grant is None or grant.node == node:
+            live.heard_at = at
+            self._perform(live, live.origin.frame(node, frame, at), at)
+        elif frame.grant_number == grant.grant_number:  # of an older grant, it may well come from another node
+            self._guard.note_frame(node, frame.call_id, at)
 
     def on_unheard(self, call_id: str, grant_number: int) -> None:
         """No agent listens where a call was sent."""
@@ -198,12 +218,15 @@ class Origins:
         if credit.state is ContainerState.GONE:
             reason = credit.reason or "its container is gone"
             for live in self._book:
-                self._perform(live, live.origin.container_gone(credit.container, reason, at), at)
+                self._perform(live, live.origin.container_gone(credit.node, credit.container, reason, at), at)
         elif credit.state is not ContainerState.READY:
             self._report_to_waiting(credit.version, credit.state.value, at, **credit.timeline)
 
     def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version."""
+        for live in self._book:
+            if live.call.version.id == shortage.version:
+                live.origin.note_shortage(shortage.reason, at)
         self._report_to_waiting(shortage.version, "waiting", at, reason=shortage.reason)
 
     def node_gone(self, gone: GoneNode, at: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import msgspec
@@ -29,6 +30,8 @@ class SchedulingClass(msgspec.Struct, frozen=True, kw_only=True):
     queue_ms: float = 0.0
     ceiling: Priority = Priority.INTERACTIVE
     """The highest priority that its calls may have."""
+    longest_s: float = math.inf
+    """What one of its calls may take in all."""
 
     def lowered(self, priority: Priority) -> Priority:
         """`priority`, or the ceiling if that is lower."""
@@ -51,6 +54,7 @@ def scheduling_class_of(registry: LimitRegistry, tenant: str, function: str) -> 
         queue_calls=limits.queue_calls or 0,
         queue_ms=(limits.queue_seconds or 0.0) * 1000.0,
         ceiling=tier.priority_ceiling,
+        longest_s=limits.timeout_s or math.inf,
     )
 
 

@@ -1,10 +1,12 @@
 """Deploys: from an uploaded bundle to immutable versions, and from a ref back to a version.
 
-  bundles        checks the files of a bundle
-  deploy_plan    decides what a deploy changes
+  deploy_plan    the versions that a deploy makes
+  app_records    an app's record after it, and which versions are kept
+  deploy_quota   how much a tenant may have deployed; `deploy_limits` what that may hold, `blob_usage` its files
+  present_files  which files need no upload
   deployer       stores blobs, signatures and records in a crash-safe order
   resolver       finds the version of a ref
-  function_logs  reads what functions print
+  function_logs  reads what functions print; `line_owners` says which nodes may say it
 
 Entered by `http.endpoints` and the composition root.
 """

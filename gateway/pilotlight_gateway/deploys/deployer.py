@@ -14,20 +14,22 @@ from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
-from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.errors import Conflict, RemovesFunctions
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
-from pilotlight_gateway.deploys.bundles import check_sizes
-from pilotlight_gateway.deploys.deploy_plan import (
-    Build,
-    check_deploy,
+from pilotlight_gateway.bodies.bundles import check_sizes
+from pilotlight_gateway.deploys.app_records import (
+    VERSIONS_KEPT,
     deployed,
-    manifests_of,
     next_record,
     own_app,
-    signed_blob,
+    removed,
     stopped_record,
-    version_record,
 )
+from pilotlight_gateway.deploys.deploy_limits import check_holdings
+from pilotlight_gateway.deploys.deploy_plan import Build, manifests_of, secret_warnings, signed_blob, version_record
+from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
+from pilotlight_gateway.deploys.present_files import files_in_service, missing_files
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.tenancy.auth import Principal
@@ -51,21 +53,26 @@ class Deployer:
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
-        """Deploy a whole app, or return the digests of contents to upload first.
+        """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`).
 
         Raises:
-            BadInput: names the wrong field, or a function that no node could ever hold.
+            BadInput: names the wrong field, the limit that is reached, or a function that no node could ever hold.
+            RemovesFunctions: it would, and `prune` is not set.
+            QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
         """
-        await asyncio.to_thread(check_deploy, app, request)  # thousands of schemas take time
-        warnings = await self.placements.check(function.spec for function in request.functions)
+        present = await self.registry.app(principal.tenant, app)
+        _check_removed(present, request)
+        specs = [function.spec for function in request.functions]
+        check_holdings(self.registry, principal.tenant, app, specs)
+        warnings = (*await self.placements.check(specs), *secret_warnings(specs))
         digests = {entry.sha256 for entry in request.files}
-        sizes = await self.blobs.sizes(principal.tenant, digests)
-        check_sizes(request.files, sizes)
-        missing = digests - sizes.keys()
+        stored = await self.blobs.stored(principal.tenant, digests)
+        check_sizes(request.files, {digest: info.size for digest, info in stored.items()})
+        in_service = await files_in_service(self.registry, self.blobs, present)
+        missing = missing_files(sorted(digests), stored, in_service, time.time())
         if missing:
-            present = await self.registry.app(principal.tenant, app)
-            return DeployResponse(app=app, revision=present.revision if present else 0, missing=tuple(sorted(missing)))
+            return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
         builds = [await self._build(manifest) for manifest in manifests_of(principal.tenant, app, request)]
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
@@ -88,17 +95,36 @@ class Deployer:
 
         return await retry_conflicts(attempt, conflict=Conflict)
 
+    async def delete(self, principal: Principal, app: str) -> AppRecord:
+        """Delete an app with its versions. What still runs of it is ended as after a stop.
+
+        Raises:
+            NotFound: there is no such app.
+            Conflict: other deploys keep changing it.
+        """
+
+        async def attempt() -> AppRecord:
+            record = await known_app(self.registry, principal.tenant, app)
+            await self.registry.delete_app(record)
+            return record
+
+        return await retry_conflicts(attempt, conflict=Conflict)
+
     async def trial(self, version: VersionRecord, asked: TrialRequest) -> VersionRecord:
         """Store a copy of a version, pinned to one kind of slice; equal requests give the same version.
 
         Raises:
             NotFound: the version's manifest is deleted.
+            QuotaExceeded: the tenant's records are full.
         """
         blob = await self.blobs.read(version.tenant, version.manifest_sha256)
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
         build = await self._build(msgspec.structs.replace(manifest, spec=pinned(version.spec, asked)))
         record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
+        if self.registry.version(record.id) is None:
+            tenant, used = version.tenant, self.registry.bytes_of(version.tenant)
+            check_record_bytes(self._limits(tenant), [record], used, tenant=tenant)
         await self.registry.put_version(record)
         return record
 
@@ -115,20 +141,40 @@ class Deployer:
     async def _try_deploy(
         self, principal: Principal, app: str, request: DeployRequest, builds: list[Build]
     ) -> DeployResponse:
-        at = time.time()
-        before = await self.registry.app(principal.tenant, app)
+        at, tenant = time.time(), principal.tenant
+        before, limits = await self.registry.app(tenant, app), self._limits(tenant)
+        _check_removed(before, request)
         after = next_record(
             before,
-            tenant=principal.tenant,
+            tenant=tenant,
             app=app,
             functions={build.manifest.function: build.version_id for build in builds},
             by=principal.key_id,
             at=at,
             message=request.message,
+            keep=limits.versions or VERSIONS_KEPT,
         )
         if after is not None:
-            for build in builds:
-                await self.registry.put_version(version_record(build, before, at))
+            versions = [version_record(build, before, at) for build in builds]
+            new = [version for version in versions if self.registry.version(version.id) is None]
+            check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
+            kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
+            for version in versions:
+                if version.id not in kept or self.registry.version(version.id) is None:
+                    await self.registry.put_version(version)
             await self.registry.deploy(after, before.revision if before else 0)
         record = after or own_app(before, app)
-        return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before))
+        gone = removed(before, record.functions)
+        return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before), removed=gone)
+
+    def _limits(self, tenant: str) -> Limits:
+        return self.registry.limits(tenant, "").tenant
+
+
+def _check_removed(before: AppRecord | None, request: DeployRequest) -> None:
+    gone = removed(before, (function.spec.name for function in request.functions))
+    if gone and not request.prune and before is not None:
+        raise RemovesFunctions(
+            f"{before.app} has functions that are not in this deploy, which would be removed: {', '.join(gone)}.",
+            removes=list(gone),
+        )

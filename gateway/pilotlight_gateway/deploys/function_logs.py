@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,9 +13,12 @@ from typing import Protocol
 import msgspec
 
 from pilotlight_core.bus import Bus, DecodedMessage
+from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_gateway.deploys.line_owners import LineOwner, LineOwners
 
 MOST_LINES = 100_000
 DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)(s|m|h|d)?")
@@ -36,11 +39,13 @@ class FunctionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuery:
-    """Lines since a unix second: the last `tail` of them, and new ones if `follow`."""
+    """Lines since a unix second, of one call or of all: the last `tail` of them, and new ones if `follow`."""
 
     tenant: str
     app: str
     function: str = "*"
+    call_id: str = ""
+    """Empty: of all, and of none."""
     since: float = 0.0
     tail: int | None = None
     follow: bool = False
@@ -54,14 +59,39 @@ class LogSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BusLogs:
-    """A `LogSource` over the bus."""
+    """A `LogSource` over the bus: the lines that nodes write of functions which they run, and no others."""
 
     bus: Bus
     region: str
+    owners: LineOwners
+    faults: NodeFaults
 
-    def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]:
-        subject = subjects.logs(self.region, query.tenant, query.app, query.function)
-        return self.bus.read_stream(subjects.LOGS_STREAM, subject, start=start, follow=follow)
+    async def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]:
+        names = query.tenant, query.app, query.function
+        before = subjects.logs_before_nodes(self.region, *names)  # nothing is added there
+        for subject, follows in ((before, False), (subjects.logs(self.region, "*", *names), follow)):
+            found = self.bus.read_stream(subjects.LOGS_STREAM, subject, start=start, follow=follows)
+            async with aclosing(found) as stored:
+                async for batch in stored:
+                    if (kept := await self._believed(batch)) is not None:
+                        yield kept
+
+    async def _believed(self, batch: DecodedMessage) -> DecodedMessage | None:
+        """The batch with the lines that its node may write; None: there is none."""
+        node, message = subjects.node_of(batch.subject), batch.message
+        if not node or not isinstance(message, LogBatch):
+            return batch
+        lines = believed_lines(batch.subject, message, await self.owners.find({one.container for one in message.lines}))
+        if len(lines) < len(message.lines):
+            self.faults.note(node, f"log lines of {batch.subject}", NodeFault.NOT_BOUND, time.monotonic())
+        return msgspec.structs.replace(batch, message=LogBatch(lines=lines)) if lines else None
+
+
+def believed_lines(subject: str, batch: LogBatch, owners: Mapping[str, LineOwner]) -> tuple[LogLine, ...]:
+    """The lines of containers that were bound on the subject's node for its function."""
+    _, _, node, tenant, app, function = subject.split(".")
+    owner = LineOwner(node, f"{tenant}:{app}.{function}")
+    return tuple(line for line in batch.lines if owners.get(line.container) == owner)
 
 
 @dataclass(kw_only=True)
@@ -73,7 +103,7 @@ class MemoryLogs:
     async def batches(self, query: LogQuery, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]:  # noqa: ARG002
         first = start if isinstance(start, int) else 0
         for batch in self.kept:
-            _, _, tenant, app, function = batch.subject.split(".")
+            tenant, app, function = batch.subject.split(".")[-3:]
             if batch.seq >= first and (tenant, app) == (query.tenant, query.app) and query.function in ("*", function):
                 yield batch
 
@@ -103,7 +133,7 @@ async def _lines(
         async for batch in batches:
             if isinstance(batch.message, LogBatch):
                 for line in batch.message.lines:
-                    if line.at >= query.since:
+                    if line.at >= query.since and query.call_id in ("", line.call_id):
                         yield batch.seq, _named(line, batch.subject)
 
 

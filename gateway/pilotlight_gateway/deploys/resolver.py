@@ -46,15 +46,15 @@ class Resolver:
         version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
         if version is None or (version.tenant, version.app, version.function) != (owner, ref.app, ref.function):
             raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
-        known = app.versions[ref.function]
-        if wanted not in known:
+        number = app.number_of(ref.function, wanted)
+        if number is None:
             # A trial was not deployed: only its owner may call it, by its id.
             if owner != tenant or not version.spec.placing.slice:
                 raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
             return version
-        if version.number > len(known) or known[version.number - 1] != wanted:
+        if version.number != number:
             # Two deploys of the same content raced: the app's record decides what it is called.
-            version = msgspec.structs.replace(version, number=known.index(wanted) + 1)
+            version = msgspec.structs.replace(version, number=number)
         return version
 
     def _unknown(self, tenant: str, ref: Ref) -> UnknownFunction:
@@ -89,12 +89,15 @@ def version_wanted(record: AppRecord | None, app: str, function: str, pin: str |
         return record.functions[function]
     if VERSION_ID.fullmatch(pin):
         return pin
-    versions = record.versions[function]
-    if number is not None and number <= len(versions):
-        return versions[number - 1]
-    aliased = record.aliases.get(function, {}).get(pin)
-    if aliased is None:
+    found = record.version_at(function, number) if number is not None else None
+    if found is None:
         raise UnknownFunction(
-            f"{app}.{function} has no version {pin}: the newest is v{len(versions)}.", code="unknown_version"
+            f"{app}.{function} has no version {pin}: {_kept(record, function)}.", code="unknown_version"
         )
-    return aliased
+    return found
+
+
+def _kept(record: AppRecord, function: str) -> str:
+    """Which versions there are, for a refusal."""
+    newest, gone = record.newest_number(function), record.forgotten.get(function, 0)
+    return f"v{gone + 1} to v{newest} are kept" if gone else f"the newest is v{newest}"

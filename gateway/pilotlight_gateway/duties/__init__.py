@@ -5,7 +5,8 @@
   ledger_folder  folds usage into the ledger
   log_trimmer    trims function logs
   webhook_duty   sends webhooks
-  job_sweeper    repairs the work queue; `orphan_blobs` deletes unneeded blobs
+  job_sweeper    repairs the work queue; `version_collector` and `orphan_blobs` delete versions and blobs that nothing
+                 needs, as `bundle_files` knows of files
   batch_duty     runs batches, with `batch_turns`, `batch_driver` and `batch_progress`
 
 Entered by `python -m pilotlight_gateway.duties` alone.

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
-from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
@@ -72,23 +67,15 @@ class DutyGauges:
         ]
 
 
-def metrics_app(collect: Callable[[], Iterable[Metric]]) -> Starlette:
-    """`GET /metrics` for Prometheus, and `GET /healthz`."""
+class DutyMetrics:
+    """The metrics of the duties as Prometheus reads them."""
 
-    class Collector:
-        def collect(self) -> Iterable[Metric]:
-            return collect()
+    def __init__(self, gauges: DutyGauges) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(gauges)
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Collector())
-
-    async def metrics(_request: Request) -> Response:
-        return Response(generate_latest(registry), media_type=ProcessMetrics.content_type)
-
-    async def healthz(_request: Request) -> Response:
-        return Response('{"status":"alive"}', media_type="application/json")
-
-    return Starlette(routes=[Route("/metrics", metrics), Route("/healthz", healthz)])
+    async def render(self) -> bytes:
+        return generate_latest(self._registry)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

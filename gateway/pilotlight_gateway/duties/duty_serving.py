@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -23,12 +22,12 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
-from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
+from pilotlight_gateway.duties.duty_metrics import DutyGauges, DutyMetrics
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
-from pilotlight_gateway.http.server import listen, make_server
+from pilotlight_gateway.http.metrics_listener import serving_metrics
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.ledger.ledger_store import Ledger
@@ -86,7 +85,7 @@ async def serve(settings: DutyProcessSettings) -> int:
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
-                async with serving_metrics(settings, gauges):
+                async with serving_metrics(settings.metrics_host, settings.metrics_port, DutyMetrics(gauges).render):
                     freeze()
                     log.info("ready", region=region)
                     await stop.wait()
@@ -96,26 +95,6 @@ async def serve(settings: DutyProcessSettings) -> int:
             await blobs.aclose()
             ledger.close()
         return 1 if bus.closed.is_set() else 0
-
-
-@asynccontextmanager
-async def serving_metrics(settings: DutyProcessSettings, gauges: DutyGauges) -> AsyncIterator[None]:
-    """Serve metrics within the block, if the settings name a port.
-
-    Raises:
-        OSError: the port is in use.
-    """
-    if not settings.metrics_port:
-        yield
-        return
-    server = make_server(metrics_app(gauges.collect))
-    with listen(settings.metrics_host, settings.metrics_port) as socket:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve(sockets=[socket]))
-            try:
-                yield
-            finally:
-                server.stop()
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import intern
 
 import msgspec
 import structlog
@@ -30,8 +31,10 @@ from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.batches.bus_batches import BusBatches
+from pilotlight_gateway.duties.bundle_files import BundleFiles
 from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.orphan_blobs import Orphans
+from pilotlight_gateway.duties.version_collector import VersionCollector
 from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
 
 SWEEP_EVERY_S = 2.0
@@ -41,6 +44,8 @@ PUBLISHED_WITHIN_S = 3.0
 """The age of a record from which its job must be in the queue."""
 FORGET_AFTER_S = 60.0
 """From the expiry of a record to the deletion of its blobs."""
+COLLECT_EVERY_S = 1_800.0
+"""Seconds between looks for versions that are not kept any more."""
 ORPHANS_EVERY_S = 86_400.0
 SEARCH_AGAIN_S = 60.0
 """Seconds until another search, when the store could not be reached."""
@@ -57,6 +62,7 @@ class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant: str
     function: str
+    version: str = ""
     priority: Priority = Priority.STANDARD
     state: JobState = JobState.QUEUED
     run_at: float = 0.0
@@ -76,6 +82,7 @@ class OpenJob(msgspec.Struct, frozen=True):
     flow: str
     note: JobNote
     since: float
+    version: str
     running: bool = False
 
 
@@ -103,8 +110,8 @@ class JobWatchlist:
         """By key: tenant and digests."""
         self._due = Timers[str]()
         """Instants at which blobs may be deleted."""
-        self._dead: dict[str, float] = {}
-        """By key, the expiry of the record."""
+        self._dead: dict[str, tuple[float, str]] = {}
+        """By key, the expiry of the record and its version, which it may run again."""
 
     def __len__(self) -> int:
         """The number of unfinished jobs."""
@@ -118,17 +125,17 @@ class JobWatchlist:
         if not job.state.terminal:
             flow = subjects.job_flow(self._region, job.function, job.tenant, job.priority)
             note = JobNote(job.id, job.run_at if job.run_at > at else 0.0)
-            self._open[key] = OpenJob(flow, note, at, job.state is JobState.RUNNING)
+            self._open[key] = OpenJob(flow, note, at, intern(job.version), job.state is JobState.RUNNING)
             return
         self._open.pop(key, None)
         if job.state in (JobState.FAILED, JobState.EXPIRED) and len(self._dead) < DEAD_AT_MOST:
-            self._dead[key] = job.ended_at + job.keep_s
+            self._dead[key] = (job.ended_at + job.keep_s, intern(job.version))
         if job.blobs:
             self.postpone(key, job.tenant, job.blobs, job.ended_at + job.keep_s + FORGET_AFTER_S)
 
     def statistics(self, at: float, told_again: int = 0) -> SweepStatistics:
         """The counts at `at`."""
-        self._dead = {key: until for key, until in self._dead.items() if until > at}
+        self._dead = {key: dead for key, dead in self._dead.items() if dead[0] > at}
         waiting = [max(one.since, one.note.run_at) for one in self._open.values() if not one.running]
         return SweepStatistics(
             queued=len(waiting),
@@ -137,6 +144,10 @@ class JobWatchlist:
             oldest=max(0.0, at - min(waiting, default=at)),
             told_again=told_again,
         )
+
+    def versions(self) -> set[str]:
+        """The versions that jobs may run."""
+        return {one.version for one in self._open.values()} | {version for _, version in self._dead.values()}
 
     def gone(self, key: str) -> None:
         """A record was removed."""
@@ -181,6 +192,8 @@ class JobSweeper:
         self._search_again_s = search_again_s
         self._search_at = time.monotonic()
         self._orphans = Orphans(blobs, self._record, BusBatches(bus).read)
+        self._versions = VersionCollector(bus)
+        self._collect_at = time.monotonic()
 
     def statistics(self) -> SweepStatistics | None:
         """None while another process has the duty."""
@@ -209,6 +222,9 @@ class JobSweeper:
                 if watchlist.old(time.time()):
                     await self.republish(watchlist)
                 await self.forget(watchlist, time.time())
+                if time.monotonic() >= self._collect_at:
+                    await self._versions.collect(watchlist.versions(), time.time())
+                    self._collect_at = time.monotonic() + COLLECT_EVERY_S
             except (BusError, BlobsDown) as error:
                 log.warning("sweeping jobs failed; it is tried again", error=str(error))
                 await asyncio.sleep(PAUSE)
@@ -221,7 +237,9 @@ class JobSweeper:
             await asyncio.sleep(self._search_at - time.monotonic())
             pause = self._search_again_s
             try:
-                await self._orphans.delete(time.time())
+                at = time.time()
+                files = BundleFiles(self._blobs, [version for version, _ in (await self._versions.stored()).values()])
+                await self._orphans.delete(at, files.of)
                 pause = ORPHANS_EVERY_S
             except PilotlightError as error:
                 log.warning("blobs of forgotten jobs are looked for later", error=str(error))

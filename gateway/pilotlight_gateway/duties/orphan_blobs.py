@@ -1,7 +1,8 @@
-"""Finds and deletes blobs without a job or batch, by listing the store.
+"""Finds and deletes blobs that no job, batch or version needs, by listing the store.
 
 `JobSweeper` and `BatchDuty` delete blobs that expire while they run. This deletes what expired while no duty ran,
-results of runs that lost their job, and inputs of unconfirmed submissions. A blob's head names its job or batch.
+results of runs that lost their job, inputs of unconfirmed submissions, and files of versions that are gone. A blob's
+head names its job or batch; without such a head it is a file or a manifest of a deploy.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ log = structlog.get_logger(__name__)
 
 ReadJob = Callable[[str], Awaitable[bytes | None]]
 """The record of a key, if any."""
+FilesOf = Callable[[str], Awaitable[frozenset[str] | None]]
+"""As `BundleFiles.of`."""
 ReadBatch = Callable[[str, str], Awaitable[tuple[BatchRecord, int] | None]]
 """As `BatchStore.read`."""
+_UNREAD: frozenset[str] = frozenset({""})
 
 
 class _Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,35 +61,50 @@ class Orphans:
         self._tenant = ""
         self._needed: dict[str, frozenset[str] | None] = {}
         """By batch of that tenant, the digests that it needs; None if unknown."""
+        self._deployed: frozenset[str] | None = _UNREAD
+        """What its versions need; None if unknown."""
 
-    async def delete(self, at: float) -> int:
-        """Delete the orphans at the unix second `at`; returns their number. Raises BusError and BlobsDown."""
-        deleted = 0
+    async def delete(self, at: float, of_versions: FilesOf) -> int:
+        """Delete the orphans at the unix second `at`; returns their number. Raises BusError and BlobsDown.
+
+        `of_versions` says which blobs a tenant's versions need.
+        """
+        deleted, self._tenant = 0, ""
+        self._of_versions = of_versions
         listed: Any = self._blobs.listed()
         async with aclosing(listed):
             async for one in listed:
-                if at - one.at >= YOUNG_S and await self._is_orphan(one):
+                if at - one.at >= YOUNG_S and await self._is_orphan(one, at):
                     await self._blobs.delete(one.tenant, one.sha256)
                     deleted += 1
         if deleted:
-            log.info("blobs of forgotten jobs and batches were deleted", blobs=deleted)
+            log.info("blobs that nothing needs were deleted", blobs=deleted)
         return deleted
 
-    async def _is_orphan(self, one: BlobInfo) -> bool:
+    async def _is_orphan(self, one: BlobInfo, at: float) -> bool:
         try:
             owner = job_payloads.owner_of(await self._blobs.head(one.tenant, one.sha256, job_payloads.LONGEST_HEAD))
         except BlobMissing:
             return False
-        if owner is None:
-            return False
-        if owner.startswith("call_"):
+        if owner is not None and owner.startswith("call_"):
             return await self._is_jobs_orphan(one, owner)
         if one.tenant != self._tenant:
-            self._tenant, self._needed = one.tenant, {}
+            self._tenant, self._needed, self._deployed = one.tenant, {}, _UNREAD
+        if owner is None:
+            return await self._is_deploys_orphan(one, at)
         if owner not in self._needed:
             self._needed[owner] = await self._needed_by(one.tenant, owner)
         needed = self._needed[owner]
         return needed is not None and one.sha256 not in needed
+
+    async def _is_deploys_orphan(self, one: BlobInfo, at: float) -> bool:
+        if self._deployed is _UNREAD:
+            self._deployed = await self._of_versions(one.tenant)
+        if self._deployed is None or one.sha256 in self._deployed:
+            return False
+        # It may have been uploaded again since it was listed, for a deploy that is under way.
+        present = await self._blobs.stored(one.tenant, [one.sha256])
+        return one.sha256 in present and at - present[one.sha256].at >= YOUNG_S
 
     async def _is_jobs_orphan(self, one: BlobInfo, job: str) -> bool:
         record = await self._job(job_key(one.tenant, job))

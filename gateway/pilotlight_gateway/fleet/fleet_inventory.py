@@ -149,6 +149,7 @@ def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
 LET_GO: dict[str, dict[str, Any]] = {
     "vram": {"vram": 1},  # unlike 0, which only whole devices hold
     "memory": {"memory": 0},
+    "cpu": {"cpu": 0},
     "region": {"regions": ()},
     "zone": {"zones": ()},
     "spot": {"purchase": Purchase.ANY},

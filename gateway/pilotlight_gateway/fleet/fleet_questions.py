@@ -45,7 +45,7 @@ def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
     """A node's name and hardware, without its use and its GPUs' cuts."""
     return report.node, (
         report.instance,
-        (report.region, report.zone, report.spot),
+        (report.region, report.zone, report.spot, report.host),
         tuple((device.id, device.type, device.memory, device.mig, device.shareable) for device in report.devices),
         tuple(
             (part.id, part.gpu_type, part.memory, part.ppm)

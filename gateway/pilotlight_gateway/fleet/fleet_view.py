@@ -14,6 +14,7 @@ SILENT_S = 5.0
 """Older reports are not listed: five intervals of a node's."""
 REMEMBERED_S = 600.0
 """How long a report counts in questions about hardware."""
+NODES_AT_MOST = 10_000
 FORGOTTEN_S = 60.0
 """How long reports of breakers are kept; gateways repeat them."""
 
@@ -30,6 +31,10 @@ class FleetView:
         """Drop expired reports."""
         self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
         self._breakers = {gateway: last for gateway, last in self._breakers.items() if at - last[1] <= FORGOTTEN_S}
+
+    def has_room(self, node: str) -> bool:
+        """Whether a report of the node would be stored."""
+        return node in self._reports or len(self._reports) < NODES_AT_MOST
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Store a report, unless a later one of the same incarnation is known."""

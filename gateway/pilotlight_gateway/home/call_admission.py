@@ -25,6 +25,7 @@ from itertools import islice
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState
+from pilotlight_core.model.units import duration_text
 from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.queue import LEAST_COST, LEAST_WEIGHT, FairQueue
 from pilotlight_gateway.home.tier_queue import ClassQueue, Counter, TierQueue
@@ -184,8 +185,6 @@ class QueueLimits:
     per_version: int = 10_000
     max_age_s: float = 86_400.0
     """A call that has waited for this long is dropped, whatever its deadline."""
-    tenant_in_flight: int | None = None
-    """Calls of one tenant in containers of one version at a time; None: no limit."""
 
     def age_s(self, call: CallDescriptor) -> float:
         """How long a call may wait in all."""
@@ -215,7 +214,7 @@ def admit(
 
     Raises:
         TooMuch: the queue is full, or its wait too long for the call; `retry_after` is that wait.
-        Unavailable: the container that has to start takes too long for the call.
+        Unavailable: the container that has to start takes too long for the call. It is demand for one nevertheless.
         DeadlineExceeded: the deadline has passed.
     """
     if call.remaining_ms <= 0:
@@ -238,10 +237,11 @@ def admit(
         raise TooMuch(detail, code="queue_full", retry_after=drain, limits=reached)
     if wait * (1.0 + MARGIN) + service_time.service_ms <= call.remaining_ms:
         return
-    left = f"and the call has {call.remaining_ms / 1000.0:.1f} s."
+    takes = f", its calls take {duration_text(service_time.service_ms / 1000.0)}" if service_time.service_ms else ""
+    left = f"{takes}, and the call has {duration_text(call.remaining_ms / 1000.0)}."
     if pool.capacity:
-        raise TooMuch(f"Its turn would come in {drain:.1f} s, {left}", code="queue_full", retry_after=drain)
-    raise Unavailable(f"Its container will be ready in {drain:.1f} s, {left}", retry_after=drain)
+        raise TooMuch(f"Its turn would come in {duration_text(drain)}{left}", code="queue_full", retry_after=drain)
+    raise Unavailable(f"A container would be ready in {duration_text(drain)}{left}", retry_after=drain)
 
 
 def _too_many(call: CallDescriptor, depth: int, most: int, drain: float) -> TooMuch:

@@ -53,7 +53,7 @@ class PooledContainer:
         "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
     )  # fmt: skip
 
-    def __init__(self, credit: Credit, order: int, at: float) -> None:
+    def __init__(self, credit: Credit, order: int, epoch: int, at: float) -> None:
         self.container = credit.container
         self.node = credit.node
         self.instance = credit.instance
@@ -67,9 +67,9 @@ class PooledContainer:
         self.charged_at = at
         """When `VersionQueue.charge_running` last charged its calls."""
         self.started_at: float | None = None
-        self.update(credit, at)
+        self.update(credit, epoch, at)
 
-    def update(self, credit: Credit, at: float) -> None:
+    def update(self, credit: Credit, epoch: int, at: float) -> None:
         self.seq = credit.seq
         self.state = credit.state
         self.slots = credit.slots
@@ -77,8 +77,9 @@ class PooledContainer:
         self.batch_room = credit.batch_room
         self.timeline = credit.timeline
         self.credit_at = at
-        self.shut: Refusal | None = None
-        """Why it refused a call since its last credit, if it did."""
+        self.shut: Refusal | None = Refusal.STALE_EPOCH if credit.epoch > epoch else None
+        """Why it takes no call: it refused one since its last credit, or its agent has heard of a newer home. That is
+        believed of this container alone, since a hostile agent could depose any home."""
         if self.state in STARTING and self.started_at is None:
             self.started_at = at
 
@@ -104,7 +105,9 @@ class PooledContainer:
 
 
 class ContainerPool:
-    def __init__(self) -> None:
+    def __init__(self, epoch: int = 0) -> None:
+        self._epoch = epoch
+        """Of the home."""
         self.slots = 0
         self.used = 0
         self.capacity = 0
@@ -146,6 +149,11 @@ class ContainerPool:
         """Calls that containers hold or are about to."""
         return sum(pooled.used for pooled in self._containers.values())
 
+    @property
+    def deposed(self) -> bool:
+        """Whether the agent of a container has heard of a newer home."""
+        return any(pooled.shut is Refusal.STALE_EPOCH for pooled in self._containers.values())
+
     def has(self, *states: ContainerState) -> bool:
         return any(pooled.state in states for pooled in self._containers.values())
 
@@ -168,7 +176,7 @@ class ContainerPool:
         if pooled is None or pooled.instance != credit.instance:
             freed = self._drop(pooled) if pooled is not None else ()
             self._orders += 1
-            pooled = self._containers[credit.container] = PooledContainer(credit, self._orders, at)
+            pooled = self._containers[credit.container] = PooledContainer(credit, self._orders, self._epoch, at)
             if self._inherited and (breaker := self._inherited.pop(pooled.container, None)) is not None:
                 pooled.breaker, self._broken[pooled.container], self._failing = breaker, pooled, True
         elif credit.seq <= pooled.seq:
@@ -177,7 +185,7 @@ class ContainerPool:
             was, held = pooled.state, pooled.held
             if was in STARTING and credit.state is ContainerState.READY:
                 self._note_ready(pooled, credit, at)
-            pooled.update(credit, at)
+            pooled.update(credit, self._epoch, at)
             freed = tuple(call for call in held if call not in pooled.held) + self._unlisted(pooled, at)
         self._containers.move_to_end(pooled.container)
         self._quarantined.pop(pooled.container, None)

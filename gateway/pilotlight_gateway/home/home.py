@@ -3,7 +3,8 @@
 The story of a call, by names
 -----------------------------
 Who is let in. `Home.enqueue` finds the `VersionQueue` of the call's version.
-    `admit` refuses a call that cannot meet its deadline or finds the queue full.
+    `admit` refuses a call that cannot meet its deadline or finds the queue full;
+    for lack of a container it is demand all the same, or none would ever start (`VersionQueue.admit`).
     `LossAttribution.admit` refuses calls of a version, or of a tenant, whose containers keep crashing.
     `FairQueue.push` puts the call at the end of its `Flow` (version, tenant, class).
 Who goes next. `Home.on_credit` and `Home.done` free slots; `Home.grants` uses them.
@@ -43,6 +44,7 @@ from collections import Counter
 
 import msgspec
 
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.agent_messages import (
     CallDescriptor,
@@ -57,9 +59,10 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.timers import Timers
+from pilotlight_core.model.units import most_gpu_ms
 from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home import home_state
-from pilotlight_gateway.home.call_admission import QueueLimits, admit
+from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.container_pool import PooledContainer
 from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
@@ -73,8 +76,6 @@ REFRESH_EVERY_S = 0.25
 """Between two checks of the containers of a version whose calls wait."""
 SWEEP_EVERY_S = 5.0
 """Between two checks for what can be forgotten."""
-NEVER_FITS_S = 10.0
-"""A version must fit nowhere for this long before its calls are refused: a node may be restarting."""
 
 
 class Home:
@@ -115,8 +116,11 @@ class Home:
             return
         queue = self._queue_of(call.version, call.function, at)
         if not call.admitted:
-            admit(call, queue.calls, queue.pool, queue.service_time, self._limits, at)
-            queue.losses.admit(call.call_id, call.tenant, at)
+            try:
+                queue.admit(call, at)
+            except Unavailable:
+                self._wake(queue)
+                raise
         queue.arrivals += 1
         entry = queue.calls.push(call, cost=call.cost, guess=queue.service_time.cost or 0.0, at=at)
         self._await(queue, entry, at)
@@ -128,7 +132,6 @@ class Home:
         queue = self._queue_of(call.version, call.function, at)
         if epoch == self.epoch:
             queue.pool.refuse(container, call.call_id, reason, at)
-            queue.deposed = queue.deposed or reason is Refusal.STALE_EPOCH
         granted = self._grants.by_call.get(call.call_id)
         if granted is not None and granted.grant.grant_number <= call.grant_number:
             self._grants.remove(granted)
@@ -155,13 +158,19 @@ class Home:
         if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, grant_number):
             return
         queue = self._take_granted(granted)
-        queue.calls.settle(granted, cost)
+        most = most_gpu_ms((at - granted.granted_at) * 1000.0)
+        queue.calls.settle(granted, None if cost is None else min(cost, most))
         if frees:
             queue.pool.release(container, call_id)
             for whose in queue.ended(granted, self._grants.by_call, at, cost, outcome):
                 self._broke(queue, whose, at)
         if queue.calls:
             self._wake(queue)
+
+    def node_of(self, call_id: str) -> str | None:
+        """The node that a call was granted to; None: it has no grant."""
+        granted = self._grants.by_call.get(call_id)
+        return granted.grant.node if granted is not None else None
 
     def cancel(self, call_id: str) -> bool:
         """Remove a queued call, which will never be granted; False if it was not queued."""
@@ -189,7 +198,6 @@ class Home:
         self._grants.release(freed, at, credit.container)
         queue.resized(at)
         queue.charge_running(credit.container, self._grants.by_call, at)
-        queue.deposed = queue.deposed or credit.epoch > self.epoch
         if queue.cannot_load(credit, at):
             self._drop_all(queue, "load_failed", credit.reason, error=credit.error)
         self._wake(queue)
@@ -217,8 +225,7 @@ class Home:
         queue = self._queues.get(shortage.version)
         if queue is None:
             return
-        queue.note_shortage(shortage, at)
-        if queue.never_since is not None and at - queue.never_since >= NEVER_FITS_S:
+        if queue.note_shortage(shortage, at):
             self._drop_all(queue, "no_capacity", shortage.reason)
 
     # -- for the driver --------------------------------------------------------------------------------------------
@@ -248,7 +255,7 @@ class Home:
         """Every grant that can be made now, in the order of the picks."""
         made, self._resend = self._resend, []
         for queue in self._awake.values():
-            if queue.calls and not queue.deposed:
+            if queue.calls:
                 self._grant_all(queue, made, at)
             # A call that was granted at once is no edge: it waits for no container.
             if queue.edge or (queue.busy and queue.version not in self._demands):
@@ -304,8 +311,8 @@ class Home:
             self.enqueue(call, at)
 
     def deposed(self) -> frozenset[str]:
-        """The versions for which an agent has seen a newer epoch: this home grants nothing there."""
-        return frozenset(version for version, queue in self._queues.items() if queue.deposed)
+        """The versions of which the agent of a container has seen a newer epoch: this home grants nothing there."""
+        return frozenset(version for version, queue in self._queues.items() if queue.pool.deposed)
 
     def statistics(self, at: float) -> HomeStatistics:
         oldest = min((since for d in self._queues.values() if (since := d.calls.oldest()) is not None), default=at)
@@ -342,7 +349,7 @@ class Home:
     def _queue_of(self, version: str, function: str, at: float) -> VersionQueue:
         queue = self._queues.get(version)
         if queue is None:
-            queue = self._queues[version] = VersionQueue(version, self._limits, at)
+            queue = self._queues[version] = VersionQueue(version, self._limits, self.epoch, at)
         if function and not queue.function:
             queue.set_function(function, self._counters.setdefault(function, FunctionCounters()))
         return queue

@@ -291,6 +291,7 @@ def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
 
 
 def _settle(home: Home, item: Settle, at: float) -> None:
-    home.done(
-        item.call_id, item.container, item.grant_number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
-    )
+    if home.node_of(item.call_id) == item.node:
+        home.done(
+            item.call_id, item.container, item.grant_number, at, cost=item.cost, frees=item.frees, outcome=item.outcome
+        )

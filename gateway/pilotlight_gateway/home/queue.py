@@ -33,7 +33,6 @@ from pilotlight_gateway.home.tier_queue import (
     Flow,
     FunctionCounters,
     QueueEntry,
-    TenantLoad,
     TierLoad,
     TierQueue,
 )
@@ -57,21 +56,12 @@ class QueueStatistics:
 class FairQueue:
     """The calls of one version that wait for a container."""
 
-    def __init__(
-        self,
-        counters: FunctionCounters,
-        *,
-        weights: Mapping[Priority, float] = WEIGHTS,
-        tenant_in_flight: int | None = None,
-    ) -> None:
+    def __init__(self, counters: FunctionCounters, *, weights: Mapping[Priority, float] = WEIGHTS) -> None:
         self._classes: dict[str, ClassQueue] = {
             priority: ClassQueue(counters.classes[priority], weight=weights[priority]) for priority in Priority
         }
         self.classes = tuple(self._classes.values())
         """The highest first."""
-        self._cap = tenant_in_flight
-        self._tenants: dict[str, TenantLoad] = {}
-        """Kept only if there is a cap."""
         self._tiers: dict[int, TierLoad] = {}
         self.reserving = False
         """Whether any tier has ever had a reserve here."""
@@ -119,8 +109,6 @@ class FairQueue:
         self._waited(entry)
         tier_queue = flow.tier_queue
         tier_queue.tier.in_flight += 1
-        if flow.load is not None:
-            flow.load.in_flight += 1
         self._in_flight += 1
         if closed:
             tier_queue.class_queue.passed_over(closed, flow.counter.value)
@@ -166,7 +154,6 @@ class FairQueue:
         entry = self._entries.pop(call_id, None)
         if entry is not None:
             self._waited(entry)
-            self._forget(entry.flow)
         return entry
 
     def close(self) -> None:
@@ -220,13 +207,8 @@ class FairQueue:
         require(sum(flow.live for flow in flows) == len(self._entries), "lines miscount")
         require(all(f.live == sum(e.waiting for e in f) > 0 for f in flows), "a flow miscounts")
         require(set(self._back) <= set(self._entries), "what came back does not wait")
-        flying = sum(load.in_flight for load in self._tenants.values())
-        require(self._cap is None or flying == self._in_flight, "tenants miscount")
         require(sum(tier.in_flight for tier in self._tiers.values()) == self._in_flight, "tiers miscount")
-        require(all(f.parked == math.isnan(f.key) for f in flows), "a flow is neither in the heap nor parked")
-        for load in self._tenants.values():
-            require(load.in_flight > 0 or load.flows > 0, "an idle tenant is kept")
-            require(load.in_flight >= 0, "more calls landed than flew")
+        require(not any(math.isnan(f.key) for f in flows), "a flow is not in the heap")
 
     def _tier_queues(self) -> Iterator[TierQueue]:
         return (tier_queue for queue in self.classes for tier_queue in queue.tier_queues)
@@ -264,15 +246,14 @@ class FairQueue:
         if weight < LEAST_WEIGHT:
             weight = LEAST_WEIGHT
         if flow is None:
-            load = self._tenants.setdefault(tenant, TenantLoad()) if self._cap is not None else None
-            flow = Flow(tier_queue, tenant, tier_queue.counters.of(tenant), load)
+            flow = Flow(tier_queue, tenant, tier_queue.counters.of(tenant))
             flow.counter.weight = weight
         elif flow.counter.weight != weight:
             flow.counter.weight = weight
         return flow
 
     def _tier_queue_of(self, queue: ClassQueue, rank: int) -> TierQueue:
-        return queue.open(self._tiers.setdefault(rank, TierLoad(rank)), self._cap)
+        return queue.open(self._tiers.setdefault(rank, TierLoad(rank)))
 
     def _wait(self, entry: QueueEntry, *, returned: bool) -> None:
         self._entries[entry.call_id] = entry
@@ -310,14 +291,3 @@ class FairQueue:
     def _landed(self, entry: QueueEntry) -> None:
         self._in_flight -= 1
         entry.flow.tier_queue.tier.in_flight -= 1
-        load = entry.flow.load
-        if load is not None:
-            load.in_flight -= 1
-            while load.parked:
-                flow = load.parked.pop()
-                flow.tier_queue.unpark(flow)
-            self._forget(entry.flow)
-
-    def _forget(self, flow: Flow) -> None:
-        if flow.load is not None and not flow.load.in_flight and not flow.load.flows:
-            self._tenants.pop(flow.tenant, None)

@@ -164,18 +164,6 @@ class QueueEntry:
         """The entry behind it in its flow."""
 
 
-class TenantLoad:
-    """Calls of one tenant in flight from one version, of any class."""
-
-    __slots__ = ("flows", "in_flight", "parked")
-
-    def __init__(self) -> None:
-        self.in_flight = 0
-        self.flows = 0
-        self.parked: list[Flow] = []
-        """Flows that wait for the tenant to drop below its cap."""
-
-
 class Flow:
     """One tenant's calls of one class, first come first served.
 
@@ -183,16 +171,14 @@ class Flow:
     calls stay as dead entries for a while.
     """
 
-    __slots__ = ("_first", "_last", "_length", "counter", "key", "live", "load", "parked", "tenant", "tier_queue")
+    __slots__ = ("_first", "_last", "_length", "counter", "key", "live", "tenant", "tier_queue")
 
-    def __init__(self, tier_queue: TierQueue, tenant: str, counter: Counter, load: TenantLoad | None) -> None:
+    def __init__(self, tier_queue: TierQueue, tenant: str, counter: Counter) -> None:
         self.tier_queue = tier_queue
         self.tenant = tenant
         self.counter = counter
-        self.load = load
         self.live = 0
         self.key = NOWHERE
-        self.parked = False
         self._first: QueueEntry | None = None
         self._last: QueueEntry | None = None
         self._length = 0
@@ -285,14 +271,12 @@ class TierLoad:
 class TierQueue:
     """The flows of one class and one tier at one version, the least served tenant first."""
 
-    __slots__ = ("_heap", "_tick", "base", "cap", "class_queue", "counters", "flows", "tier")
+    __slots__ = ("_heap", "_tick", "base", "class_queue", "counters", "flows", "tier")
 
-    def __init__(self, class_queue: ClassQueue, tier: TierLoad, *, cap: int | None) -> None:
+    def __init__(self, class_queue: ClassQueue, tier: TierLoad) -> None:
         self.class_queue = class_queue
         self.tier = tier
         self.counters = class_queue.counters
-        self.cap = cap
-        """Calls of one tenant in flight from this version; None: no limit."""
         self.base = float("-inf")
         """The service of others while this queue was passed over, which its tenants have not saved up."""
         self.flows: dict[str, Flow] = {}
@@ -325,21 +309,9 @@ class TierQueue:
                     flow.counter.value = value = self.base
                 flow.key = value
                 heapq.heapreplace(heap, (value, next(self._tick), flow))
-            elif self.cap is not None and flow.load is not None and flow.load.in_flight >= self.cap:
-                heapq.heappop(heap)
-                self._park(flow, flow.load)
             else:
                 return flow
         return None
-
-    def _park(self, flow: Flow, load: TenantLoad) -> None:
-        flow.key = NOWHERE
-        flow.parked = True
-        load.parked.append(flow)
-
-    def unpark(self, flow: Flow) -> None:
-        flow.parked = False
-        self.place(flow)
 
     def grow(self, flow: Flow) -> None:
         """Count one call more; the flow joins with the first and leaves with the last (`shrink`)."""
@@ -347,8 +319,6 @@ class TierQueue:
         self.class_queue.live += 1
         if flow.live == 1:
             self.flows[flow.tenant] = flow
-            if flow.load is not None:
-                flow.load.flows += 1
             self.counters.activate(flow.counter, flow)
             self.place(flow)
 
@@ -359,11 +329,6 @@ class TierQueue:
         if flow.live:
             return
         flow.key = NOWHERE
-        if flow.load is not None:
-            flow.load.flows -= 1
-            if flow.parked:
-                flow.parked = False
-                flow.load.parked.remove(flow)
         del self.flows[flow.tenant]
         self.counters.deactivate(flow.counter, flow)
 
@@ -385,8 +350,8 @@ class ClassQueue:
     def tier_queue(self, rank: int) -> TierQueue | None:
         return self._by_rank.get(rank)
 
-    def open(self, tier: TierLoad, cap: int | None) -> TierQueue:
-        tier_queue = self._by_rank[tier.rank] = TierQueue(self, tier, cap=cap)
+    def open(self, tier: TierLoad) -> TierQueue:
+        tier_queue = self._by_rank[tier.rank] = TierQueue(self, tier)
         self.tier_queues.append(tier_queue)
         return tier_queue
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Demand, Grant, Outcome, Shortage
+from pilotlight_core.model.messages.agent_messages import (
+    CallDescriptor,
+    ContainerState,
+    Credit,
+    Demand,
+    Grant,
+    Outcome,
+    Shortage,
+)
 from pilotlight_gateway.home.breakers import ContainerVerdict, LossAttribution, verdict
-from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, expected_ms
+from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, admit, expected_ms
 from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, PooledContainer
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
@@ -18,12 +27,19 @@ KEEP_IDLE_S = 3_600.0
 """How long the state of an unused version (start time, cost) is kept."""
 SHORTAGE_S = 5.0
 """A shortage that is not repeated for this long has passed."""
+NEVER_FITS_S = 10.0
+"""A version must fit nowhere for this long before its calls are refused: a node may be restarting."""
+SHUT_DOWN_S = 1.0
+"""The same for one that is shut down: the controller may not have read yet that it was deployed again."""
 GRACE_S = 0.5
 """Lost capacity may be replaced for this long before calls are shed; a start from a blank takes less."""
 SCAN_EVERY_S = 1.0
 CHARGE_EVERY_S = 1.0
 DECLINED_MS = 5.0
 """A grant that ends sooner, with no known cost or outcome, was declined by its origin: nothing ran."""
+REFUSED_S = 5.0
+"""A call that was refused for lack of a container is demand for this long, unless one is ready sooner: enough to drain
+an idle container and to start one in its place, and callers who come again renew it."""
 DONE_WITHIN_S = 5.0
 """How long a grant with a freed slot waits for the cost of its call."""
 
@@ -32,30 +48,31 @@ class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "deposed", "function", "load_errors", "losses",
-        "never_since", "pool", "reported_at", "reported_busy", "reported_queued", "service_time", "shortage",
-        "shortage_at", "slowdowns", "tenant", "used_at", "version",
+        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "function", "load_errors", "losses",
+        "never_since", "pool", "refused_at", "reported_at", "reported_busy", "reported_waiting", "service_time",
+        "shortage", "shortage_at", "slowdowns", "tenant", "used_at", "version",
     )  # fmt: skip
 
-    def __init__(self, version: str, limits: QueueLimits, at: float) -> None:
+    def __init__(self, version: str, limits: QueueLimits, epoch: int, at: float) -> None:
         self.version = version
         self.function = ""
         """Empty until a call or a restored state names it."""
         self._limits = limits
         self.tenant = ""
-        self.calls = FairQueue(FunctionCounters(), tenant_in_flight=limits.tenant_in_flight)
-        self.pool = ContainerPool()
+        self.calls = FairQueue(FunctionCounters())
+        self.pool = ContainerPool(epoch)
         self.service_time = ServiceTime()
         self.slowdowns = Slowdowns()
         self.losses = LossAttribution()
         self._capacity = 0
         self._scan_at = at
-        self.deposed = False
         self.arrivals = 0
         self.reported_at = float("-inf")
-        self.reported_queued = 0
+        self.reported_waiting = 0
+        self.refused_at: float | None = None
+        """When a call was last refused for lack of a container; None once there is one."""
         self.reported_busy = False
-        """Whether the last demand said that calls wait or run."""
+        """Whether the last demand said that calls want room or run."""
         self.used_at = at
         self.load_errors = 0
         """Containers that failed to load since one was ready."""
@@ -68,21 +85,41 @@ class VersionQueue:
         self.calls.close()
         self.function = function
         self.tenant = self.tenant or function.partition(":")[0]
-        self.calls = FairQueue(counters, tenant_in_flight=self._limits.tenant_in_flight)
+        self.calls = FairQueue(counters)
 
     @property
     def edge(self) -> bool:
-        """Whether calls wait that no demand has reported."""
-        return bool(self.calls) and not self.reported_queued and not self.deposed
+        """Whether calls want room that no demand has reported."""
+        wants = bool(self.calls) or self.refused_at is not None
+        return wants and not self.reported_waiting
 
     @property
     def busy(self) -> bool:
         """Whether another demand is due."""
-        return not self.deposed and (self.reported_busy or bool(self.calls) or bool(self.arrivals))
+        wants = bool(self.calls) or bool(self.arrivals) or self.refused_at is not None
+        return self.reported_busy or wants
+
+    def admit(self, call: CallDescriptor, at: float) -> None:
+        """Let a call in, or refuse it. However many are refused for lack of a container, they want one.
+
+        Raises:
+            TooMuch: the queue is full.
+            Unavailable: it could not be done in time, or a breaker is open, in which case it wants none.
+        """
+        try:
+            admit(call, self.calls, self.pool, self.service_time, self._limits, at)
+        except Unavailable:
+            self.losses.admit(call.call_id, call.tenant, at)
+            self.losses.withdrawn(call.call_id, call.tenant, at)
+            self.refused_at = at
+            raise
+        self.losses.admit(call.call_id, call.tenant, at)
 
     def demand(self, gateway: str, epoch: int, at: float) -> Demand:
         """The demand of the version; it counts as reported."""
         oldest = self.calls.oldest()
+        if self.refused_at is not None and at - self.refused_at > REFUSED_S:
+            self.refused_at = None
         demand = Demand(
             version=self.version,
             tenant=self.tenant,
@@ -94,10 +131,11 @@ class VersionQueue:
             arrivals=self.arrivals,
             service_ms=self.service_time.hold_ms or 0.0,
             edge=self.edge,
+            refused=self.refused_at is not None,
         )
-        self.reported_at, self.reported_queued, self.arrivals = at, demand.queued, 0
-        self.reported_busy = bool(demand.queued or demand.running)
-        if demand.queued or demand.running or demand.arrivals:
+        self.reported_at, self.reported_waiting, self.arrivals = at, demand.waiting, 0
+        self.reported_busy = bool(demand.waiting or demand.running)
+        if demand.waiting or demand.running or demand.arrivals:
             self.used_at = at
         return demand
 
@@ -112,8 +150,8 @@ class VersionQueue:
         if self.pool.capacity < self._capacity:
             self._scan_at = at
         self._capacity = self.pool.capacity
-        if at < self._scan_at or self.deposed:
-            return []
+        if at < self._scan_at or self.pool.deposed:
+            return []  # what is lost to this home, a newer one has
         self._scan_at = at + SCAN_EVERY_S
         return shed(self.calls, self.pool, self.service_time, until, at)
 
@@ -134,6 +172,8 @@ class VersionQueue:
 
     def resized(self, at: float) -> None:
         """Capacity may have changed: if it fell, delay the next check for shedding by GRACE_S."""
+        if self.pool.capacity:
+            self.refused_at = None
         if self.pool.capacity < self._capacity:
             self._scan_at = at + GRACE_S
         self._capacity = self.pool.capacity
@@ -211,13 +251,18 @@ class VersionQueue:
     def slow(self) -> list[SlowFlow]:
         return self.slowdowns.slow(self.version, self.function)
 
-    def note_shortage(self, shortage: Shortage, at: float) -> None:
-        """The controller has no capacity; `never` means that the version fits nowhere in the fleet."""
+    def note_shortage(self, shortage: Shortage, at: float) -> bool:
+        """The controller has no capacity; `never` means that the version fits nowhere in the fleet.
+
+        Returns whether that has been so for long enough to refuse what waits.
+        """
         if not shortage.never:
             self.never_since = None
         elif self.never_since is None or at - self.shortage_at > SHORTAGE_S:
             self.never_since = at
         self.shortage, self.shortage_at = shortage.reason, at
+        patience_s = SHUT_DOWN_S if shortage.shut_down else NEVER_FITS_S
+        return self.never_since is not None and at - self.never_since >= patience_s
 
     def shortage_now(self, at: float) -> str:
         return self.shortage if at - self.shortage_at <= SHORTAGE_S else ""

@@ -12,9 +12,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallLimits
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
-from pilotlight_gateway.http.protocol.http_exchange import Edge
+from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tenancy.auth import Authenticator
 
@@ -26,6 +27,7 @@ def create_app(
     operations: Iterable[BoundOperation[Any]],
     *,
     limits: CallLimits,
+    requests: OpenRequests,
     metrics: GatewayMetrics,
     clock: Callable[[], float],
 ) -> ASGIApp:
@@ -35,12 +37,14 @@ def create_app(
         paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     router = Router(routes, redirect_slashes=False)
-    return Edge(calls, _Routes(router), release=limits.release, metrics=metrics, clock=clock)
+    return Edge(calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock)
 
 
-def bind(operations: Iterable[Operation[G]], services: G, authenticator: Authenticator) -> Iterator[BoundOperation[G]]:
+def bind(
+    operations: Iterable[Operation[G]], services: G, authenticator: Authenticator, rates: ApiRates
+) -> Iterator[BoundOperation[G]]:
     """The operations of one group of endpoints with what it needs."""
-    return (BoundOperation(operation, services, authenticator) for operation in operations)
+    return (BoundOperation(operation, services, authenticator, rates) for operation in operations)
 
 
 def document_of(operations: Sequence[Operation[Any]] = OPERATIONS) -> bytes:

@@ -8,6 +8,7 @@ from pilotlight_core.model.api.call_api import (
     AppInfo,
     CallRequest,
     CallResponse,
+    DeployLine,
     DeployRequest,
     DeployResponse,
     JobList,
@@ -15,12 +16,14 @@ from pilotlight_core.model.api.call_api import (
 )
 from pilotlight_core.model.ids import NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
-from pilotlight_core.model.spec import DeployRecord, Priority
+from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.batches import BATCHES
+from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
+from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
@@ -118,12 +121,12 @@ APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
-        answer=DeployResponse, errors=(*BODY, "conflict", "overloaded"),
+        answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
         endpoint=apps.put_blob, scopes=("deploy",), request_media=("application/octet-stream",), answer=OBJECT,
-        errors=(*BODY, "rate_limited", "overloaded"),
+        errors=(*BODY, "rate_limited", "quota_exceeded", "overloaded"), rated=False,
     ),
     Operation(
         method="GET", path="/v1/apps", name="listApps", about="What is deployed.", endpoint=apps.list_apps,
@@ -135,12 +138,16 @@ APPS = (
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/history", name="getHistory", about="An app's deploys, oldest first.",
-        endpoint=apps.show_history, scopes=("read", "deploy"), answer=list_of("History", DeployRecord),
+        endpoint=apps.show_history, scopes=("read", "deploy"), answer=list_of("History", DeployLine),
         errors=("not_found", "bad_input"),
     ),
     Operation(
         method="POST", path="/v1/apps/{app}/stop", name="stopApp", about="Take an app out of service.",
         endpoint=apps.stop_app, scopes=("deploy",), answer=OBJECT, errors=("not_found", "bad_input", "conflict"),
+    ),
+    Operation(
+        method="DELETE", path="/v1/apps/{app}", name="deleteApp", about="Delete an app with all its versions.",
+        endpoint=apps.delete_app, scopes=("deploy",), answer=OBJECT, errors=("not_found", "bad_input", "conflict"),
     ),
 )  # fmt: skip
 
@@ -152,6 +159,7 @@ LOGS = (
         errors=("not_found", "unknown_function", "bad_input", "rate_limited"),
         parameters=(
             Parameter(name="function", about="Only this function's.", schema=NAME_SCHEMA),
+            Parameter(name="call", about="Only this call's, by its id.", schema={"type": "string"}),
             Parameter(name="since", about="A time ago (10m, 2h) or unix seconds.", schema=SINCE_SCHEMA),
             Parameter(name="tail", about="Only the last so many.", schema=TAIL_SCHEMA),
             Parameter(name="follow", about="Wait for more.", schema={"type": "boolean"}),
@@ -160,10 +168,6 @@ LOGS = (
 )  # fmt: skip
 
 ACCOUNT = (
-    Operation(
-        method="GET", path="/v1/containers", name="listContainers", about="The containers that run now.",
-        endpoint=account.show_containers, scopes=("read",), answer=OBJECT,
-    ),
     Operation(
         method="GET", path="/v1/nodes", name="listNodes", about="The nodes, their slices and blanks.",
         endpoint=account.show_nodes, scopes=("operator",), answer=OBJECT,
@@ -197,10 +201,6 @@ HEALTH = (
         method="GET", path="/readyz", name="getReadiness", about="Calls are taken.", endpoint=health.readyz,
         answer=OBJECT, errors=("draining",),
     ),
-    Operation(
-        method="GET", path="/metrics", name="getMetrics", about="Prometheus metrics.", endpoint=health.show_metrics,
-        answer=OBJECT, answer_media=("text/plain",),
-    ),
 )  # fmt: skip
 
 OPERATIONS: tuple[Operation[Any], ...] = (
@@ -210,7 +210,9 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *JOBS,
     *APPS,
     *LOGS,
+    *CONTAINERS,
     *ACCOUNT,
+    *QUARANTINE,
     *PLACEMENT,
     *CURVES,
     *TENANCY,

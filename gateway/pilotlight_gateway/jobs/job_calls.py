@@ -9,13 +9,13 @@ import msgspec
 
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import Mode, VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
-from pilotlight_gateway.calls.call_responses import checked_value, is_value
+from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook, scheduling_class_of
 from pilotlight_gateway.limits.call_usage import CallUsage
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
@@ -25,7 +25,7 @@ class JobCalls:
 
     calls: CallPort
     registry: RegistryPort
-    validators: Validators
+    codec: BodyCodec
     budget: ByteBudget
     clock: Callable[[], float]
     """Monotonic seconds."""
@@ -69,7 +69,7 @@ class JobCalls:
             PilotlightError: how it failed; `bad_output`: the output does not match the type hints.
         """
         if not is_value(call):
-            return await collect_chunks(self.calls, call, self.validators, self.budget)
+            return await collect_chunks(self.calls, call, self.codec, self.budget)
         result = await self.calls.run(call)
-        checked_value(self.validators, call, result.output, look=False)
+        await self.codec.check_output(result.output, call.version.id, call.method, call.tenant)
         return result

@@ -20,7 +20,7 @@ import msgspec
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
-from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.errors import BadInput, PilotlightError, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
@@ -35,6 +35,7 @@ from pilotlight_gateway.jobs.job_record_writer import LAST_WRITE_S, JobRecordWri
 from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_start import JobStart, UnsentStart
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.tenancy.timeout_limit import check_job_time
 
 LOOK_AGAIN_S = 1.0
 """Between two looks at a job that another gateway runs."""
@@ -110,6 +111,10 @@ class JobRunner:
         version = registry.version(job.version) or await registry.fetch_version(job.version)
         if version is None:
             return await self._write(jobs.undeliverable(job, at, f"There is no version {job.version} any more."))
+        try:
+            check_job_time(registry, job.tenant, version)
+        except BadInput as refused:  # the limit was lowered since
+            return await self._write(jobs.undeliverable(job, at, refused.detail, refused.wire_code))
         self._held_s = await ground.results.quota.pause(job.tenant)
         if self._held_s:
             return at + self._held_s

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import structs
-
-from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.price_book import PriceBook
 
@@ -55,8 +53,6 @@ class LedgerRows:
     calls: dict[CallKey, CallSum] = field(default_factory=dict)
     unpriced: int = 0
     """Events whose price id is unknown; their rate is 0."""
-    misfits: int = 0
-    """Busy events whose shares do not sum to them (the operator pays), and impossible ones (dropped)."""
 
 
 def day_of(wall_ns: int) -> str:
@@ -93,15 +89,9 @@ def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list
 
 
 def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
-    """The rows of events that the ledger does not have yet."""
+    """The rows of events that the ledger does not have yet and that can be (`usage_checks.fault_of`)."""
     entries = LedgerRows()
     for event in events:
-        if not 0 <= event.t1 - event.t0 <= LONGEST_NS:
-            entries.misfits += 1
-            continue
-        if event.state is LeaseState.BUSY and sum(share.ns for share in event.shares) != event.t1 - event.t0:
-            entries.misfits += 1
-            event = structs.replace(event, tenant="", shares=())  # the operator pays
         rate = book.rate(event.price)
         entries.unpriced += not book.knows(event.price)
         end = int(event.ended_at * NS_PER_S)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,22 +14,42 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotlight_core.host.file_permissions import private_file
-from pilotlight_core.model.messages.usage import UsageEvent
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
-from pilotlight_gateway.ledger.ledger_tables import USAGE_KEY, call_line, fold_result, folded, lease_line, usage_day
+from pilotlight_gateway.ledger.ledger_tables import (
+    USAGE_KEY,
+    bound_container,
+    call_line,
+    fold_result,
+    folded,
+    known_device,
+    lease_line,
+    quarantine_count,
+    quarantined_usage,
+    usage_day,
+)
 from pilotlight_gateway.ledger.ledger_upgrade import upgrade
 from pilotlight_gateway.ledger.price_book import PriceBook
+from pilotlight_gateway.ledger.usage_checks import BoundContainer, UsageFault
+from pilotlight_gateway.ledger.usage_delivery import UsageDelivery
+from pilotlight_gateway.ledger.usage_intake import (
+    QuarantinedUsage,
+    SortedUsage,
+    quarantined,
+    read_bound,
+    read_known,
+    sort_usage,
+)
 
-KNOWN_IDS_AT_A_TIME = 500
-"""SQLite binds at most 32,766 parameters in a statement, older builds 999."""
+KEPT_OF_A_NODE = 1_000
+"""Quarantined usage that is kept of each node, the last ones; all of it is counted."""
 BUSY_S = 10
 """Seconds that a process waits for another writer of the SQLite file."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
 """In the order of the compiled insert."""
 
-FoldResult = Literal["new", "repeated", "unpriced", "misfits"]
+FoldResult = Literal["new", "repeated", "unpriced", "quarantined"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +60,7 @@ class FoldReport:
     new: int
     repeated: int
     unpriced: int
-    misfits: int
+    quarantined: int
 
 
 class Ledger:
@@ -74,30 +95,58 @@ class Ledger:
             found = {row.result: row.events for row in connection.execute(sa.select(fold_result))}
         return {result: found.get(result, 0) for result in get_args(FoldResult)}
 
-    def fold(self, stream: str, seq: int, events: Sequence[UsageEvent]) -> FoldReport:
-        """Add the events that are new and store `seq`, in one transaction."""
+    def fold(self, stream: str, seq: int, deliveries: Sequence[UsageDelivery]) -> FoldReport:
+        """Add what is new, put aside what cannot be, and store `seq`, in one transaction."""
         with self._engine.begin() as connection:
-            fresh = _unseen(connection, events)
-            entries = entries_of(fresh, self.book)
+            found = sort_usage(deliveries, read_known(connection, deliveries))
+            entries = entries_of(found.fresh, self.book)
             if entries.leases:
                 connection.execute(sa.insert(lease_line), entries.leases)
             self._add_usage(connection, entries)
             self._add_calls(connection, entries)
+            self._write_bounds(connection, found)
+            self._put_aside(connection, found.quarantined)
             done = FoldReport(
                 seq=seq,
-                new=len(fresh),
-                repeated=len(events) - len(fresh),
+                new=len(found.fresh),
+                repeated=found.repeated,
                 unpriced=entries.unpriced,
-                misfits=entries.misfits,
+                quarantined=len(found.quarantined),
             )
             self._remember(connection, stream, done)
         return done
+
+    def fold_around(self, stream: str, seq: int, delivery: UsageDelivery, why: str) -> FoldReport:
+        """Put a delivery aside whole that the database does not take, and store `seq`."""
+        done = FoldReport(seq=seq, new=0, repeated=0, unpriced=0, quarantined=1)
+        with self._engine.begin() as connection:
+            self._put_aside(connection, [quarantined(delivery, UsageFault.NOT_STORED, why)])
+            self._remember(connection, stream, done)
+        return done
+
+    def bound_containers(self, containers: Iterable[str]) -> dict[str, BoundContainer]:
+        """Those of `containers` that were ever bound and are not pruned."""
+        with self._engine.connect() as connection:
+            return read_bound(connection, containers)
+
+    def quarantine(self, *, node: str | None, before: int | None, limit: int) -> list[dict[str, Any]]:
+        """The last quarantined usage, of one node or of all, with an id below `before`."""
+        query = sa.select(quarantined_usage).order_by(quarantined_usage.c.id.desc()).limit(limit)
+        if node is not None:
+            query = query.where(quarantined_usage.c.node == node)
+        return self.read(query if before is None else query.where(quarantined_usage.c.id < before))
+
+    def quarantine_counts(self) -> list[dict[str, Any]]:
+        """How much was ever quarantined, by node and reason."""
+        return self.read(sa.select(quarantine_count).order_by(quarantine_count.c.node, quarantine_count.c.reason))
 
     def prune(self, before: float) -> int:
         """Delete intervals and receipts that ended before a unix second; returns the number of intervals."""
         with self._engine.begin() as connection:
             gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
             connection.execute(sa.delete(call_line).where(call_line.c.day < day_of(int(before) * NS_PER_S)))
+            connection.execute(sa.delete(bound_container).where(bound_container.c.ended_at < before))
+            connection.execute(sa.delete(quarantined_usage).where(quarantined_usage.c.at < before))
         return gone
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
@@ -133,6 +182,42 @@ class Ledger:
         rows = [(*key, c.app, c.function, c.ns, c.outcome, c.batch_size) for key, c in entries.calls.items()]
         _execute_many(connection, statement, CALL_COLUMNS, rows)
 
+    def _write_bounds(self, connection: sa.Connection, found: SortedUsage) -> None:
+        bound = [asdict(found.known.bound[name]) for name in found.bound]
+        if bound:
+            insert = self._insert(bound_container)
+            grown = {"ended_at": insert.excluded.ended_at, "ns": insert.excluded.ns}
+            connection.execute(insert.on_conflict_do_update(index_elements=["container"], set_=grown), bound)
+        devices = [asdict(found.known.devices[key]) for key in found.devices]
+        if devices:
+            insert = self._insert(known_device)
+            grown = {"since": insert.excluded.since, "ns": insert.excluded.ns}
+            connection.execute(insert.on_conflict_do_update(index_elements=["node", "device"], set_=grown), devices)
+
+    def _put_aside(self, connection: sa.Connection, found: Sequence[QuarantinedUsage]) -> None:
+        if not found:
+            return
+        of_node = Counter[str]()
+        kept: list[dict[str, Any]] = []
+        for one in reversed(found):
+            of_node[one.node] += 1
+            if of_node[one.node] <= KEPT_OF_A_NODE:
+                kept.append(one._asdict())
+        connection.execute(sa.insert(quarantined_usage), kept[::-1])
+        add = self._insert(quarantine_count)
+        grown = {"events": quarantine_count.c.events + add.excluded.events}
+        counts = Counter((one.node, one.reason) for one in found)
+        rows = [{"node": node, "reason": reason, "events": events} for (node, reason), events in counts.items()]
+        connection.execute(add.on_conflict_do_update(index_elements=["node", "reason"], set_=grown), rows)
+        for node in of_node:
+            self._trim_quarantine(connection, node)
+
+    def _trim_quarantine(self, connection: sa.Connection, node: str) -> None:
+        ids, of_node = quarantined_usage.c.id, quarantined_usage.c.node == node
+        oldest = sa.select(ids).where(of_node).order_by(ids.desc()).offset(KEPT_OF_A_NODE).limit(1)
+        if (last := connection.scalar(oldest)) is not None:
+            connection.execute(sa.delete(quarantined_usage).where(of_node, ids <= last))
+
     def _remember(self, connection: sa.Connection, stream: str, done: FoldReport) -> None:
         insert = self._insert(folded).values(stream=stream, seq=done.seq)
         connection.execute(insert.on_conflict_do_update(index_elements=["stream"], set_={"seq": done.seq}))
@@ -155,16 +240,6 @@ def _execute_many(
         connection.exec_driver_sql(compiled.string, rows)
     else:
         connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in rows])
-
-
-def _unseen(connection: sa.Connection, events: Iterable[UsageEvent]) -> list[UsageEvent]:
-    by_id = {event.id: event for event in events}
-    ids = list(by_id)
-    for start in range(0, len(ids), KNOWN_IDS_AT_A_TIME):
-        some = ids[start : start + KNOWN_IDS_AT_A_TIME]
-        for known in connection.scalars(sa.select(lease_line.c.id).where(lease_line.c.id.in_(some))):
-            del by_id[known]
-    return list(by_id.values())
 
 
 def _keep_private(database: str | None) -> None:

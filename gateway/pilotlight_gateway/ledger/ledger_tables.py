@@ -2,7 +2,8 @@
 
 `lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day` and
 `call_line` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only `usage_day`
-is not pruned by age.
+is not pruned by age. `bound_container` and `known_device` bound what nodes may say; what does not fit is in
+`quarantined_usage`.
 """
 
 from __future__ import annotations
@@ -88,3 +89,53 @@ usage_day = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("calls", sa.BigInteger, nullable=False),
 )
+
+bound_container = sa.Table(
+    "bound_container",
+    metadata,
+    sa.Column("container", sa.String(128), primary_key=True),
+    sa.Column("node", sa.String(63), nullable=False),
+    sa.Column("tenant", sa.String(63), nullable=False),
+    sa.Column("app", sa.String(63), nullable=False),
+    sa.Column("function", sa.String(63), nullable=False),
+    sa.Column("version", sa.String(63), nullable=False),
+    sa.Column("slice", sa.String(512), nullable=False),
+    sa.Column("ppm", sa.Integer, nullable=False),
+    sa.Column("price", sa.String(63), nullable=False),
+    sa.Column("bound_at", sa.Float, nullable=False),
+    sa.Column("ended_at", sa.Float, nullable=True),
+    sa.Column("ns", sa.BigInteger, nullable=False),
+    sa.Index("bound_container_ended", "ended_at"),
+)
+"""What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock."""
+
+known_device = sa.Table(
+    "known_device",
+    metadata,
+    sa.Column("node", sa.String(63), primary_key=True),
+    sa.Column("device", sa.String(128), primary_key=True),
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Column("ns", sa.BigInteger, nullable=False),
+)
+
+quarantined_usage = sa.Table(
+    "quarantined_usage",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("node", sa.String(63), nullable=False),
+    sa.Column("reason", sa.String(16), nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Index("quarantined_usage_node", "node", "id"),
+)
+"""Usage that has no place in the ledger: the last of each node. `text` is its beginning, as JSON."""
+
+quarantine_count = sa.Table(
+    "quarantine_count",
+    metadata,
+    sa.Column("node", sa.String(63), primary_key=True),
+    sa.Column("reason", sa.String(16), primary_key=True),
+    sa.Column("events", sa.BigInteger, nullable=False),
+)
+"""Of all quarantined usage, also what is not kept."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
+from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOLE_DEVICE, most_gpu_ms
 
 AFTER_TIMEOUT_S = 15.0
 """More than an agent takes to kill a container after its function's timeout, and to report it."""
@@ -64,6 +65,15 @@ class CallUsage:
             then(self)
 
 
+def plausible(ended: Ended, elapsed_ms: float) -> Ended:
+    """The end of a call that took `elapsed_ms`, without a metered time that cannot be."""
+    spent = ended.spent
+    longest_ns = (elapsed_ms + CLOCK_SLACK_MS) * NS_PER_MS
+    if spent is None or (spent.ns <= longest_ns and spent.ppm <= MAX_GPU * WHOLE_DEVICE):
+        return ended
+    return msgspec.structs.replace(ended, spent=None)
+
+
 class OpenUsage(msgspec.Struct, frozen=True):
     """A start that may run on after the end of its call."""
 
@@ -91,15 +101,19 @@ class UsageTracker:
         if len(self.open) > OPEN_AT_MOST:
             self.open.pop(next(iter(self.open))).usage.close(None)
 
-    def on_frame(self, frame: Ended | Refused) -> None:
-        """An agent reports the end of a start."""
+    def on_frame(self, node: str, frame: Ended | Refused, at: float) -> None:
+        """The agent of `node` reports the end of a start."""
         found = self.open.get(frame.call_id)
-        if found is None or found.grant.grant_number != frame.grant_number:
+        if found is None or (found.grant.node, found.grant.grant_number) != (node, frame.grant_number):
             return
         del self.open[frame.call_id]
         if isinstance(frame, Ended):
             # Without a container the agent does not know the call, nor its cost.
-            found.usage.close(frame.gpu_ms or (0.0 if frame.container else None), started=frame.started)
+            cost = frame.gpu_ms or (0.0 if frame.container else None)
+            longest_s = at - found.since + (found.expires_at - found.since)
+            if cost is not None and cost > most_gpu_ms(longest_s * 1000.0):
+                cost = None
+            found.usage.close(cost, started=frame.started)
         else:
             found.usage.close(None, started=False)
 

@@ -2,7 +2,6 @@
 
   schema_guard       refuses expensive schemas
   schema_validators  compiles and runs validators
-  schema_examples    makes example values
   plain_messages     rewords msgspec's messages
 
 Entered by `calls`, `deploys`, `jobs`, `batches` and `http`. Imports nothing else of the gateway.

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
-from pilotlight_core.model.values import for_schema
+from pilotlight_core.model.values import TooManyValues, for_schema
 from pilotlight_gateway.schemas.schema_guard import SchemaCost, check_schema
 
 COMPILED_AT_MOST = 2_048
@@ -19,7 +19,7 @@ PATTERN_BYTES = 256 * 1024
 LONGEST_SAYING = 400
 LONG = frozenset((str, list, dict))
 MOST_WORK = 10**8
-"""Parts in one check, about 10 ns each: a check blocks the event loop."""
+"""Parts in one check, about 10 ns each."""
 PATTERN_WORK = 100
 """The cost of matching a character with a pattern, in parts."""
 TOLD_WORK = 30_000
@@ -61,43 +61,55 @@ class Validators:
     """Checks values, with an LRU cache of compiled schemas. Thread-safe."""
 
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
-        self._lock = threading.Lock()  # large bodies are decoded in threads
+        self._lock = threading.Lock()
         self._compiled: LRUCache[tuple[str, str, str], tuple[Any, SchemaCost]] = LRUCache(most)
 
-    def check_input(self, version: str, method: MethodSpec, arguments: dict[str, Any], given: dict[str, str]) -> None:
+    def check_input(
+        self,
+        version: str,
+        method: MethodSpec,
+        arguments: dict[str, Any],
+        given: dict[str, str],
+        *,
+        at_once: int = MOST_WORK,
+    ) -> None:
         """Check the arguments of a method. `given` maps arguments to the part of the request they are from (else
         "input").
 
         Raises:
             BadInput: names the argument.
+            TooManyValues: the check would take more than `at_once` parts.
         """
         if not method.input_schema:
             return
-        error = self._first_error((version, method.name, "input"), method.input_schema, arguments)
+        error = self._first_error((version, method.name, "input"), method.input_schema, arguments, at_once)
         if error is not None:
             path = _path_of(error)
             where = given.get(path[0], "input") if path else "input"
             field = ".".join((where, *path))
             raise BadInput(f"{field}: {_saying(error, method.input_schema)}.", field=field)
 
-    def check_output(self, version: str, method: MethodSpec, value: Any) -> None:
+    def check_output(self, version: str, method: MethodSpec, value: Any, *, at_once: int = MOST_WORK) -> None:
         """Check an answer, or a chunk of a stream.
 
         Raises:
             BadOutput: names the wrong part.
+            TooManyValues: the check would take more than `at_once` parts.
         """
         if not method.output_schema:
             return
-        error = self._first_error((version, method.name, "output"), method.output_schema, value)
+        error = self._first_error((version, method.name, "output"), method.output_schema, value, at_once)
         if error is not None:
             field = ".".join(("output", *_path_of(error)))
             raise BadOutput(f"{field}: {_brief(error.message)}.", field=field)
 
-    def _first_error(self, key: tuple[str, str, str], schema: dict[str, Any], value: Any) -> Any:
+    def _first_error(self, key: tuple[str, str, str], schema: dict[str, Any], value: Any, at_once: int) -> Any:
         validator, weight = self._validator(key, schema)
         work = work_of(weight, value)
         if work > MOST_WORK:
             raise _refusal(key[2], "checking it against its schema would take too long")
+        if work > at_once:
+            raise TooManyValues
         try:
             if validator.is_valid(value):
                 return None

@@ -19,7 +19,8 @@ from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
 from pilotlight_core.model.tenancy import KeyRecord
-from pilotlight_gateway.tenancy.registry_port import TenantRegistry
+from pilotlight_gateway.tenancy.quotas import check_quota
+from pilotlight_gateway.tenancy.registry_port import RegistryPort, TenantRegistry
 
 OPERATOR = "operator"
 SCOPES = ("invoke", "deploy", "read", "admin", OPERATOR)
@@ -29,7 +30,8 @@ ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 8, 30, 6
 KEY = re.compile(r"pl_live_([0-9A-Za-z]{8})_([0-9A-Za-z]{30})([0-9A-Za-z]{6})")
 KEYS_PER_TENANT = 1_000
-DEAD_KEYS_KEPT = 1_000
+"""Whatever its limits are."""
+DEAD_KEYS_KEPT = 100
 """Ended keys of a tenant that are kept; the oldest are deleted first."""
 FORGOTTEN_AT_A_TIME = 10
 
@@ -105,13 +107,13 @@ def is_alive(record: KeyRecord, at: float) -> bool:
 
 
 async def create_key(
-    registry: TenantRegistry, tenant: str, request: KeyRequest, at: float, *, by_operator: bool = False
+    registry: RegistryPort, tenant: str, request: KeyRequest, at: float, *, by_operator: bool = False
 ) -> NewKey:
     """Create a key of `tenant` at the unix second `at`.
 
     Raises:
         Forbidden: the scope is `operator` and the caller is no operator.
-        Conflict: the tenant has too many keys.
+        QuotaExceeded: the tenant has too many keys.
     """
     if OPERATOR in request.scopes and not by_operator:
         raise Forbidden("Only a key with the scope operator can make another one.", scope=OPERATOR)
@@ -121,7 +123,7 @@ async def create_key(
 
 
 async def rotate_key(
-    registry: TenantRegistry, tenant: str, key_id: str, request: RotateRequest, at: float, *, by_operator: bool = False
+    registry: RegistryPort, tenant: str, key_id: str, request: RotateRequest, at: float, *, by_operator: bool = False
 ) -> NewKey:
     """Create a key with the same scopes and label; the old one stays valid for `request.overlap_s` seconds.
 
@@ -227,15 +229,15 @@ async def _put_new(
     return NewKey(id=key.id, key=str(key), scopes=record.scopes, expires_at=expires_at)
 
 
-async def _make_room(registry: TenantRegistry, tenant: str, at: float) -> None:
+async def _make_room(registry: RegistryPort, tenant: str, at: float) -> None:
     alive, dead = 0, []
     for record in registry.keys(tenant):
         if is_alive(record, at):
             alive += 1
         else:
             dead.append(record)
-    if alive >= KEYS_PER_TENANT:
-        raise Conflict(f"The tenant has {KEYS_PER_TENANT} keys already: revoke some first.")
+    allowed = min(registry.limits(tenant, "").tenant.keys or KEYS_PER_TENANT, KEYS_PER_TENANT)
+    check_quota(tenant, "keys", allowed, alive + 1, "keys", "revoke some first")
     too_many = max(0, len(dead) - DEAD_KEYS_KEPT)
     for record in sorted(dead, key=lambda key: key.created_at)[: min(too_many, FORGOTTEN_AT_A_TIME)]:
         await registry.change_key(record.id, lambda _: None)

@@ -80,6 +80,17 @@ class KeyAuthenticator:
         self._changes = 0
         registry.on_change.append(self._changed)
 
+    def why_ended(self, principal: Principal) -> Unauthenticated | None:
+        """Why a principal that was valid is so no more; None: it is, as far as the mirror knows."""
+        key, tenant = self._registry.key_nowait(principal.key_id), self._registry.tenant_nowait(principal.tenant)
+        if key is None or key.revoked:
+            return Unauthenticated("The API key was revoked.")
+        if key.expires_at is not None and self._wall() >= key.expires_at:
+            return Unauthenticated("The API key has expired.", code="key_expired")
+        if tenant is not None and tenant.disabled:
+            return Unauthenticated("The API key's tenant is disabled.")
+        return None
+
     async def authenticate(self, authorization: bytes) -> Principal:
         if len(authorization) > LONGEST_AUTHORIZATION:
             raise Unauthenticated(f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes.")

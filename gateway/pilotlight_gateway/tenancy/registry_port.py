@@ -74,6 +74,8 @@ class RegistryPort(TenantRegistry, LimitRegistry, Protocol):
     def curves(self, version_id: str) -> CurvesRecord | None: ...
     async def change_curves(self, version_id: str, change: ChangeCurves) -> CurvesRecord: ...
     async def deploy(self, record: AppRecord, expected_revision: int) -> None: ...
+    async def delete_app(self, record: AppRecord) -> None: ...
+    def bytes_of(self, tenant: str) -> int: ...
     def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None: ...
     async def share(self, owner: str, app: str) -> FunctionShareRecord | None: ...
     async def change_share(self, owner: str, app: str, change: ChangeFunctionShare) -> FunctionShareRecord: ...
@@ -189,6 +191,21 @@ class MemoryRegistry:
             self.conflicts = max(0, self.conflicts - 1)
             raise Conflict(f"The app {record.app} was changed meanwhile; read it and deploy again.")
         self.apps[record.tenant, record.app] = record
+
+    async def delete_app(self, record: AppRecord) -> None:
+        present = self.apps.get((record.tenant, record.app))
+        if present is not None and present.revision != record.revision:
+            raise Conflict(f"The app {record.app} was changed meanwhile; read it and try again.")
+        self.apps.pop((record.tenant, record.app), None)
+        self.share_records.pop((record.tenant, record.app), None)
+        of_app = [one.id for one in self.versions.values() if (one.tenant, one.app) == (record.tenant, record.app)]
+        for version_id in of_app:
+            del self.versions[version_id]
+            self.curve_records.pop(version_id, None)
+
+    def bytes_of(self, tenant: str) -> int:
+        records: list[Any] = [*self.apps.values(), *self.versions.values(), *self.share_records.values()]
+        return sum(len(msgspec.msgpack.encode(record)) for record in records if record.tenant == tenant)
 
     def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None:
         return self.share_records.get((owner, app))

@@ -9,7 +9,15 @@ import msgspec
 from pilotlight_core.model.api.tenancy_api import FunctionLimitsInfo, LimitsInfo, TierInfo, TierRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import NAME, check_name, parse_ref
-from pilotlight_core.model.limits import LONG_AGO, NEVER, NO_LIMITS, TIERS_AT_MOST, Limits, RateLimitStart, Tier
+from pilotlight_core.model.limits import (
+    LONG_AGO,
+    NEVER,
+    NO_LIMITS,
+    TIERS_AT_MOST,
+    Limits,
+    RateLimitStart,
+    Tier,
+)
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.tenancy.name_hints import check_owned
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.placing import MIN_THROUGHPUT, Measured, Purchase, Spread
-from pilotlight_core.model.spec import FunctionSpec, Isolation
+from pilotlight_core.model.spec import UNNAMED_CPU_MILLIS, FunctionSpec, Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.curves import Curves, Points, ThroughputPoint
 from pilotlight_placement.asks.memory_need import memory_of
@@ -20,7 +21,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """The needs of one container. `gpu` empty means a CPU slot; memory is bytes.
+    """The needs of one container. `gpu` empty means a CPU slot; memory is bytes, cpu thousandths of a core.
 
     `vram` is for the whole container, divided evenly among several GPUs; 0: unknown, so only whole devices hold it.
     `gpu` is in order of preference; with `by_cost` all its types are equal.
@@ -32,6 +33,8 @@ class Ask:
     gpu: tuple[GpuAsk, ...] = ()
     vram: int = 0
     memory: int = 0
+    """Of the host, as `cpu`; placement promises both, and no host more than it has."""
+    cpu: int = 0
     isolation: Isolation = Isolation.SHARED
     by_cost: bool = False
     curves: Curves | None = None
@@ -62,6 +65,7 @@ class Ask:
             gpu=spec.gpu,
             vram=memory_of(spec),
             memory=spec.memory,
+            cpu=spec.cpu_millis,
             isolation=spec.isolation,
             by_cost=placing.by_cost,
             curves=curves or (curves_of(placing.measured) if placing.measured else None),
@@ -78,6 +82,11 @@ class Ask:
             slice=placing.slice,
         )
 
+    @cached_property
+    def host(self) -> HostShare:
+        """What it needs of its host."""
+        return HostShare(cpu_millis=self.cpu, memory=self.memory)
+
     @property
     def choices(self) -> tuple[GpuAsk, ...]:
         return self.gpu or (GpuAsk(CPU),)
@@ -89,7 +98,10 @@ class Ask:
     def __str__(self) -> str:
         wanted = " or ".join(choice_text(choice) for choice in self.choices)
         vram = f" with {self.vram / GIB:.1f} GiB" if self.vram else ""
-        return f"{wanted}{vram} and {self.memory / GIB:.1f} GiB of host memory" if self.memory else f"{wanted}{vram}"
+        # What a function without cpu= is promised goes without saying.
+        cores = [f"{self.cpu / 1000:g} cores"] if self.cpu > UNNAMED_CPU_MILLIS else []
+        memory = [f"{self.memory / GIB:.1f} GiB of host memory"] if self.memory else []
+        return " and ".join([f"{wanted}{vram}", *cores, *memory])
 
 
 def choice_text(choice: GpuAsk) -> str:

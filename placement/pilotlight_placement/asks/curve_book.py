@@ -45,9 +45,8 @@ class CurveBook:
 
     def _earlier(self, version: VersionRecord) -> CurvesRecord | None:
         app = self._registry.app_nowait(version.tenant, version.app)
-        known = app.versions.get(version.function, ()) if app is not None else ()
-        place = version.number - 2
-        return self._registry.curves(known[place]) if 0 <= place < len(known) else None
+        earlier = app.version_at(version.function, version.number - 1) if app is not None else None
+        return self._registry.curves(earlier) if earlier is not None else None
 
 
 def points_of(version: VersionRecord, own: CurvesRecord | None, earlier: CurvesRecord | None) -> Points:

@@ -12,10 +12,12 @@ from pilotlight_core.model.api.placement_api import (
     FleetSegment,
     FloorInfo,
     FunctionPlacement,
+    HostInfo,
     MemoryPlanInfo,
     MemoryRow,
     PlaceInfo,
 )
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import GpuAsk
@@ -26,7 +28,7 @@ from pilotlight_placement.explain.drawing import row
 from pilotlight_placement.explain.speeds import lines as speed_lines
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.reports import name_of
 from pilotlight_placement.hardware.catalogue import is_kind
 from pilotlight_placement.hardware.node import Slice
@@ -74,7 +76,18 @@ def fleet_info(fleet: Fleet) -> FleetInfo:
             use = "out" if out and segment.use != "used" else segment.use
             parts[use] += segment.width / each.width
     rounded = {name: {key: round(part, 4) for key, part in parts.items()} for name, parts in sorted(totals.items())}
-    return FleetInfo(devices=rows, totals=rounded)
+    hosts = tuple(_host(there, host) for _, there in sorted(fleet.places.items()) if (host := there.node.host))
+    return FleetInfo(devices=rows, totals=rounded, hosts=hosts)
+
+
+def _host(there: NodeOccupancy, host: HostShare) -> HostInfo:
+    return HostInfo(
+        node=there.name,
+        cores=host.cpu_millis / 1000,
+        cores_promised=there.cpu / 1000,
+        memory=host.memory,
+        memory_promised=there.memory,
+    )
 
 
 def _row(unit: Unit) -> FleetRow:
@@ -109,8 +122,7 @@ def placement_info(
     found = place(fleet, ask)
     never = isinstance(found, NoFit) and found.never
     lines = [line for plan in plans for line in _lines(plan, spec)]
-    if not plans:
-        lines = [f"{spec.name} asks for a CPU slot and {spec.memory / 2**30:.1f} GiB of host memory."]
+    lines.append(f"{spec.name} asks for {'a CPU slot and ' if not plans else ''}{_host_text(spec)}.")
     speeds = tuple(speed_lines(ask.curves, ask.slo_ms, rps))
     lines += speeds or (() if rps is None else (UNMEASURED,))
     reason = found.reason if isinstance(found, NoFit) and found.never else ""
@@ -119,6 +131,11 @@ def placement_info(
     return FunctionPlacement(
         version=version, lines=tuple(lines), plans=plans, fits=not never, reason=reason, floor=floor
     )
+
+
+def _host_text(spec: FunctionSpec) -> str:
+    cores = f"{spec.cpu:g} cores and " if spec.cpu is not None else ""
+    return f"{cores}{spec.memory / 2**30:.1f} GiB of host memory"
 
 
 def _floor_text(floor: FloorInfo) -> str:

@@ -34,7 +34,7 @@ def explain(outcome: Placement | NoFit, container: str = "the container") -> lis
 def reasons(outcome: Placement | NoFit) -> list[str]:
     record = outcome.record
     if isinstance(outcome, NoFit):
-        return [ruled_out(record)]
+        return [] if outcome.by_limit else [ruled_out(record)]
     lines = [*_speed(outcome), ruled_out(record)]
     if not record.rivals:
         others = _left(record) > len(outcome.slice.ids)
@@ -94,6 +94,8 @@ def _apply(op: Op, held: dict[str, PlacedContainer], nodes: dict[str, Node], *, 
 def why_not(fleet: Fleet, outcome: Placement | NoFit, node: str) -> list[str]:
     """Why a decision did not choose a node, on the fleet as it was then."""
     record = outcome.record
+    if isinstance(outcome, NoFit) and outcome.by_limit:
+        return [as_sentence(f"It may start nowhere: {outcome.reason}")]
     winner = outcome.slice if isinstance(outcome, Placement) else None
     then = fleet_at(fleet, record)
     if then is None:

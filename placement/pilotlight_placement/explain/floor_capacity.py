@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import NoOption, Option, options, slot_options
@@ -13,10 +14,12 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy
 from pilotlight_placement.fleet.offers import Zone, refused_domain
 from pilotlight_placement.hardware.geometry import Family
-from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer
+from pilotlight_placement.hardware.node import SHARE_UNITS
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
 
+UNBOUNDED = 1 << 30
+"""Containers on a host that does not say what it has."""
 DeviceCapacity = tuple[int, int]
 """(containers that one device holds, devices that one container needs; 0: it cannot)."""
 
@@ -31,10 +34,10 @@ def most_containers(fleet: Fleet, ask: Ask) -> int:
     spread = ask.spread.most if ask.spread is not None else None
     over = ask.spread.over if ask.spread is not None else None
     for where in fleet.places.values():
-        domain, host = where.node.domain, where.node.host_memory
-        if refused_domain(ask, domain) or 0 < host < ask.memory:
+        domain = where.node.domain
+        if refused_domain(ask, domain):
             continue
-        count = _on_node(where, ask, known)
+        count = min(_on_node(where, ask, known), _on_host(where.node.host, ask))
         count = count if spread is None or over is not Over.NODE else min(count, spread)
         zone = (domain.region, domain.zone)
         by_zone[zone] = by_zone.get(zone, 0) + count
@@ -50,11 +53,7 @@ def containers_that_fit(fleet: Fleet, ask: Ask, wanted: int) -> int:
             found = place(fleet, ask)
             if isinstance(found, NoFit):
                 return number
-            held = PlacedContainer(
-                container=f"{ask.function}~{number}", slice=found.slice, function=ask.function, tenant=ask.tenant,
-                neighbours=ask.neighbours,
-            )  # fmt: skip
-            fleet.hold(held)
+            fleet.hold(found.held(f"{ask.function}~{number}"))
     return wanted
 
 
@@ -72,6 +71,12 @@ def _on_node(where: NodeOccupancy, ask: Ask, known: dict[DeviceClass, DeviceCapa
         if several and not alone:
             together.setdefault(kind.name, []).append(several)
     return count + sum(len(needs) // min(needs) for needs in together.values())
+
+
+def _on_host(host: HostShare | None, ask: Ask) -> int:
+    """How many containers the host's memory and cores are enough for."""
+    memory = host.memory // ask.memory if host is not None and ask.memory else UNBOUNDED
+    return min(memory, host.cpu_millis // ask.cpu if host is not None and ask.cpu else UNBOUNDED)
 
 
 def _on_device(group: DeviceGroup, ask: Ask) -> DeviceCapacity:

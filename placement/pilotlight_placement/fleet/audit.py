@@ -118,12 +118,27 @@ def _counts(fleet: Fleet) -> None:
         _require(sum(fleet.zones(function).values()) == len(fleet.functions[function]), f"{function}: counts by zone")
     resident = {w: {p.rank for p in fleet.places.values() if w in p.node.weights} for w in fleet.resident}
     _require(resident == fleet.resident, "resident weights are not as the nodes say")
-    hosts = sorted((p.node.host_memory, p.rank) for p in fleet.places.values() if p.node.host_memory)
-    _require(hosts == fleet.hosts, "hosts by memory are not as the nodes say")
+    _hosts(fleet)
     draining = sum(len(place.units) for place in fleet.places.values() if place.node.draining)
     _require(draining == fleet.draining, "devices of draining nodes are miscounted")
     out = sum(not unit.serves for unit in fleet.units.values()) - draining
     _require(out == fleet.withdrawn, "devices that are withdrawn are miscounted")
+
+
+def _hosts(fleet: Fleet) -> None:
+    memory: Counter[str] = Counter()
+    cpu: Counter[str] = Counter()
+    for held in fleet.held.values():
+        memory[held.slice.node] += held.host.memory
+        cpu[held.slice.node] += held.host.cpu_millis
+    for name, place in fleet.places.items():
+        _require((place.memory, place.cpu) == (memory[name], cpu[name]), f"{name}: what is promised of its host")
+    told = {p.rank: (host, free) for p in fleet.places.values() if (host := p.node.host) and (free := p.free_host)}
+    index = fleet.hosts
+    _require(index.memory.contents() == {r: host.memory for r, (host, _) in told.items()}, "hosts by memory")
+    _require(index.cpu.contents() == {r: host.cpu_millis for r, (host, _) in told.items()}, "hosts by cores")
+    _require(index.free_memory.contents() == {r: f.memory for r, (_, f) in told.items()}, "hosts by free memory")
+    _require(index.free_cpu.contents() == {r: f.cpu_millis for r, (_, f) in told.items()}, "hosts by free cores")
 
 
 def _require(holds: bool, what: str) -> None:

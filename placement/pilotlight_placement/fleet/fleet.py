@@ -6,7 +6,6 @@ provisional: a plan is made on the fleet itself and undone afterwards.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,11 +18,12 @@ from pilotlight_placement.asks.options import NoOption, Prices
 from pilotlight_placement.fleet import group_index
 from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup, rank_in
 from pilotlight_placement.fleet.history import Journal, Op, Trail
+from pilotlight_placement.fleet.host_index import HostIndex
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, Offers, Zone, offers_of
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
 from pilotlight_placement.fragmentation.scores import Scores, scores_of
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slot, parts_of, rank_of
+from pilotlight_placement.hardware.node import NO_SHARE, Domain, Gpu, Node, PlacedContainer, Slot, parts_of, rank_of
 
 MAX_CACHED_ASKS = 8192
 
@@ -63,8 +63,7 @@ class Fleet:
         self.functions: dict[str, dict[str, PlacedContainer]] = {}
         self.resident: dict[str, set[int]] = {}
         """weights -> ranks of the nodes that have them."""
-        self.hosts: list[tuple[int, int]] = []
-        """(bytes of host memory, rank) of the nodes that report it, ascending."""
+        self.hosts = HostIndex()
         self.inventory = 0
         """A counter of changes of the nodes' hardware."""
         self.draining = 0
@@ -291,6 +290,7 @@ class Fleet:
             unit.put(held)
             self._offer(unit)
         self.held[held.container] = held
+        self._promise(place, held, 1)
         if held.function:
             self.functions.setdefault(held.function, {})[held.container] = held
             self._count(held.function, place, 1)
@@ -303,12 +303,19 @@ class Fleet:
             self._withdraw(unit)
             unit.drop(container)
             self._offer(unit)
+        self._promise(place, held, -1)
         if held.function:
             del self.functions[held.function][container]
             if not self.functions[held.function]:
                 del self.functions[held.function]
             self._count(held.function, place, -1)
         return held
+
+    def _promise(self, place: NodeOccupancy, held: PlacedContainer, change: int) -> None:
+        place.memory += change * held.host.memory
+        place.cpu += change * held.host.cpu_millis
+        if (free := place.free_host) is not None:
+            self.hosts.change(place.rank, free)
 
     def _count(self, function: str, place: NodeOccupancy, change: int) -> None:
         domain = place.node.domain
@@ -340,6 +347,7 @@ class Fleet:
         for weights in node.weights:
             self.resident.setdefault(weights, set()).add(place.rank)
         place.node = node
+        self.hosts.put(place.rank, node.host, place.free_host)
         for gpu in node.gpus:
             unit = place.by_id[gpu.id]
             if unit.gpu != gpu:
@@ -371,8 +379,7 @@ class Fleet:
                 self._count_out(node, 1)
         for weights in node.weights:
             self.resident.setdefault(weights, set()).add(rank)
-        if node.host_memory:
-            insort(self.hosts, (node.host_memory, rank))
+        self.hosts.put(rank, node.host, place.free_host)
 
     def _count_out(self, node: Node, change: int) -> None:
         if node.draining:
@@ -391,8 +398,7 @@ class Fleet:
             del self.units[unit.rank]
         for weights in place.node.weights:
             self._forget_weights(weights, place.rank)
-        if place.node.host_memory:
-            del self.hosts[bisect_left(self.hosts, (place.node.host_memory, place.rank))]
+        self.hosts.drop(place.rank)
         del self.places[place.name], self.by_rank[place.rank]
 
     def _group(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
@@ -421,7 +427,8 @@ def is_same_hardware(one: Node, other: Node) -> bool:
     """Whether two descriptions of a node differ only in instances, weights and reservations."""
 
     def hardware(node: Node) -> Node:
-        return replace(node, weights=frozenset(), gpus=tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus))
+        gpus = tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus)
+        return replace(node, weights=frozenset(), gpus=gpus, kept_host=NO_SHARE)
 
     return hardware(one) == hardware(other)
 

@@ -7,6 +7,7 @@ takes a unit out of its group's index before a change and puts it back after it.
 from __future__ import annotations
 
 from pilotlight_core.model.devices import MigPlacement
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
 from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
 
@@ -151,7 +152,7 @@ def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
 
 
 class NodeOccupancy:
-    __slots__ = ("by_group", "by_id", "different", "node", "rank", "units", "vacant")
+    __slots__ = ("by_group", "by_id", "cpu", "different", "memory", "node", "rank", "units", "vacant")
 
     def __init__(self, node: Node, rank: int) -> None:
         self.node = node
@@ -163,6 +164,8 @@ class NodeOccupancy:
         self.by_group: dict[DeviceGroup, list[Unit]] = {}
         self.vacant: dict[DeviceGroup, list[int]] = {}
         """Ranks of its empty whole devices, by group."""
+        self.memory = self.cpu = 0
+        """Bytes and thousandths of a core that its containers are promised."""
 
     @property
     def name(self) -> str:
@@ -172,3 +175,13 @@ class NodeOccupancy:
         self.units.append(unit)
         self.by_id[unit.id] = unit
         self.by_group.setdefault(unit.group, []).append(unit)
+
+    @property
+    def free_host(self) -> HostShare | None:
+        """What is left of its host; None if it does not say what there is. Below 0 if reports show more than that."""
+        host, kept = self.node.host, self.node.kept_host
+        if host is None:
+            return None
+        return HostShare(
+            cpu_millis=host.cpu_millis - kept.cpu_millis - self.cpu, memory=host.memory - kept.memory - self.memory
+        )

@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.agent_messages import HostShare, NodeReport, SliceKind, SliceReport
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
-from pilotlight_placement.hardware.node import SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
+from pilotlight_placement.hardware.node import NO_SHARE, SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
 
 CHANGING = "it is being changed"
 
@@ -73,7 +73,7 @@ def _as_read(kind: str, memory: int, profiles: tuple[ProfileReport, ...]) -> Dev
 
 
 def node_of(report: NodeReport) -> Node:
-    """The node of a report; host memory (bytes) is the sum over its CPU slots, 0 without any."""
+    """The node of a report."""
     gpus = {device.id: gpu_of(device) for device in report.devices}
     slots = {
         part.id: slot_of(part)
@@ -85,7 +85,7 @@ def node_of(report: NodeReport) -> Node:
         domain=Domain(region=report.region, zone=report.zone, spot=report.spot),
         gpus=tuple(gpus.values()),
         slots=tuple(slots.values()),
-        host_memory=sum(part.memory for part in report.slices if part.kind is SliceKind.CPU),
+        host=report.host,
         draining=report.draining,
     )
 
@@ -141,6 +141,7 @@ class IncomingContainer:
     function: str = ""
     tenant: str = ""
     neighbours: bool = False
+    host: HostShare = NO_SHARE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +205,7 @@ class FleetMirror:
                     tenant=container.tenant,
                     since=self._since.get(holder, at - container.age_s),
                     neighbours=container.version in overlay.agreeing,
+                    host=container.host,
                 )
             yield held
 
@@ -239,6 +241,7 @@ class FleetMirror:
             function=each.function,
             tenant=each.tenant,
             neighbours=each.neighbours,
+            host=each.host,
         )
 
 

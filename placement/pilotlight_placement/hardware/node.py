@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Layout
@@ -13,6 +13,7 @@ from pilotlight_placement.hardware.geometry import Layout
 MAX_UNITS = 4096
 """Devices and slots of one node."""
 SHARE_UNITS = 64
+NO_SHARE = HostShare()
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -57,13 +58,16 @@ class Slot:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One host. `host_memory` is bytes, 0 if not reported."""
+    """One host."""
 
     name: str
     domain: Domain = Domain()
     gpus: tuple[Gpu, ...] = ()
     slots: tuple[Slot, ...] = ()
-    host_memory: int = 0
+    host: HostShare | None = None
+    """What its containers may be promised in all; None if it does not say, so that nothing bounds them."""
+    kept_host: HostShare = NO_SHARE
+    """The part of it that is reserved for an ask."""
     draining: bool = False
     """It accepts nothing new, and its containers are left alone."""
     weights: frozenset[str] = frozenset()
@@ -121,6 +125,8 @@ class PlacedContainer:
     since: float = 0.0
     neighbours: bool = False
     """Whether it agrees to other tenants on its device."""
+    host: HostShare = NO_SHARE
+    """What it is promised of its host."""
 
 
 def rank_of(name: str) -> int:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import Stop
+from pilotlight_core.model.messages.agent_messages import HostShare, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
@@ -71,6 +71,8 @@ class Draft:
     outcomes: list[PlanOutcome] = field(default_factory=list)
     freed: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     """(node, device) -> the commands that free parts of it: their numbers, and masks of memory slices."""
+    freed_hosts: dict[str, list[tuple[int, HostShare]]] = field(default_factory=dict)
+    """node -> the numbers of the commands that free parts of its host, and these."""
     fixed: frozenset[str] = frozenset()
     """Containers that must stay."""
     waiting: frozenset[str] = frozenset()
@@ -100,6 +102,7 @@ class Draft:
         """Undo fleet and commands at the end of the block, unless the attempt is kept."""
         marks = len(self.commands), len(self.outcomes), dict(self.ordinals), self.groups, self.switched
         freed, moved = {place: list(numbers) for place, numbers in self.freed.items()}, set(self.moved)
+        freed_hosts = {node: list(shares) for node, shares in self.freed_hosts.items()}
         attempt = DraftAttempt()
         with self.fleet.trial() as trial:
             yield attempt
@@ -108,20 +111,18 @@ class Draft:
         if not attempt.kept:
             del self.commands[marks[0] :], self.outcomes[marks[1] :]
             self.ordinals, self.groups, self.switched = marks[2], marks[3], marks[4]
-            self.freed, self.moved = freed, moved
+            self.freed, self.moved, self.freed_hosts = freed, moved, freed_hosts
 
     # --- commands ---
 
     def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> PlacedContainer:
         """Start a container at its place; create its MIG instance first if it does not exist."""
-        held = PlacedContainer(
-            container=self.new_id(ask.function), slice=found.slice, function=ask.function, tenant=ask.tenant,
-            since=self.at, neighbours=ask.neighbours,
-        )  # fmt: skip
+        held = found.held(self.new_id(ask.function), since=self.at)
         if found.slice.profile:
             self.cut(found.slice, group)
         self.fleet.hold(held)
-        self._add(held.slice.node, PlannedStart(held=held, replaces=replaces), group, self._waits(held.slice))
+        waits = tuple(sorted({*self._waits(held.slice), *self._waits_for_host(held.slice.node)}))
+        self._add(held.slice.node, PlannedStart(held=held, replaces=replaces), group, waits)
         self.outcomes.append((held.container, found))
         return held
 
@@ -136,6 +137,7 @@ class Draft:
         self.stopped.add(held.container)
         for name in held.slice.ids:
             self._frees(held.slice.node, name, number, self._window(held.slice))
+        self.freed_hosts.setdefault(held.slice.node, []).append((number, held.host))
 
     def cut(self, wanted: Slice, group: int) -> None:
         """Create the instance of a slice, and destroy idle ones in its way."""
@@ -181,6 +183,15 @@ class Draft:
         window = self._window(wanted)
         freed = [pair for name in wanted.ids for pair in self.freed.get((wanted.node, name), ())]
         return tuple(sorted({number for number, slices in freed if slices & window}))
+
+    def _waits_for_host(self, node: str) -> tuple[int, ...]:
+        """The commands without which the node's host would be promised more than it has."""
+        free, freed = self.fleet.places[node].free_host, self.freed_hosts.get(node, [])
+        if free is None:
+            return ()
+        memory = free.memory - sum(share.memory for _, share in freed)
+        cpu = free.cpu_millis - sum(share.cpu_millis for _, share in freed)
+        return tuple(number for number, _ in freed) if min(memory, cpu) < 0 else ()
 
     def _window(self, slice_: Slice) -> int:
         """The memory slices of a MIG instance; for any other slice, all."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.history import Trail
 from pilotlight_placement.fragmentation.histogram import AskShape
-from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.hardware.node import PlacedContainer, Slice
 
 
 class Value(NamedTuple):
@@ -66,11 +66,28 @@ class Placement:
     def node(self) -> str:
         return self.slice.node
 
+    def held(self, container: str, *, since: float = 0.0) -> PlacedContainer:
+        """The container at this place, with what is promised to it."""
+        ask = self.record.ask
+        return PlacedContainer(
+            container=container,
+            slice=self.slice,
+            function=ask.function,
+            tenant=ask.tenant,
+            since=since,
+            neighbours=ask.neighbours,
+            host=ask.host,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoFit:
-    """A refusal. `never`: the fleet could not hold it, even if it were all free."""
+    """A refusal. `never`: the fleet could not hold it, even if it were all free.
+
+    `by_limit`: a limit of the tenant allows it nowhere; no place was sought.
+    """
 
     reason: str
     never: bool
     record: DecisionRecord
+    by_limit: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.suggestions import nearest
 from pilotlight_placement.asks.ask import CPU, GIB, Ask
@@ -14,6 +14,7 @@ from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
 NAMED = 12
+NO_SUCH = "no node with such a device or slot"
 PURCHASES = {Purchase.SPOT: "not on spot nodes", Purchase.ON_DEMAND: "on spot nodes"}
 """The location of the devices that a purchase excludes."""
 
@@ -55,16 +56,26 @@ def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
             yield f"{out} {PURCHASES[ask.purchase]}"
 
 
-def host_memory(fleet: Fleet, ask: Ask, offers: Offers) -> str:
-    """The largest host memory of a node with suitable devices; "" if that is enough."""
+def host_limits(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[str]:
+    """What no host with suitable devices has so much of: memory, or cores."""
     hosts = [
-        place.node.host_memory
+        place.node.host
         for place in fleet.places.values()
         if not place.node.draining and any(unit.group in offers.by_group for unit in place.units)
     ]
-    if not hosts or 0 in hosts or (most := max(hosts)) >= ask.memory:
-        return ""
-    return f"no node with such a device or slot has more than {most / GIB:.1f} GiB of host memory"
+    known = [host for host in hosts if host is not None]
+    if not known or len(known) < len(hosts):
+        return
+    if (most := max(host.memory for host in known)) < ask.memory:
+        yield f"{NO_SUCH} has more than {most / GIB:.1f} GiB of host memory for containers (memory=)"
+    if (cores := max(host.cpu_millis for host in known)) < ask.cpu:
+        yield f"{NO_SUCH} has more than {cores / 1000:g} cores for containers (cpu=)"
+    if most >= ask.memory and cores >= ask.cpu and not any(_has_both(host, ask) for host in known):
+        yield f"{NO_SUCH} has as much host memory and as many cores together"
+
+
+def _has_both(host: HostShare, ask: Ask) -> bool:
+    return host.memory >= ask.memory and host.cpu_millis >= ask.cpu
 
 
 def _no_such(what: str, asked: Iterable[str], there: set[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pilotlight_placement.asks.ask import Ask
@@ -11,6 +11,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.node import Gpu
+from pilotlight_placement.search.short_hosts import can_hold, short_ever
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,14 +28,20 @@ class Feasibility:
     """The idle ones among them."""
 
 
-def feasibility(fleet: Fleet, ask: Ask, offers: Offers, *, short_of_memory: int = 0) -> Feasibility:
-    """The feasibility of a refused ask; `short_of_memory` devices are on hosts with too little memory."""
-    devices = offers.totals.eligible - short_of_memory
+def feasibility(fleet: Fleet, ask: Ask, offers: Offers) -> Feasibility:
+    """The feasibility of a refused ask, whose offers' totals have been counted."""
+    devices = offers.totals.eligible - serving_on(fleet, offers, short_ever(fleet, ask).either)
     single = all(choice.count == 1 for choice in ask.choices)
     if not (devices > 0 and single) and not _holds(fleet, ask, offers):
         return Feasibility(is_feasible=False, devices=devices)
     idle, total = _in_other_mode(offers) if devices <= 0 else (0, 0)
     return Feasibility(is_feasible=True, devices=devices, to_switch=total, idle_to_switch=idle)
+
+
+def serving_on(fleet: Fleet, offers: Offers, ranks: Iterable[int]) -> int:
+    """The devices and slots on some nodes that would serve an ask, free or not."""
+    units = (unit for rank in ranks for unit in fleet.by_rank[rank].units)
+    return sum(unit.serves and unit.group in offers.by_group for unit in units)
 
 
 def could_hold(fleet: Fleet, ask: Ask) -> bool:
@@ -74,8 +81,7 @@ def _in_any_mode(offers: Offers) -> Iterator[tuple[DeviceGroup, Option]]:
 
 def _on_some_node(fleet: Fleet, ask: Ask, group: DeviceGroup, option: Option) -> bool:
     for rank in group.nodes:
-        node = fleet.by_rank[rank]
-        if node.node.host_memory and node.node.host_memory < ask.memory:
+        if not can_hold(fleet.by_rank[rank].node, ask):
             continue
         if option.count == 1 or _alike(fleet, group, rank) >= option.count:
             return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from pilotlight_core.model.placing import Over
@@ -12,6 +11,7 @@ from pilotlight_placement.fleet.offers import Offers, Totals, Zone
 from pilotlight_placement.search.candidate import has_room
 from pilotlight_placement.search.open_units import open_units
 from pilotlight_placement.search.policy import FILTER_NAMES
+from pilotlight_placement.search.short_hosts import short_now
 
 FilterCounts = tuple[tuple[str, int], ...]
 """(filter, devices and slots that it refuses and all earlier filters pass), in the order of the filters."""
@@ -52,8 +52,11 @@ def _refused_nodes(fleet: Fleet, ask: Ask) -> Iterator[tuple[str, set[int]]]:
     def taking(ranks: Iterable[int]) -> set[int]:
         return {rank for rank in ranks if not fleet.by_rank[rank].node.draining}
 
-    if ask.memory and (short := bisect_left(fleet.hosts, (ask.memory, 0))):
-        yield "host_memory", taking(rank for _, rank in fleet.hosts[:short])
+    short = short_now(fleet, ask)
+    if short.memory:
+        yield "memory", taking(short.memory)
+    if short.cpu:
+        yield "cpu", taking(short.cpu)
     if ask.avoid:
         yield "avoid", taking(rank for function in ask.avoid for rank in fleet.nodes_of(function))
     if ask.spread is not None and ask.spread.most is not None and ask.spread.over is Over.NODE:

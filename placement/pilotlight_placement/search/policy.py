@@ -14,13 +14,14 @@ from operator import attrgetter, ne
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_core.model.placing import Over
-from pilotlight_placement.asks.ask import CPU, GIB, Ask
+from pilotlight_placement.asks.ask import CPU, Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.hardware.catalogue import is_kind
 from pilotlight_placement.hardware.node import MAX_UNITS
 from pilotlight_placement.search.candidate import Candidate, candidate_on, has_room
 from pilotlight_placement.search.decision_record import Value
+from pilotlight_placement.search.short_hosts import cpu_refusal, memory_refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +94,12 @@ def _slice(fleet: Fleet, unit: Unit, ask: Ask) -> str:
     return f"it cannot be had as {ask.slice}, on which it is to be measured" if _is(fleet, unit, ask, "slice") else ""
 
 
-def _host_memory(_: Fleet, unit: Unit, ask: Ask) -> str:
-    has = unit.node.node.host_memory
-    short = bool(has) and has < ask.memory
-    return f"the host has {has / GIB:.1f} GiB of memory, {ask.memory / GIB:.1f} GiB are needed" if short else ""
+def _memory(fleet: Fleet, unit: Unit, ask: Ask) -> str:
+    return memory_refusal(fleet, unit.node.rank, ask)
+
+
+def _cpu(fleet: Fleet, unit: Unit, ask: Ask) -> str:
+    return cpu_refusal(fleet, unit.node.rank, ask)
 
 
 def _avoid(fleet: Fleet, unit: Unit, ask: Ask) -> str:
@@ -191,10 +194,16 @@ FILTERS = (
         refuses=_slo,
     ),
     Filter(
-        name="host_memory",
-        sentence="Its host has the memory that the container may use.",
-        ruled_out="on hosts with too little memory",
-        refuses=_host_memory,
+        name="memory",
+        sentence="Its host has memory left that can be promised to the container.",
+        ruled_out="on hosts with too little memory left",
+        refuses=_memory,
+    ),
+    Filter(
+        name="cpu",
+        sentence="Its host has cores left that can be promised to the container.",
+        ruled_out="on hosts with too few cores left",
+        refuses=_cpu,
     ),
     Filter(
         name="avoid",

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit
-from pilotlight_placement.search.diagnostics import host_memory, missing_memory, other_locations, unknown_types
-from pilotlight_placement.search.feasibility import Feasibility, feasibility
+from pilotlight_placement.search.diagnostics import host_limits, missing_memory, other_locations, unknown_types
+from pilotlight_placement.search.feasibility import Feasibility, feasibility, serving_on
 from pilotlight_placement.search.policy import RULED_OUT
+from pilotlight_placement.search.short_hosts import short_ever, short_now
 
-NAMED_ELSEWHERE = ("draining", "type", "room", "vram", "host_memory", "region", "zone", "purchase")
+NAMED_ELSEWHERE = ("draining", "type", "room", "vram", "memory", "cpu", "region", "zone", "purchase")
 
 
 def no_fit(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) -> NoFit:
-    chance = feasibility(fleet, ask, offers, short_of_memory=dict(record.refused).get("host_memory", 0))
-    reason = _in_use(ask, record, chance) if chance.is_feasible else _infeasible(fleet, ask, offers, record)
+    chance = feasibility(fleet, ask, offers)
+    reason = (
+        _in_use(fleet, ask, offers, record, chance) if chance.is_feasible else _infeasible(fleet, ask, offers, record)
+    )
     return NoFit(reason=reason, never=not chance.is_feasible, record=record)
 
 
@@ -27,17 +32,17 @@ def _infeasible(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) 
     parts = [*unknown, *other_locations(fleet, ask)]
     parts += [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in NAMED_ELSEWHERE]
     refused = dict(record.refused)
-    if refused.get("host_memory") and (short := host_memory(fleet, ask, offers)):
-        parts.append(short)
+    parts += host_limits(fleet, ask, offers)
     if refused.get("room") and refused.keys() <= {"room", "count", "type", "draining"}:
         parts.insert(0, "no node has so many of them")
     return f"{reason}: {', '.join(parts)}" if parts else reason
 
 
-def _in_use(ask: Ask, record: DecisionRecord, chance: Feasibility) -> str:
+def _in_use(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord, chance: Feasibility) -> str:
     refused, possible = dict(record.refused), chance.devices
+    parts = list(_promised(fleet, ask, offers))
     others = {"avoid": "on nodes it avoids", "spread": "where it has as many containers as it may"}
-    parts = [f"{refused[name]} {why}" for name, why in others.items() if refused.get(name)]
+    parts += [f"{refused[name]} {why}" for name, why in others.items() if refused.get(name)]
     taken = refused.get("room", 0)
     if possible <= 0 and chance.idle_to_switch:
         idle = f"{chance.idle_to_switch} {'is' if chance.idle_to_switch == 1 else 'are'} idle and can be switched"
@@ -49,4 +54,14 @@ def _in_use(ask: Ask, record: DecisionRecord, chance: Feasibility) -> str:
     if not parts:
         return f"all {possible} devices and slots that could hold {ask} are in use"
     of = f"{possible} devices and slots" if possible > 1 else "1 device or slot"
-    return f"of {of} that could hold {ask}, {taken} {'is' if taken == 1 else 'are'} in use, {', '.join(parts)}"
+    in_use = [f"{taken} {'is' if taken == 1 else 'are'} in use"] if taken else []
+    return f"of {of} that could hold {ask}, {', '.join([*in_use, *parts])}"
+
+
+def _promised(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[str]:
+    """The devices on hosts that would hold the ask if less of them were promised."""
+    now, ever = short_now(fleet, ask), short_ever(fleet, ask).either
+    memory, cpu = now.memory - ever, now.cpu - now.memory - ever
+    for ranks, what in ((memory, "memory is"), (cpu, "cores are")):
+        if count := serving_on(fleet, offers, ranks):
+            yield f"{count} {'is' if count == 1 else 'are'} on hosts whose {what} promised to other containers"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from pilotlight_placement.fleet.offers import Offers, PreferenceOffers
 from pilotlight_placement.search.candidate import Candidate
 from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
+from pilotlight_placement.search.short_hosts import short_now
 
 CandidateRun = Iterator[Candidate]
 
@@ -26,10 +26,13 @@ class PreferenceTier(NamedTuple):
 
 
 def blocked_nodes(fleet: Fleet, ask: Ask) -> frozenset[int]:
-    """The nodes that lack the host memory for an ask, or run a function that it avoids, by rank."""
-    small = {rank for _, rank in fleet.hosts[: bisect_left(fleet.hosts, (ask.memory, 0))]} if ask.memory else set()
-    avoided = {rank for function in ask.avoid for rank in fleet.nodes_of(function)}
-    return frozenset(small | avoided)
+    """The nodes that have too little host memory or too few cores left for an ask, or run a function that it avoids."""
+    return frozenset(short_now(fleet, ask).either | avoided_nodes(fleet, ask))
+
+
+def avoided_nodes(fleet: Fleet, ask: Ask) -> set[int]:
+    """The nodes that run a function that an ask avoids, by rank."""
+    return {rank for function in ask.avoid for rank in fleet.nodes_of(function)}
 
 
 def tiers(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[PreferenceTier]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.messages.agent_messages import (
+    STOP_GRACE_S,
     BodyRef,
     CallFrame,
     Chunk,
@@ -28,6 +29,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase
 from pilotlight_runtime.guest import frames as guest
@@ -76,6 +78,9 @@ class RunnerIO(Protocol):
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
         """Call `pump(at)` at that instant instead of any set before; None: never."""
 
+    def retire(self, reason: str) -> None:
+        """Take no new call, let the held ones end, and end."""
+
     def kill(self, reason: str) -> None: ...
 
 
@@ -86,10 +91,12 @@ OutputUploaded = Callable[[AcceptedCall, bool, float], None]
 class CallRunner:
     """Runs one container's calls from acceptance to their last frame. `at` is the present instant."""
 
-    def __init__(self, spec: FunctionSpec, container: str, io: RunnerIO) -> None:
+    def __init__(self, spec: FunctionSpec, container: str, io: RunnerIO, *, stop_grace_s: float = STOP_GRACE_S) -> None:
+        """`stop_grace_s`: how long a started call may go on that nobody wants any more."""
         self._spec = spec
         self._container = container
         self._io = io
+        self._stop_grace_s = stop_grace_s
         self._streams = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
         self._batches = DynamicBatches(spec)
         self._is_batching = bool(self._batches)
@@ -160,6 +167,7 @@ class CallRunner:
             self._end(call, call.decide(Outcome.CANCELLED, reason=reason), at)
         elif call.outcome is None:
             call.decide(Outcome.CANCELLED, reason=reason)
+            call.abandoned_at = at
             self._io.send_to_guest(guest.CancelCall(call_id=call_id))
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
@@ -195,7 +203,7 @@ class CallRunner:
         self._busy_inputs -= 1
         self._answer(call, frame, frame, at)
         if frame.outcome is Outcome.OK:
-            self._io.record_batch(beside, call.execute_ms)
+            self._io.record_batch(beside, (at - call.started_at) * 1000.0)
         self.pump(at)
 
     def on_batch_result(self, frame: guest.BatchResult, at: float) -> None:
@@ -213,7 +221,7 @@ class CallRunner:
                 del self._running[call.call_id]
                 self._answer(call, result, frame, at)
             if all(result.outcome is Outcome.OK for result in frame.results):
-                self._io.record_batch(len(batch.items), batch.items[0].execute_ms)
+                self._io.record_batch(len(batch.items), (at - batch.items[0].started_at) * 1000.0)
             if batch.rest:
                 self._run_next_alone(batch.rest, at)
         self.pump(at)
@@ -295,6 +303,20 @@ class CallRunner:
                 self.cancel(call_id, f"nothing of its stream was read for {STALLED_S:g} s", at)
             elif at - call.deadline_at > ORPHANED_S:
                 self.cancel(call_id, "its deadline has passed", at)
+
+    def end_abandoned(self, at: float) -> None:
+        """End the container if the guest goes on with work that nobody wants. Once a second.
+
+        Calls that are wanted end first: until then it only takes no new ones.
+        """
+        overdue = overdue_work(self._running.values(), self._batches.is_batched, self._stop_grace_s, at)
+        if overdue is None or self._halted:
+            return
+        reason = f"call {overdue.call_id} had not ended {self._stop_grace_s:g} s after it was given up"
+        if overdue.is_alone:
+            self._io.kill(reason)
+        else:
+            self._io.retire(reason)
 
     # -- steps --------------------------------------------------------------------------------------------------
 

@@ -90,9 +90,9 @@ class Credits:
 
     def flush(self) -> None:
         """Publish what is due; what the bus refuses follows with the next second."""
-        due = [(subjects.credit(self._region, one.version), one) for one in self._dirty.values()]
+        due = [(subjects.credit(self._region, self._node, one.version), one) for one in self._dirty.values()]
         for home, freed in self._freed.items():
-            subject = subjects.reply(self._region, home)
+            subject = subjects.reply(self._region, home, self._node)
             due += [(subject, one) for one in freed.values() if one.id not in self._dirty]
         self._dirty.clear()
         self._freed.clear()

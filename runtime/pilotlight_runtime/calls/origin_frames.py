@@ -56,15 +56,17 @@ class OriginSender:
     def __init__(
         self,
         bus: Publisher,
-        region: str,
         notices: str,
         *,
+        region: str,
+        node: str,
         clock: Callable[[], float],
     ) -> None:
         self._bus = bus
         self._notices = notices
         self._clock = clock
         self._region = region
+        self._node = node
         self._routes: dict[str, tuple[str, str]] = {}
         self._last: OrderedDict[str, _Last] = OrderedDict()  # in the order in which they were sent
         self._lost: OrderedDict[str, _Last] = OrderedDict()  # reported as unheard
@@ -163,6 +165,6 @@ class OriginSender:
     def _route(self, gateway: str) -> tuple[str, str]:
         route = self._routes.get(gateway)
         if route is None:
-            route = (subjects.reply(self._region, gateway), f"{self._notices}.{gateway}.")
+            route = (subjects.reply(self._region, gateway, self._node), f"{self._notices}.{gateway}.")
             self._routes[gateway] = route
         return route

@@ -85,6 +85,8 @@ class AcceptedCall:
     error: RemoteError | None = None
     output: bytes = b""
     is_cancelled: bool = False
+    abandoned_at: float | None = None
+    """Since when it runs on although nobody wants its answer any more."""
 
     @classmethod
     def of(cls, run: Run, at: float, received_at: float) -> AcceptedCall:

@@ -12,6 +12,7 @@ The task `Container.run` goes through these; the guest's frames and the sandbox'
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.host.signing import NoKey
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_messages import (
+    STOP_GRACE_S,
     Bind,
     ContainerReport,
     ContainerState,
@@ -35,6 +37,7 @@ from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.container_io import ContainerIO
+from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit
 from pilotlight_runtime.guest import frames as guest
@@ -51,6 +54,8 @@ FETCH_S = 300.0
 """Bounds a start until the manifest, and with it the function's own bound, is known."""
 LEAVE_S = 10.0
 """Bounds the exit hooks."""
+RETIRE_MARGIN_S = 5.0
+"""Beyond the function's timeout, after which none of its calls can still run."""
 
 
 class StartFailed(Exception):
@@ -72,6 +77,7 @@ class Container:
         calls: NodeCalls,
         meter: ContainerMeter,
         logs: LogShipper,
+        stop_grace_s: float = STOP_GRACE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.id = bind.container
@@ -89,6 +95,7 @@ class Container:
         self._provisioner = provisioner
         self._calls = calls
         self._logs = logs
+        self._stop_grace_s = stop_grace_s
         self._clock = clock
         self._meter = meter
         self._accepted = 0
@@ -106,7 +113,8 @@ class Container:
         self._idle = asyncio.Event()  # it holds no call any more
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
-        self._drain_until_at = 0.0
+        self._drain_until_at = math.inf
+        self._drain_timeout: asyncio.Timeout | None = None
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -145,6 +153,7 @@ class Container:
             reason=self.reason,
             timeline=self.timeline,
             memory_bytes=self._blank.sandbox.memory_peak_bytes() if self._blank else 0,
+            host=self._bind.host,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------
@@ -178,9 +187,10 @@ class Container:
             self.runner.check_limits(at)
 
     def drain(self, within_s: float, reason: str) -> None:
-        """Take no new call, end the held ones within `within_s`, then end."""
+        """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one."""
+        if self.state in (ContainerState.READY, ContainerState.DRAINING):
+            self._shorten_drain(within_s)
         if self.state is ContainerState.READY:
-            self._drain_until_at = self._clock() + within_s
             self._enter(ContainerState.DRAINING, reason)
             self._calls.slots.drain(self.id)
             self._meter.enter(LeaseState.DRAINING)
@@ -205,9 +215,10 @@ class Container:
         self._kill(reason or "stopped")
 
     def tick(self, at: float) -> None:
-        """Cancel abandoned calls, and log the number of dropped lines. Once a second."""
+        """Cancel abandoned calls, end if they do not, and log the number of dropped lines. Once a second."""
         if self.runner is not None:
             self.runner.cancel_abandoned(at)
+            self.runner.end_abandoned(at)
         if self._blank is not None:
             self._blank.tap.tick(at)
 
@@ -271,6 +282,8 @@ class Container:
         if manifest.base != self._provisioner.base:
             text = f"this node has no base environment {manifest.base!r}"
             raise StartFailed(text, RemoteError("UnknownBase", text))
+        if why := broken_promise(manifest.spec, self._bind.host):
+            raise StartFailed(f"could not be started: {why}")
         self._manifest = manifest
         self.function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
         self._meter.owner = SliceOwner(
@@ -306,10 +319,11 @@ class Container:
             connection=connection,
             meter=self._meter,
             release=self._release,
+            retire=self._retire,
             kill=self._kill,
             clock=self._clock,
         )
-        self.runner = CallRunner(manifest.spec, self.id, self._io)
+        self.runner = CallRunner(manifest.spec, self.id, self._io, stop_grace_s=self._stop_grace_s)
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
         self._calls.slots.open(self.id, self.version, manifest.spec.slots)
@@ -322,7 +336,7 @@ class Container:
         if self._kill_reason:
             return
         try:
-            async with asyncio.timeout(max(0.0, self._drain_until_at - self._clock())):
+            async with asyncio.timeout(max(0.0, self._drain_until_at - self._clock())) as self._drain_timeout:
                 await self._idle.wait()
         except TimeoutError:
             self._kill(f"drained: its calls had not ended in time ({self.reason})")
@@ -419,6 +433,18 @@ class Container:
                 self._idle.set()
 
     # -- small steps --------------------------------------------------------------------------------------------
+
+    def _retire(self, reason: str) -> None:
+        if self._manifest is not None and self.state is ContainerState.READY:
+            self.drain(self._manifest.spec.timeout + RETIRE_MARGIN_S, reason)
+
+    def _shorten_drain(self, within_s: float) -> None:
+        until_at = self._clock() + within_s
+        if until_at >= self._drain_until_at:
+            return
+        self._drain_until_at = until_at
+        if self._drain_timeout is not None and not self._drain_timeout.expired() and not self._idle.is_set():
+            self._drain_timeout.reschedule(asyncio.get_running_loop().time() + within_s)
 
     def _forming_changed(self) -> bool:
         before, self._is_forming = self._is_forming, self.batch_room > 0

@@ -17,7 +17,7 @@ from pilotlight_runtime.metering.container_meter import ContainerMeter
 
 
 class ContainerIO:
-    """Implements `call_runner.RunnerIO`. `release` and `kill` are the container's own steps."""
+    """Implements `call_runner.RunnerIO`. `release`, `retire` and `kill` are the container's own steps."""
 
     def __init__(
         self,
@@ -26,10 +26,12 @@ class ContainerIO:
         connection: GuestConnection,
         meter: ContainerMeter,
         release: Callable[[AcceptedCall], None],
+        retire: Callable[[str], None],
         kill: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
         self.kill = kill
+        self.retire = retire
         self.send: Callable[[str, CallFrame], None] = calls.origins.send
         self.record_batch = meter.record_batch
         self._release = release

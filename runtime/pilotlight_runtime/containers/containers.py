@@ -19,6 +19,7 @@ from pilotlight_core.model.messages.agent_messages import (
     ContainerState,
     Drain,
     Ended,
+    HostShare,
     Outcome,
     Reconcile,
     Refusal,
@@ -32,6 +33,7 @@ from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container import Container
+from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
@@ -53,6 +55,7 @@ class Containers:
         self,
         *,
         slices: Slices,
+        host: HostBudget,
         make: MakeContainer,
         publisher: Credits,
         group: asyncio.TaskGroup,
@@ -64,6 +67,7 @@ class Containers:
         self.draining = False
         """Whether binds are refused."""
         self._slices = slices
+        self._host = host
         self._make = make
         self._credits = publisher
         self._group = group
@@ -89,6 +93,11 @@ class Containers:
     @property
     def any_starting(self) -> bool:
         return any(container.is_starting for container in self._containers.values())
+
+    @property
+    def host(self) -> HostShare:
+        """What there is to promise of the host, taken or not."""
+        return self._host.host
 
     def slices(self) -> tuple[SliceReport, ...]:
         return self._slices.reports()
@@ -121,6 +130,7 @@ class Containers:
         if refusal := self._refusal(bind):
             return refusal
         part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
+        self._host.take(bind.container, bind.host)
         container = self._make(bind, part)
         self._tenant = bind.tenant
         self._containers[bind.container] = container
@@ -141,6 +151,8 @@ class Containers:
         if self.draining:
             return "draining"
         if refusal := self._slices.refusal(bind.slice, bind.tenant, neighbours=bind.neighbours):
+            return refusal
+        if refusal := self._host.refusal(bind.host):
             return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
@@ -163,6 +175,7 @@ class Containers:
         finally:
             del self._containers[container.id]
             self._slices.release(container.slice)
+            self._host.release(container.id)
             self._changed()
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
@@ -206,8 +219,9 @@ class Containers:
         return True
 
     def check_integrity(self) -> None:
-        """Raise AssertionError if a slice is counted twice or has no container."""
+        """Raise AssertionError if a slice or a part of the host is counted twice or has no container."""
         self._slices.check_integrity()
+        self._host.check_integrity(set(self._containers))
         if {c.slice: c.id for c in self._containers.values()} != self._slices.held:
             raise AssertionError("slices and containers disagree")
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 
-from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_core.model.spec import UNNAMED_CPU_MILLIS, FunctionSpec, Mode
 from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE, SMALL_FRAME
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
@@ -14,6 +14,7 @@ BASE = ResourceLimits(
     memory_bytes=2 * 2**30,
     pids=512,
     cpu_millis=2000,
+    promised_cpu_millis=UNNAMED_CPU_MILLIS,
     tmp_bytes=256 * 2**20,
     open_files=4096,
     file_bytes=2**30,
@@ -22,7 +23,7 @@ BASE = ResourceLimits(
 
 
 def limits_of(spec: FunctionSpec) -> ResourceLimits:
-    return replace(BASE, memory_bytes=spec.memory, cpu_millis=max(100, round(spec.cpu * 1000)))
+    return replace(BASE, memory_bytes=spec.memory, cpu_millis=spec.most_cpu_millis, promised_cpu_millis=spec.cpu_millis)
 
 
 def frame_limit(spec: FunctionSpec) -> int:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 
-from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
+from pilotlight_core.model.devices import CPU_PRICE, DeviceReport, GpuLayout, SliceName
 from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
 from pilotlight_runtime.devices.device_port import DeviceAccess
-
-PRICE = "cpu"
 
 
 def usable_cores() -> int:
@@ -28,7 +26,9 @@ class CpuDevices:
     def __init__(self, slots: int, memory: int | None = None) -> None:
         share = (memory or memory_bytes()) // max(1, slots)
         self._slices = {
-            f"cpu-{n}": SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=PRICE, memory=share)
+            f"cpu-{n}": SliceReport(
+                id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=CPU_PRICE, memory=share
+            )
             for n, ppm in enumerate(split_evenly(WHOLE_DEVICE, slots) if slots else ())
         }
 

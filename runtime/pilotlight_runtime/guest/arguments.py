@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,16 +12,12 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import BadInput as UnreadableValue
+from pilotlight_core.model.hints import Convert, converter
 from pilotlight_runtime.guest.remote_errors import BadArguments
 
-Convert = Callable[[Any], Any]
 LISTS = (list, Sequence, Iterable, tuple, typing.Sequence, typing.Iterable)
 ARRAYS = {"ndarray": ("numpy", "ndarray"), "NDArray": ("numpy", "ndarray"), "Tensor": ("torch", "Tensor")}
 EMPTY = inspect.Parameter.empty
-
-
-class _Unknown(Exception):
-    """A hint that cannot be converted to: the value is passed as it came."""
 
 
 class Parameters:
@@ -89,65 +84,6 @@ class Parameters:
         """One list per parameter that any item names, None for items that do not name it."""
         names = dict.fromkeys(name for item in items for name in item)
         return {name: [item.get(name) for item in items] for name in names}
-
-
-def converter(hint: Any) -> Convert | None:
-    """A function that converts a value off the wire to `hint`; None where values are passed as they come.
-
-    JSON callers send bytes as base64 and arrays as nested lists; dataclasses, structs, enums, dates and pydantic models
-    come as JSON types. A value that already fits is left alone.
-    """
-    if hint in (Any, object, EMPTY):
-        return None
-    try:
-        msgspec.convert(None, hint, dec_hook=_custom)
-    except (msgspec.ValidationError, _Unknown):
-        pass
-    except Exception:  # noqa: BLE001 - a hint that msgspec cannot read is no error
-        return None
-
-    def convert(value: Any) -> Any:
-        try:
-            return msgspec.convert(value, hint, dec_hook=_custom)
-        except _Unknown:
-            return value
-        except msgspec.ValidationError:
-            return _lenient(value, hint)
-
-    return convert
-
-
-def _lenient(value: Any, hint: Any) -> Any:
-    # Only for what the strict reading refuses: 3.0 is an integer to JSON Schema. Tried first, it would make 3 of "3".
-    try:
-        return msgspec.convert(value, hint, dec_hook=_custom, strict=False)
-    except _Unknown:
-        return value
-
-
-def _custom(hint: Any, value: Any) -> Any:
-    cls = typing.get_origin(hint) or hint
-    if isinstance(cls, type) and isinstance(value, cls):
-        return value
-    # Never imported here: code with such a hint has imported them.
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if numpy is not None and cls is numpy.ndarray:
-        return numpy.asarray(value, dtype=_dtype(hint, numpy.generic))
-    if numpy is not None and isinstance(cls, type) and issubclass(cls, numpy.generic):
-        return cls(value)
-    if torch is not None and cls is torch.Tensor:
-        return torch.as_tensor(value)
-    if hasattr(cls, "model_validate"):
-        return cls.model_validate(value)
-    raise _Unknown
-
-
-def _dtype(hint: Any, scalar: type) -> Any:
-    """float32 of `NDArray[np.float32]`, which is `ndarray[Any, dtype[float32]]`; None without one."""
-    for argument in typing.get_args(hint)[1:]:
-        for kind in typing.get_args(argument):
-            return kind if isinstance(kind, type) and issubclass(kind, scalar) else None
-    return None
 
 
 def _element(hint: Any) -> Any:

@@ -35,7 +35,7 @@ def prepare(load: Load) -> None:
     os.environ.update(load.spec.env)
     os.environ.update(load.env)
     if THREADS not in load.spec.env and THREADS not in load.env:
-        set_threads(max(1, math.ceil(load.spec.cpu)))
+        set_threads(math.ceil(load.spec.most_cpu_millis / 1000))
     sys.path.insert(0, load.root)
     importlib.invalidate_caches()  # the files came after this interpreter had read the folder
 

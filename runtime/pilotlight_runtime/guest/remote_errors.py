@@ -29,11 +29,14 @@ class BadAnswer(TypeError):
     shown_as = "BadOutput"
 
 
-def remote_error(error: BaseException, most: int = MAX_TRACEBACK) -> RemoteError:
-    """The error's type, message, and `most` characters of its traceback in the tenant's code. Never raises."""
+def remote_error(error: BaseException, most: int = MAX_TRACEBACK, note: str = "") -> RemoteError:
+    """The error's type, message, and `most` characters of its traceback in the tenant's code. Never raises.
+
+    `note` is the traceback's last line: what the author of the function can do.
+    """
     if isinstance(error, BadArguments | BadAnswer):
         return RemoteError(type=error.shown_as, message=_message(error))
-    return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most))
+    return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most, note))
 
 
 def type_name(cls: type) -> str:
@@ -50,12 +53,13 @@ def _message(error: BaseException) -> str:
     return _sendable(_shorten(text, MAX_MESSAGE))
 
 
-def _traceback(error: BaseException, most: int) -> str:
+def _traceback(error: BaseException, most: int, note: str) -> str:
+    note = f"{note}\n" if note else ""
     try:
         shown = traceback.TracebackException(type(error), error, _tenant_frames(error.__traceback__), limit=-MAX_FRAMES)
-        return _sendable(_shorten("".join(shown.format()), most))
+        return _sendable(_shorten("".join(shown.format()) + note, most))
     except BaseException:  # noqa: BLE001 - __cause__, __notes__ and source lines are the tenant's
-        return f"{type_name(type(error))}: {_message(error)}\n(its traceback cannot be shown)\n"
+        return f"{type_name(type(error))}: {_message(error)}\n(its traceback cannot be shown)\n{note}"
 
 
 def _tenant_frames(trace: TracebackType | None) -> TracebackType | None:

@@ -32,6 +32,10 @@ NOTHING = values.encode(None)
 MAX_TRACEBACKS = 2**20
 """Characters of a batch's tracebacks together."""
 LEAST_TRACEBACK = 2 * 1024
+RAISED_WHOLE = (
+    "(This batch of {count} raised, so each of its items failed: return an exception in the place of a bad item, and "
+    "the others are answered. With idempotent=True a batch that raises is run again item by item.)"
+)
 now = time.perf_counter_ns
 
 
@@ -144,7 +148,7 @@ class ColumnBatch:
     def fail(self, error: BaseException) -> None:
         """Fail every item that was given to the method."""
         self._whole = True
-        same = self._failed("", error)
+        same = self._failed("", error, RAISED_WHOLE.format(count=len(self.calls)) if len(self.calls) > 1 else "")
         for call in self.calls:
             self._answers[call] = msgspec.structs.replace(same, call_id=call)
 
@@ -164,10 +168,10 @@ class ColumnBatch:
         except BadAnswer as error:
             return self._failed(call_id, error)
 
-    def _failed(self, call_id: str, error: BaseException) -> GuestItemResult:
+    def _failed(self, call_id: str, error: BaseException, note: str = "") -> GuestItemResult:
         share = MAX_TRACEBACKS // len(self._batch.items)
         most = min(MAX_TRACEBACK, max(LEAST_TRACEBACK, share))
-        return GuestItemResult(call_id=call_id, outcome=outcome_of(error), error=remote_error(error, most))
+        return GuestItemResult(call_id=call_id, outcome=outcome_of(error), error=remote_error(error, most, note))
 
 
 def unstarted(batch: InvokeBatch) -> BatchResult:

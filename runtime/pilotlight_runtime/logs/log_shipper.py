@@ -55,9 +55,10 @@ class ShipperStatistics:
 class LogShipper:
     """`offer` never waits; `run` stores the offered lines until cancelled."""
 
-    def __init__(self, store: LogStore, region: str, instance: str) -> None:
+    def __init__(self, store: LogStore, *, region: str, node: str, instance: str) -> None:
         self._store = store
         self._region = region
+        self._node = node
         self._instance = instance
         self._buffers: dict[LogKey, _Buffer] = {}
         self._bytes = self._number = self._shipped = self._dropped = 0
@@ -105,7 +106,7 @@ class LogShipper:
             self._number += 1
             buffer.stuck = (f"{self._instance}.{self._number}", _batch(buffer.lines))
         number, lines = buffer.stuck
-        subject, batch = subjects.logs(self._region, *topic), LogBatch(lines=tuple(lines))
+        subject, batch = subjects.logs(self._region, self._node, *topic), LogBatch(lines=tuple(lines))
         try:
             await self._store.store(subject, batch, id=number, timeout=STORE_S)
         except MessageTooLarge as error:  # tried again it would block all others for ever

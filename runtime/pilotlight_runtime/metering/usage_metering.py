@@ -132,7 +132,7 @@ class Metering:
         while pending := await self._blocking(self._log.pending, AT_ONCE):
             for item in pending:
                 record = item.record
-                subject = subjects.usage(self._region, record.tenant or OPERATOR)
+                subject = subjects.usage(self._region, self._node, record.tenant or OPERATOR)
                 try:
                     await self._store.store(subject, UsageBatch(events=record.events), id=record.id, timeout=STORE_S)
                 except BusError as error:

@@ -12,7 +12,7 @@ import structlog
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
-from pilotlight_core.model.messages.agent_messages import Bind, SliceReport
+from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S, Bind, HostShare, SliceReport
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
@@ -25,6 +25,7 @@ from pilotlight_runtime.containers.blank_starter import BlankStarter
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.file_cache import FileCache
+from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
 from pilotlight_runtime.devices.device_port import Devices
@@ -51,6 +52,10 @@ class AgentDependencies:
     base: BaseEnvironment
     folders: NodeFolders
     blanks: int
+    host: HostShare
+    """What its containers may be promised."""
+    stop_grace_s: float = STOP_GRACE_S
+    """How long started calls may go on that nobody wants any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +110,7 @@ def build_parts(
         store=needs.bus,
     )
     slices, work = Slices(needs.devices, metering), WorkLog()
-    logs = LogShipper(needs.bus, me.region, me.instance)
+    logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, waiting)
     starter = BlankStarter(launcher=needs.launcher, base=needs.base, folder=needs.folders.sandboxes, group=group)
     pool = BlankPool(starter, size=needs.blanks, changed=report_due.set)
@@ -115,10 +120,13 @@ def build_parts(
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
         meter = ContainerMeter(metering.slice(part.id), work, key)
-        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs)
+        return Container(
+            bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=needs.stop_grace_s
+        )
 
     containers = Containers(
         slices=slices,
+        host=HostBudget(needs.host),
         make=make_container,
         publisher=calls.credits,
         group=group,
@@ -144,7 +152,9 @@ def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingC
     return NodeCalls(
         slots=slots,
         waiting=waiting,
-        origins=OriginSender(needs.bus, me.region, f"_PL.{me.node}.{me.instance}", clock=time.monotonic),
+        origins=OriginSender(
+            needs.bus, f"_PL.{me.node}.{me.instance}", region=me.region, node=me.node, clock=time.monotonic
+        ),
         bodies=BodyTransfers(group),
         credits=Credits(
             needs.bus,

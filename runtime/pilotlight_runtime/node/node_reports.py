@@ -98,4 +98,5 @@ class Reporter:
             draining=containers.draining,
             spot=identity.spot,
             stopped=stopped,
+            host=containers.host,
         )

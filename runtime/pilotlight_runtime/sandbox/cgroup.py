@@ -17,6 +17,10 @@ CgroupVersion = Literal[1, 2]
 
 CPU_PERIOD_US = 100_000
 """Long enough to be cheap, short enough that nothing is throttled for more than 0.1 s."""
+SHARES_OF_A_CORE, LEAST_SHARES = 1024, 2
+"""Of version 1: what the kernel gives a group by itself, and its least."""
+WEIGHT_OF_A_CORE, MOST_WEIGHT = 100, 10_000
+"""Of version 2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +50,13 @@ def settings(controller: CgroupController, version: CgroupVersion, limits: Resou
             # Code does not expect the loss of one process to memory: the whole container ends.
             return {"memory.max": str(limits.memory_bytes), "memory.swap.max": "0", "memory.oom.group": "1"}
         case _, 1:
-            return {"cpu.cfs_period_us": str(CPU_PERIOD_US), "cpu.cfs_quota_us": str(quota)}
+            shares = max(LEAST_SHARES, limits.promised_cpu_millis * SHARES_OF_A_CORE // 1000)
+            return {
+                "cpu.cfs_period_us": str(CPU_PERIOD_US), "cpu.cfs_quota_us": str(quota), "cpu.shares": str(shares),
+            }  # fmt: skip
         case _:
-            return {"cpu.max": f"{quota} {CPU_PERIOD_US}"}
+            weight = min(MOST_WEIGHT, max(1, limits.promised_cpu_millis * WEIGHT_OF_A_CORE // 1000))
+            return {"cpu.max": f"{quota} {CPU_PERIOD_US}", "cpu.weight": str(weight)}
 
 
 OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group"})

@@ -19,8 +19,14 @@ ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin", "LANG": "C.UTF-8"
 PROGRAMS = ("sh", "prlimit", "nsenter", "setpriv", "unshare", "mount")
 NO_CGROUP = 97
 """The shell's exit code when the process could not enter its cgroup."""
+FIRST_TO_GO = 1000
+"""The most of oom_score_adj: where a host runs out of memory, the kernel ends containers before agent, bus and gateway.
+A sandbox of bubblewrap cannot lower it, since its /proc is read-only."""
 
-_ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 97; shift; done; shift; exec "$@"'
+_ENTER = (
+    f"echo {FIRST_TO_GO} > /proc/self/oom_score_adj || exit 97; "
+    'while [ "$1" != -- ]; do echo 0 > "$1" || exit 97; shift; done; shift; exec "$@"'
+)
 
 
 def find_program(name: str, *, package: str) -> str:
@@ -55,7 +61,7 @@ def staged(
     `end_with_parent` is for a command that does not itself ask the kernel to die with the agent.
     """
     return [
-        *(("sh", "-c", _ENTER, "sh", *map(str, entrances), "--") if entrances else ()),
+        *("sh", "-c", _ENTER, "sh", *map(str, entrances), "--"),
         *("prlimit", *_rlimits(limits, address_space=address_space, processes=processes), "--"),
         *(_descend(descent) if descent else ()),
         *(("setpriv", "--pdeathsig", "KILL", "--") if end_with_parent else ()),

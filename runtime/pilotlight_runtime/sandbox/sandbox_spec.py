@@ -45,13 +45,15 @@ class ResourceLimits:
     pids: int
     """Processes and threads."""
     cpu_millis: int
-    """1000 is one core."""
+    """At most; 1000 is one core."""
     tmp_bytes: int
     """Of /tmp, and again of /dev/shm."""
     open_files: int
     """Per process."""
     file_bytes: int
     """Of any one file it writes."""
+    promised_cpu_millis: int = 100
+    """Where processors are short they are shared out by this."""
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -153,7 +155,8 @@ def bubblewrap_options(
     options += ["--ro-bind", str(source_of(spec.code_dir)), str(APP), "--chdir", str(APP), "--clearenv"]
     for name, value in environment(spec.env, socket=fds.socket, app=APP).items():
         options += ["--setenv", name, value]
-    options += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    # Read-only /proc, since a process may lower its own oom_score_adj there unless the agent has CAP_SYS_RESOURCE.
+    options += ["--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/"]
     if any("\0" in option for option in options):
         # bwrap reads them separated by NUL: in a value of the environment it would add a tenant's options.
         raise ValueError(f"sandbox {spec.name}: no path and no environment variable may hold a NUL character")

@@ -20,7 +20,7 @@ HERE = {
     "method_not_allowed": VERSIONS,
     "not_acceptable": VERSIONS,
     "unsupported_media_type": VERSIONS,
-    "too_large": "Give it less; larger inputs belong into a bucket that the function reads.",
+    "too_large": "Give it less, or split it over several calls.",
     "slow_body": "Run it over a faster connection, or with a smaller file.",
     "deadline_exceeded": "Give it more time with --deadline.",
     "conflict": "See how it is now, and decide again.",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from pilotlight.cli.output import show_error
+from pilotlight.cli.output import error_json, print_json, show_error
 from pilotlight.definitions.errors import PilotlightError
 from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
@@ -22,10 +23,15 @@ COMMANDS = (
 """Modules of `commands`, in the order of the help."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130
+JSON = "--json"
+USAGE = "usage"
+"""The code, in JSON, of an error in the words themselves."""
+USAGE_ERROR: type[Any] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+"""Of click, or of the copy of it that newer typers have."""
 
 
 class CommandGroup(TyperGroup):
-    """All commands. A PilotlightError is printed in two lines, with exit code 1."""
+    """All commands. A PilotlightError is printed in two lines, with exit code 1; with --json also as JSON on stdout."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         return list(COMMANDS)
@@ -46,12 +52,25 @@ class CommandGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        try:
+        standalone = kwargs.pop("standalone_mode", True)
+        kwargs["standalone_mode"] = False  # errors are shown here
+        if not standalone:
             return super().main(*args, **kwargs)
+        words: Sequence[str] | None = args[0] if args else kwargs.get("args")
+        as_json = JSON in (sys.argv[1:] if words is None else words)
+        try:
+            sys.exit(super().main(*args, **kwargs) or 0)
         except PilotlightError as error:
             show_error(error)
+            if as_json:
+                print_json(error_json(error), indent=False)
             sys.exit(1)
-        except KeyboardInterrupt:
+        except USAGE_ERROR as error:
+            error.show()
+            if as_json:
+                print_json({"error": {"code": USAGE, "detail": error.format_message()}}, indent=False)
+            sys.exit(error.exit_code)
+        except (KeyboardInterrupt, typer.Abort):
             sys.exit(INTERRUPTED)
         except BrokenPipeError:
             # The reader of our output has gone, as `head` does: the interpreter's last flush must not fail.
@@ -63,7 +82,6 @@ app = typer.Typer(
     name="pilotlight",
     cls=CommandGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pilotlight.cli.advice import advice
+from pilotlight.cli.printable import printable, printable_json
 from pilotlight.definitions.errors import CallFailed, Misuse, PilotlightError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -28,51 +31,23 @@ def on_terminal(*, stderr: bool = False) -> bool:
     return (sys.stderr if stderr else sys.stdout).isatty()
 
 
-def note(text: str) -> None:
-    """Print to stderr."""
-    print(text, file=sys.stderr, flush=True)
+def print_text(text: str = "", *, colour: str = "") -> None:
+    """Print a text to stdout, in a colour if that is a terminal."""
+    shown = printable(text)
+    print(f"{colour}{shown}{PLAIN}" if colour and on_terminal() else shown, flush=True)
+
+
+def note(text: str, *, mark: str = "") -> None:
+    """Print a text to stderr, after a red mark if that is a terminal."""
+    if mark and on_terminal(stderr=True):
+        mark = f"{RED}{mark}{PLAIN}"
+    print(f"{mark} {printable(text)}" if mark else printable(text), file=sys.stderr, flush=True)
 
 
 def print_json(value: Any, *, indent: bool = True) -> None:
     """Print `value` as JSON, indented or on one line."""
-    data = msgspec.json.encode(value)
-    print((msgspec.json.format(data) if indent else data).decode(), flush=True)
-
-
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str, right: Sequence[str] = ()
-) -> None:
-    """Print rows under their columns, those in `right` right-aligned; or note `empty`."""
-    if not rows:
-        note(empty)
-        return
-    cells = [[str(cell) for cell in row] for row in rows]
-    if on_terminal():
-        _rich_table(columns, cells, right)
-        return
-    widths = [max(len(line[index]) for line in ([*columns], *cells)) for index in range(len(columns))]
-    for line in ([*columns], *cells):
-        parts = (
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for cell, width, column in zip(line, widths, columns, strict=True)
-        )
-        print("  ".join(parts).rstrip())
-
-
-def _rich_table(columns: Sequence[str], cells: list[list[str]], right: Sequence[str]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", no_wrap=True)
-    for line in cells:
-        table.add_row(*(escape(cell) for cell in line))
-    screen = console()
-    # Too wide a line is left to the terminal: what is cut or folded inside a cell cannot be copied.
-    widest = screen.measure(table, options=screen.options.update(max_width=10_000)).maximum
-    screen.width = max(screen.width, widest)
-    screen.print(table)
+    data = msgspec.json.encode(value, enc_hook=str)
+    print(printable_json((msgspec.json.format(data) if indent else data).decode()), flush=True)
 
 
 @contextmanager
@@ -89,12 +64,18 @@ def bar(title: str, total: int) -> Iterator[Callable[[int, str], None]]:
         yield lambda done, more: bar.update(task, completed=done, more=more)
 
 
+def error_json(error: PilotlightError) -> dict[str, Any]:
+    """Return an error as a command with --json prints it: the problem document, with advice for the command line."""
+    known = {"code": error.wire_code, "status": error.meaning.status, "title": error.meaning.title}
+    wait = {} if error.retry_after is None else {"retry_after": error.retry_after}
+    return {"error": known | {"detail": error.detail, "advice": advice(error)} | wait | error.more}
+
+
 def show_error(error: PilotlightError) -> None:
     """Print an error and its advice to stderr."""
     if isinstance(error, CallFailed) and error.more.get("traceback"):
         note(str(error.more["traceback"]).rstrip())
-    mark = "\x1b[31merror:\x1b[0m" if on_terminal(stderr=True) else "error:"
-    note(f"{mark} {_text_of(error)}")
+    note(_text_of(error), mark="error:")
     for reached in error.more.get("limits", ()):
         note(f"  {_limit(reached)}")
     if not isinstance(error, Misuse):

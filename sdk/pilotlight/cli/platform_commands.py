@@ -9,9 +9,13 @@ The function reads `sys.argv`, may return an exit code, and runs in a process of
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Any
 
+from pilotlight.cli.output import print_json
 from pilotlight.definitions.errors import OptionError
 
 GROUP = "pilotlight.commands"
@@ -27,6 +31,27 @@ def command_line(name: str) -> list[str]:
     """
     find_command(name)
     return [sys.executable, "-m", "pilotlight.cli.platform_commands", name]
+
+
+def run_command(name: str, words: Sequence[str], *, as_json: bool = False) -> int:
+    """Run the command `name` in a process of its own to its end; return its exit code.
+
+    `as_json`: what it prints to stderr is passed on, and if nothing else was printed it is the error's detail.
+    """
+    command = [*command_line(name), *words]
+    if not as_json:
+        return subprocess.run(command, check=False).returncode
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    sys.stderr.write(done.stderr)
+    sys.stdout.write(done.stdout)
+    if done.returncode and not done.stdout:
+        print_json(child_error(done.stderr), indent=False)
+    return done.returncode
+
+
+def child_error(said: str) -> dict[str, Any]:
+    """Return the error of a command that ended with `said` on stderr, as --json prints it."""
+    return {"error": {"code": "command_failed", "detail": said.strip().removeprefix("error: ")}}
 
 
 def find_command(name: str) -> EntryPoint:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotlight.cli.output import console, milliseconds, note, on_terminal
+from pilotlight.cli.printable import printable_line
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 SHOWN_FROM_MS = 0.05
 """Shorter stages are not shown."""
@@ -24,7 +28,7 @@ class Timeline:
 
     def __enter__(self) -> Timeline:
         if on_terminal(stderr=True):
-            self._status = console(stderr=True).status(f"{self._label}")
+            self._status = console(stderr=True).status(_plain(self._label))
             self._status.start()
         return self
 
@@ -46,10 +50,17 @@ class Timeline:
         why = detail.get("reason") or _steps(detail)
         text = f"{name} {milliseconds(float(data.get('ms', 0.0)))}{f' ({why})' if why else ''}"
         if self._status is not None:
-            self._status.update(f"{self._label}: {text}")
+            self._status.update(_plain(f"{self._label}: {text}"))
         elif name not in (self._last, *ORDINARY):
             note(f"{self._label}: {text}")
         self._last = name
+
+
+def _plain(text: str) -> Text:
+    """The text without markup."""
+    from rich.text import Text
+
+    return Text(printable_line(text))
 
 
 def summary(response: dict[str, Any], waited_s: float = 0.0) -> str:

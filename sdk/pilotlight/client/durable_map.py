@@ -86,7 +86,7 @@ class DurableMap:
 
         try:
             ended, answer = await self._persist(submit)
-            return read_answer(answer) if ended else await self._wait_result(answer)
+            return self._target.as_hinted(read_answer(answer) if ended else await self._wait_result(answer))
         except asyncio.CancelledError:
             if sent:
                 await self._cancel(call)

@@ -56,16 +56,16 @@ class ProfileLoad:
 def point_of(load: ProfileLoad, *, batches: bool) -> CurvePoint | None:
     """Return the point of a load; None if too few of its calls ran in batches of just this size.
 
-    Throughput is the batch over its mean time on the slice, as of a saturated container.
+    Throughput is what came back: the way through the platform takes its time, which is most of it where a call takes
+    microseconds. The percentiles are of the time on the slice.
     """
     mine = sorted(max(SHORTEST_MS, s.execute_ms) for s in load.samples if not batches or s.batch == load.batch)
     made_of = len(mine) // load.batch
     if made_of < MIN_BATCHES:
         return None
-    mean = sum(mine) / len(mine)
     return CurvePoint(
         batch=load.batch,
-        throughput=float(f"{load.batch * 1000 / mean:.6g}"),
+        throughput=float(f"{load.calls_per_second:.6g}"),
         p50_ms=quantile(mine, 0.5),
         p95_ms=quantile(mine, 0.95),
         samples=made_of,
@@ -130,19 +130,20 @@ class SliceBenchmark:
         except TimeoutError:
             raise NoSlice(f"No slice of this kind was free within {wait_s:g} s{why and f': {why}'}.") from None
 
-    async def measure(self, batch: int, seconds: float, *, batches: bool) -> ProfileLoad:
+    async def measure(self, batch: int, seconds: float, *, batches: bool, most: int) -> ProfileLoad:
         """Load a container at one batch size for `seconds`, or longer until there are batches enough for a point.
 
-        `batches`: send calls in rounds, which form batches; else keep `batch` calls running.
+        With the largest batch, of `most`, as many calls again wait, so that the container is never idle. Below it there
+        are `batch` callers, since more would make larger batches; `batches`: in rounds, which form batches.
         """
         load = ProfileLoad(batch=batch)
         began_at = time.monotonic()
-        if batches:
+        if batches and batch < most:
             await self._call_in_rounds(load, began_at + seconds)
         else:
             async with asyncio.TaskGroup() as group:
-                for _ in range(batch):
-                    group.create_task(self._call_repeatedly(load, began_at + seconds))
+                for _ in range(batch if batch < most else 2 * batch):
+                    group.create_task(self._call_repeatedly(load, began_at + seconds, batches=batches))
         load.seconds = time.monotonic() - began_at
         return load
 
@@ -154,11 +155,15 @@ class SliceBenchmark:
             load.samples += [task.result() for task in sent]
             rounds += 1
 
-    async def _call_repeatedly(self, load: ProfileLoad, until: float) -> None:
+    async def _call_repeatedly(self, load: ProfileLoad, until: float, *, batches: bool) -> None:
         done = 0
-        while done < MIN_BATCHES or time.monotonic() < until:
+        while done < MIN_BATCHES or self._lacks_batches(load, batches=batches) or time.monotonic() < until:
             load.samples.append(await self._call())
             done += 1
+
+    def _lacks_batches(self, load: ProfileLoad, *, batches: bool) -> bool:
+        tried = len(load.samples) >= MAX_ROUNDS * load.batch
+        return batches and not tried and count_batches(load) < MIN_BATCHES
 
     async def _call(self, on_stage: OnStage | None = None) -> ProfileSample:
         retries = RequestRetries(connect_within=QUICK_CONNECT_S)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight.definitions.local_calls import LocalInstance
-from pilotlight.definitions.signature import Callee
+from pilotlight.definitions.signature import Callee, answer_converter
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.spec import FunctionSpec, Mode
 
@@ -48,6 +48,22 @@ class CallTarget(msgspec.Struct, frozen=True, kw_only=True):
     def is_generator(self) -> bool | None:
         """Whether it yields; None if not known here."""
         return None if self.callee is None else self.callee.mode is Mode.GENERATOR
+
+    def as_hinted(self, answer: Any) -> Any:
+        """Return an answer off the wire, or a chunk, as the return hint says; as it came where that does not fit."""
+        convert = None if self.callee is None else answer_converter(self.callee)
+        if convert is None:
+            return answer
+        try:
+            return convert(answer)
+        except Exception:  # noqa: BLE001 - a tenant's own type may refuse in any way, and the answer is there
+            return answer
+
+    def as_stored(self, answer: Any) -> Any:
+        """Return the stored answer of a job as the hint says; that of a generator is the list of its chunks."""
+        if self.is_generator and isinstance(answer, list):
+            return [self.as_hinted(chunk) for chunk in answer]
+        return self.as_hinted(answer)
 
     @property
     def is_idempotent(self) -> bool:

@@ -112,12 +112,12 @@ NOT_YET = {
     "ephemeral_disk": "a container has /tmp in memory; scratch disks come later",
     "engine": "continuous batching engines come later; @batched is here",
     "single_use_containers": "containers are used again; a container for one call comes later",
-    "callback_url": "webhooks come with durable jobs",
-    "webhook": "webhooks come with durable jobs",
+    "callback_url": "webhooks are the tenant's, not a function's: 'pilotlight webhook create URL' tells when jobs end",
+    "webhook": "webhooks are the tenant's, not a function's: 'pilotlight webhook create URL' tells when jobs end",
     "asgi_app": "every function has an HTTP endpoint of its own; whole web apps come later",
-    "max_pending_tasks": "queue limits belong to the tenant and are set by the operator",
-    "max_queued_requests": "queue limits belong to the tenant and are set by the operator",
-    "max_spend": "budgets belong to the tenant and are set by the operator",
+    "max_pending_tasks": "queues are bounded per tenant: operators set queue_calls= with 'pilotlight quota set'",
+    "max_queued_requests": "queues are bounded per tenant: operators set queue_calls= with 'pilotlight quota set'",
+    "max_spend": "there are no budgets yet; operators bound a pace: 'pilotlight quota set TENANT cost_per_s=N'",
     "serialized": "code travels as files, never as a pickle",
 }
 """An option that Pilotlight lacks -> what it waits for."""

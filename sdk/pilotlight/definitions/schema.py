@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from pilotlight.definitions.time_formats import add_time_formats
+
 Schema = dict[str, Any]
 
 ARRAY: Schema = {"type": ["array", "number", "boolean"], "x-pilotlight": "ndarray"}
@@ -43,6 +45,7 @@ def schema_of(hint: Any, definitions: dict[str, Schema]) -> Schema:
         return dict(ARRAY) if hint.partition("[")[0].rpartition(".")[2] in {"ndarray", "NDArray", "Tensor"} else {}
     try:
         (schema,), found = msgspec.json.schema_components([hint], schema_hook=_custom, ref_template=TEMPLATE)
+        add_time_formats(hint, schema, found)
     except Exception:  # noqa: BLE001 - a tenant's own type may fail in any way; it then accepts anything
         return _by_parts(hint, definitions)
     definitions |= {name: _loosened(definition) for name, definition in found.items()}

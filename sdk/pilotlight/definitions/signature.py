@@ -6,6 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -13,14 +14,14 @@ import msgspec
 from pilotlight.definitions.decorated import BatchOptions
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.schema import Schema, chunk_of, item_of, schema_of
+from pilotlight_core.model.hints import Convert, converter
+from pilotlight_core.model.schema_examples import ORDER
 from pilotlight_core.model.spec import Batching, MethodSpec, Mode
 
 MAX_DEFAULT_BYTES = 256
 """Larger defaults are left out of the schema."""
 MAX_DESCRIPTION = 1000
 NUMBERS = (int, float)
-ORDER = "x-pilotlight-order"
-"""Key of an input schema: the order of the parameters."""
 METHOD = "x-pilotlight-method"
 """Key of an input schema: the method."""
 
@@ -54,6 +55,14 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
         found = list(inspect.signature(self.function).parameters.values())
         return found[1:] if self.is_method else found
 
+    @property
+    def answer_hint(self) -> Any:
+        """The type of one answer, of a generator of one chunk; Any if that is not known."""
+        answer = hint_of(self.function, "return", inspect.signature(self.function).return_annotation)
+        if self.batched is not None:
+            return item_of(answer)[1] if item_of(answer)[0] else Any
+        return chunk_of(answer) if self.mode is Mode.GENERATOR else answer
+
     def bind_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name.
 
@@ -76,21 +85,23 @@ def method_spec(callee: Callee) -> MethodSpec:
     for parameter in parameters:
         _check_parameter(callee, parameter)
     hints = {p.name: hint_of(callee.function, p.name, p.annotation) for p in parameters}
-    answer = hint_of(callee.function, "return", inspect.signature(callee.function).return_annotation)
     if callee.batched is not None:
         hints = {p.name: _item(callee, p, hints[p.name]) for p in parameters}
-        answer = item_of(answer)[1] if item_of(answer)[0] else Any
-    elif callee.mode is Mode.GENERATOR:
-        answer = chunk_of(answer)
     return MethodSpec(
         name=callee.name,
         attribute=callee.attribute,
         mode=callee.mode,
         is_async=callee.is_async,
         input_schema=_input_schema(callee, parameters, hints),
-        output_schema=_output_schema(answer),
+        output_schema=_output_schema(callee.answer_hint),
         batching=_batching(callee, hints),
     )
+
+
+@lru_cache(maxsize=1024)
+def answer_converter(callee: Callee) -> Convert | None:
+    """Return what makes an answer of what came off the wire; None: it is the answer as it came."""
+    return converter(callee.answer_hint)
 
 
 def hint_of(function: Callable[..., Any], name: str, annotation: Any) -> Any:

@@ -30,16 +30,21 @@ async def deploy(
     bundle: Bundle,
     *,
     message: str = "",
+    prune: bool = False,
     progress: Progress | None = None,
 ) -> DeployResponse:
-    """Deploy all functions of an app, or none.
+    """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
 
     Raises:
+        RemovesFunctions: it has others, and `prune` is not set.
         Misuse: if a file changed since it was packed.
         PilotlightError: why the platform refused.
     """
     request = DeployRequest(
-        functions=tuple(DeployFunction(spec=spec) for spec in functions.values()), files=bundle.files, message=message
+        functions=tuple(DeployFunction(spec=spec) for spec in functions.values()),
+        files=bundle.files,
+        message=message,
+        prune=prune,
     )
     for _ in range(ROUNDS):
         answer = await platform.deploy_app(app, request)

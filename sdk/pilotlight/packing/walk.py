@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
 from pilotlight.definitions.errors import Misuse
+from pilotlight_core.model.steering import CONTROLS, MISLEADING
 
 IGNORE_FILE = ".pilotlightignore"
 IGNORED = (
@@ -21,6 +23,7 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 STATE_MARK = "up.lock"
 """Marks the state of `pilotlight up`, which holds keys and is never packed."""
 MAX_PATH = 512
+STEERING = re.compile(f"[\t\n{CONTROLS}{MISLEADING}]")
 
 
 class PackError(Misuse):
@@ -78,7 +81,7 @@ def _checked(path: Path, inside: str) -> Path:
         why = "is neither a file nor a folder"
     elif path.suffix.lower() in PICKLES:
         why = "is a pickle, which can run code: save tensors as safetensors and data as JSON, or ignore it"
-    elif "\\" in inside or any(ord(letter) < 32 for letter in inside) or not _is_text(inside):
+    elif "\\" in inside or STEERING.search(inside) or not _is_text(inside):
         why = "has a name that cannot travel"
     elif len(inside) > MAX_PATH:
         why = f"has a path of more than {MAX_PATH} characters"

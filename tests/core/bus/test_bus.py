@@ -186,7 +186,7 @@ async def test_a_message_that_does_not_fit_is_refused(bus: Bus) -> None:
     assert bus.connected
 
 
-@pytest.mark.parametrize("subject", ["", "a b", "a\r\nPUB x 0", "x" * 300])
+@pytest.mark.parametrize("subject", ["", "a b", "a\r\nPUB x 0", "x" * 600])
 async def test_a_subject_cannot_break_the_protocol(bus: Bus, subject: str) -> None:
     """White space and endless subjects never reach the socket."""
     with pytest.raises(ValueError, match="is not a subject"):

@@ -113,7 +113,7 @@ def _has(read: list[str], goal: int) -> bool:
 
 async def test_a_follower_reads_on_without_gap_or_repetition(server: EmbeddedNats) -> None:
     """Stored before, during and after two crashes: each once, in order."""
-    subject = logs("local", "t", "app", "fn")
+    subject = logs("local", "n1", "t", "app", "fn")
     async with connect(server.url, name="writer") as writer, connect(server.url, name="reader") as reader:
         read: list[str] = []
         enough = asyncio.Event()

@@ -79,7 +79,7 @@ async def refused(server: EmbeddedNats, user: bus_users.BusUser, verb: str, subj
 
 DENIED = [
     # An agent: the registry, calls, other nodes, streams, other roles' answers.
-    (AGENT, "publish", "$KV.REGISTRY.tenant.acme"),
+    (AGENT, "publish", "$KV.TENANCY.tenant.acme"),
     (AGENT, "publish", "$KV.LEASES.controller"),
     (AGENT, "publish", "$KV.SHARDS.1"),
     (AGENT, "publish", "$KV.IDEMPOTENCY.abc"),
@@ -92,6 +92,16 @@ DENIED = [
     (AGENT, "publish", subjects.command(R, "n2")),
     (AGENT, "publish", subjects.control(R, "n2")),
     (AGENT, "publish", subjects.beat(R, "n2")),
+    (AGENT, "publish", subjects.ran(R, "n2")),
+    (AGENT, "publish", subjects.credit(R, "n2", "v")),
+    (AGENT, "publish", subjects.reply(R, "gw", "n2")),
+    (AGENT, "publish", subjects.usage(R, "n2", "acme")),
+    (AGENT, "publish", subjects.bindings(R, "n1")),
+    (AGENT, "publish", "usage.local.acme"),
+    (AGENT, "publish", subjects.logs(R, "n2", "acme", "app", "fn")),
+    (AGENT, "publish", subjects.logs_before_nodes(R, "acme", "app", "fn")),
+    (AGENT, "publish", "$KV.BINDINGS.local.n1.c1"),
+    (AGENT, "publish", "$JS.API.DIRECT.GET.KV_BINDINGS"),
     (AGENT, "publish", subjects.demand(R, "v")),
     (AGENT, "publish", subjects.to_home(R, "gw")),
     (AGENT, "publish", "$JS.API.STREAM.PURGE.USAGE"),
@@ -117,13 +127,13 @@ DENIED = [
     (AGENT, "subscribe", "_PL.n2.>"),
     (AGENT, "subscribe", ">"),
     # The controller: calls, usage, what gateways write.
-    (CONTROLLER, "publish", subjects.usage(R, "acme")),
-    (CONTROLLER, "publish", subjects.logs(R, "acme", "app", "fn")),
+    (CONTROLLER, "publish", subjects.usage(R, "n1", "acme")),
+    (CONTROLLER, "publish", subjects.logs(R, "n1", "acme", "app", "fn")),
     (CONTROLLER, "publish", subjects.run(R, "n1", "i")),
     (CONTROLLER, "publish", subjects.control(R, "n1")),
     (CONTROLLER, "publish", subjects.reply(R, "gw")),
     (CONTROLLER, "publish", subjects.beat(R, "n1")),
-    (CONTROLLER, "publish", "$KV.REGISTRY.tenant.acme"),
+    (CONTROLLER, "publish", "$KV.TENANCY.tenant.acme"),
     (CONTROLLER, "publish", "$KV.LEASES.gateway.one"),
     (CONTROLLER, "publish", "$KV.LEASES.duty.fold"),
     (CONTROLLER, "publish", "$JS.API.STREAM.PURGE.KV_REGISTRY"),
@@ -135,25 +145,29 @@ DENIED = [
     (CONTROLLER, "subscribe", "$KV.WEBHOOKS.>"),
     (CONTROLLER, "publish", "$JS.API.DIRECT.GET.KV_WEBHOOKS"),
     # Duties: everything that lives.
-    (DUTIES, "publish", subjects.usage(R, "acme")),
+    (DUTIES, "publish", subjects.usage(R, "n1", "acme")),
+    (DUTIES, "publish", subjects.bindings(R, "n1")),
     (DUTIES, "publish", subjects.command(R, "n1")),
     (DUTIES, "publish", subjects.run(R, "n1", "i")),
-    (DUTIES, "publish", "$KV.REGISTRY.key.x"),
+    (DUTIES, "publish", "$KV.TENANCY.key.x"),
+    (DUTIES, "publish", "$KV.REGISTRY.app.x.y"),
     (DUTIES, "publish", "$KV.LEASES.gateway.one"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.USAGE"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.KV_WEBHOOKS"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.KV_JOBS"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.JOBS"),
-    (DUTIES, "publish", "$JS.API.STREAM.MSG.GET.KV_REGISTRY"),
+    (DUTIES, "publish", "$JS.API.STREAM.MSG.GET.KV_TENANCY"),
     (DUTIES, "subscribe", "$KV.REGISTRY.>"),
     (DUTIES, "subscribe", f"pl.{R}.>"),
     # A gateway: commands, what agents say, usage, other roles' leases; it makes streams and empties none.
     (GATEWAY, "publish", subjects.command(R, "n1")),
+    (GATEWAY, "publish", "$KV.BINDINGS.local.n1.c1"),
+    (GATEWAY, "publish", subjects.bindings(R, "n1")),
     (GATEWAY, "publish", subjects.beat(R, "n1")),
-    (GATEWAY, "publish", subjects.credit(R, "v")),
+    (GATEWAY, "publish", subjects.credit(R, "n1", "v")),
     (GATEWAY, "publish", subjects.shortage(R, "v")),
-    (GATEWAY, "publish", subjects.usage(R, "acme")),
-    (GATEWAY, "publish", subjects.logs(R, "acme", "app", "fn")),
+    (GATEWAY, "publish", subjects.usage(R, "n1", "acme")),
+    (GATEWAY, "publish", subjects.logs(R, "n1", "acme", "app", "fn")),
     (GATEWAY, "publish", "$KV.LEASES.controller"),
     (GATEWAY, "publish", "$KV.LEASES.duty.fold"),
     (GATEWAY, "publish", "$JS.API.STREAM.PURGE.KV_REGISTRY"),
@@ -205,7 +219,7 @@ def covers(pattern: str, subject: str) -> bool:
 MADE = [
     function
     for _, function in inspect.getmembers(subjects, inspect.isfunction)
-    if function.__module__ == subjects.__name__ and function is not subjects.shard_of
+    if function.__module__ == subjects.__name__ and function not in (subjects.shard_of, subjects.logs_before_nodes)
 ]
 
 
@@ -213,6 +227,7 @@ MADE = [
 def test_every_subject_is_somebodys(function: Any) -> None:
     """`bus_users` grants publishing and subscribing to every subject to some role beside the operator."""
     subject = patterns_of(function).replace(".node.x.", ".node.n1.").replace(".beat.x", ".beat.n1")
+    subject = re.sub(r"(^usage.x|^logs.x|credit|reply)\.x", r"\1.n1", subject)
     roles = [user for user in ROLES.values() if user.name != bus_users.OPERATOR]
     stored = subject.startswith(("usage.", "logs."))
 
@@ -252,10 +267,11 @@ async def test_the_roles_work_together(server: EmbeddedNats) -> None:
         with pytest.raises(NoResponders):
             await controller.request(subjects.command(R, "n2"), Stop(epoch=1, container="c"), 5.0)
 
-        await agent.store(subjects.usage(R, "acme"), UsageBatch(events=()), id="1")
-        await agent.store(subjects.logs(R, "acme", "app", "fn"), LogBatch(lines=()), id="1")
-        assert [stored.subject async for stored in duties.read_stream("USAGE", "usage.>")] == ["usage.local.acme"]
-        assert [stored.seq async for stored in gateway.read_stream("LOGS", subjects.logs(R, "acme", "app", "*"))] == [1]
+        await agent.store(subjects.usage(R, "n1", "acme"), UsageBatch(events=()), id="1")
+        await agent.store(subjects.logs(R, "n1", "acme", "app", "fn"), LogBatch(lines=()), id="1")
+        assert [stored.subject async for stored in duties.read_stream("USAGE", "usage.>")] == ["usage.local.n1.acme"]
+        lines = gateway.read_stream("LOGS", subjects.logs(R, "*", "acme", "app", "*"))
+        assert [stored.seq async for stored in lines] == [1]
         assert await duties.purge_before("LOGS", "logs.>", 2) == 1
 
 
@@ -271,8 +287,9 @@ async def test_who_may_write_cannot_wipe(server: EmbeddedNats) -> None:
     """A rollup, by which one message removes all others, is refused by every stream that tenants' data is in."""
     async with as_role(server, GATEWAY) as gateway, as_role(server, AGENT) as agent:
         for bus, subject in (
-            (agent, subjects.usage(R, "acme")), (agent, subjects.logs(R, "acme", "app", "fn")),
-            (gateway, "$KV.REGISTRY.tenant.x"), (gateway, "$KV.IDEMPOTENCY.x"), (gateway, "$KV.SHARDS.1"),
+            (agent, subjects.usage(R, "n1", "acme")), (agent, subjects.logs(R, "n1", "acme", "app", "fn")),
+            (gateway, "$KV.TENANCY.tenant.x"), (gateway, "$KV.REGISTRY.app.x.y"), (gateway, "$KV.IDEMPOTENCY.x"),
+            (gateway, "$KV.SHARDS.1"),
             (gateway, "$KV.WEBHOOKS.acme.x"), (gateway, "$KV.DELIVERIES.acme.x.y"),
         ):  # fmt: skip
             with pytest.raises(BusError, match="rollup not permitted"):
@@ -283,7 +300,7 @@ async def test_what_is_refused_fails_in_time(server: EmbeddedNats) -> None:
     """A refused request gets no answer, which the timeout bounds; the role stays connected."""
     async with as_role(server, AGENT) as agent:
         with pytest.raises(BusError):
-            await agent.store("$KV.REGISTRY.tenant.evil", Cancel(call_id="x"), id="1", timeout=0.2)
+            await agent.store("$KV.TENANCY.tenant.evil", Cancel(call_id="x"), id="1", timeout=0.2)
         await agent.flush()
 
         assert agent.connected

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
-from pilotlight_core.bus.client import NatsClient, checked_subject, header_block
+from pilotlight_core.bus.client import NatsClient, checked_subject, header_block, headers_of
 from pilotlight_core.model.ids import token
 from tests.waiting import until
 
@@ -92,9 +94,39 @@ def test_a_header_cannot_start_a_line(headers: dict[str, str]) -> None:
         header_block(headers)
 
 
+names = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1)
+values = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])).map(str.strip)
+
+
+@given(st.dictionaries(names, values))
+def test_headers_come_out_of_their_block(headers: dict[str, str]) -> None:
+    """What `header_block` writes, `headers_of` reads."""
+    assert headers_of(header_block(headers)) == headers
+
+
+@pytest.mark.parametrize(
+    ("block", "headers"),
+    [
+        (b"NATS/1.0 503\r\n\r\n", {"Status": "503"}),
+        (b"NATS/1.0 404 No Messages\r\n\r\n", {"Status": "404", "Description": "No Messages"}),
+        (b"NATS/1.0 204 EOB\r\nA:1\r\n\r\n", {"Status": "204", "Description": "EOB", "A": "1"}),
+        (b"NATS/1.0\r\nA:\t1 \r\nno colon\r\nB: a:b\r\n\r\n", {"A": "1", "B": "a:b"}),
+    ],
+)
+def test_a_servers_status_is_read_from_the_first_line(block: bytes, headers: dict[str, str]) -> None:
+    """With a description and headers behind it, or without."""
+    assert headers_of(block) == headers
+
+
+@given(st.binary())
+def test_a_malformed_block_does_not_stop_the_read_loop(block: bytes) -> None:
+    """Whatever a process on the bus sends as headers, reading it raises nothing."""
+    assert isinstance(headers_of(block), dict)
+
+
 def test_a_subject_is_one_word() -> None:
     """What the rest of the code relies on when it builds a line."""
     assert checked_subject("pl.local.node.n1.run") == "pl.local.node.n1.run"
-    for bad in ("", " a", "a ", "a b", "a\tb", "a\nb", "x" * 257):
+    for bad in ("", " a", "a ", "a b", "a\tb", "a\nb", "x" * 513):
         with pytest.raises(ValueError, match="is not a subject"):
             checked_subject(bad)

@@ -24,8 +24,8 @@ def text(stored: DecodedMessage) -> str:
 async def test_everything_stored_is_read_once_and_in_order(bus: Bus, other: Bus) -> None:
     """Reading to the end gives what was stored, over page boundaries, and nothing of others."""
     tenant = token()
-    subject = logs("local", tenant, "app", "fn")
-    await bus.store(logs("local", f"{tenant}x", "app", "fn"), batch("other"), id="0")
+    subject = logs("local", "n1", tenant, "app", "fn")
+    await bus.store(logs("local", "n1", f"{tenant}x", "app", "fn"), batch("other"), id="0")
     for number in range(600):
         await bus.store(subject, batch(str(number)), id=str(number))
 
@@ -38,7 +38,7 @@ async def test_everything_stored_is_read_once_and_in_order(bus: Bus, other: Bus)
 
 async def test_a_repeated_id_is_stored_once(bus: Bus, other: Bus) -> None:
     """Storing again under the same id answers the first sequence; another subject's ids are its own."""
-    one, two = logs("local", token(), "app", "fn"), logs("local", token(), "app", "fn")
+    one, two = logs("local", "n1", token(), "app", "fn"), logs("local", "n1", token(), "app", "fn")
 
     first = await bus.store(one, batch("a"), id="same")
 
@@ -49,7 +49,7 @@ async def test_a_repeated_id_is_stored_once(bus: Bus, other: Bus) -> None:
 
 async def test_reading_starts_where_it_is_told(bus: Bus) -> None:
     """By sequence, or with what comes next."""
-    subject = logs("local", token(), "app", "fn")
+    subject = logs("local", "n1", token(), "app", "fn")
     numbers = [await bus.store(subject, batch(str(n)), id=str(n)) for n in range(5)]
 
     assert [text(s) async for s in bus.read_stream(LOGS_STREAM, subject, start=numbers[3])] == ["3", "4"]
@@ -60,7 +60,7 @@ async def test_reading_starts_where_it_is_told(bus: Bus) -> None:
 
 async def test_following_goes_on_with_what_is_stored_later(bus: Bus, other: Bus) -> None:
     """A follower gets the old, then waits and gets the new soon after it is stored."""
-    subject = logs("local", token(), "app", "fn")
+    subject = logs("local", "n1", token(), "app", "fn")
     await bus.store(subject, batch("old"), id="old")
 
     reader = other.read_stream(LOGS_STREAM, subject, follow=True)
@@ -75,7 +75,7 @@ async def test_following_goes_on_with_what_is_stored_later(bus: Bus, other: Bus)
 
 async def test_what_was_purged_is_not_read(bus: Bus) -> None:
     """Purging removes a subject's messages below a sequence, and no others."""
-    subject, bystander = logs("local", token(), "app", "fn"), logs("local", token(), "app", "fn")
+    subject, bystander = logs("local", "n1", token(), "app", "fn"), logs("local", "n1", token(), "app", "fn")
     await bus.store(bystander, batch("stays"), id="0")
     numbers = [await bus.store(subject, batch(str(n)), id=str(n)) for n in range(5)]
 

@@ -82,3 +82,5 @@ def test_each_process_reads_its_own() -> None:
     """The two readers that processes below the gateway use."""
     assert config.agent(["--node", "n1"], {}).node == "n1"
     assert config.controller([], {"PILOTLIGHT_REGION": "eu"}).region == "eu"
+    assert config.controller(["--tiers-file", "/etc/tiers.toml"], {}).tiers == Path("/etc/tiers.toml")
+    assert config.controller([], {}).tiers is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import FunctionShareRecord, KeyRecord, LimitsRecord, Registry, TenantRecord
+from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits, Tier
@@ -35,6 +37,14 @@ async def elsewhere(other: Bus) -> AsyncIterator[Registry]:
 
 def version(tenant: str, app: str = "hello", function: str = "greet") -> VersionRecord:
     return version_record(function_spec(function), id=f"ver_{token()}", tenant=tenant, app=app)
+
+
+def curves_of(version_id: str, _: CurvesRecord | None) -> CurvesRecord:
+    return CurvesRecord(version=version_id)
+
+
+def shared(tenant: str, app: str, _: FunctionShareRecord | None) -> FunctionShareRecord:
+    return FunctionShareRecord(tenant=tenant, app=app, grants={"*": ()})
 
 
 async def test_records_are_seen_at_once_here_and_soon_elsewhere(registry: Registry, elsewhere: Registry) -> None:
@@ -73,12 +83,65 @@ async def test_a_version_is_immutable(registry: Registry, elsewhere: Registry) -
     await registry.put_version(record)
     await elsewhere.put_version(record)
 
-    assert registry.version(record.id) == record
+    kept = registry.version(record.id)
+    assert kept is not None
+    assert msgspec.structs.replace(kept, renewed_at=0.0) == record
     stranger = version(token())
     with pytest.raises(Conflict):
         await registry.put_version(
             VersionRecord(**{f: getattr(stranger, f) for f in stranger.__struct_fields__} | {"id": record.id})
         )
+
+
+async def test_an_app_is_deleted_with_all_that_is_its(registry: Registry, elsewhere: Registry) -> None:
+    """Its share goes first, so that whoever takes its name next shares with nobody; other apps stay."""
+    tenant = token()
+    mine, other = version(tenant, "hello"), version(tenant, "other")
+    for one in (mine, other):
+        await registry.put_version(one)
+        await registry.change_curves(one.id, partial(curves_of, one.id))
+        app = AppRecord(tenant=tenant, app=one.app, revision=1, functions={"greet": one.id})
+        await registry.deploy(app, 0)
+        await registry.change_share(tenant, one.app, partial(shared, tenant, one.app))
+    seen = await registry.app(tenant, "hello")
+    assert seen is not None
+    with pytest.raises(Conflict):
+        await elsewhere.delete_app(msgspec.structs.replace(seen, revision=7))
+
+    await registry.delete_app(seen)
+
+    assert [app.app for app in registry.iter_apps(tenant)] == ["other"]
+    assert [one.id for one in registry.versions(tenant)] == [other.id]
+    assert registry.curves(mine.id) is None
+    assert registry.curves(other.id) is not None
+    assert await elsewhere.share(tenant, "hello") is None
+    assert await elsewhere.share(tenant, "other") is not None
+    await registry.deploy(AppRecord(tenant=tenant, app="hello", revision=1, functions={}), 0)
+
+
+async def test_a_version_that_is_deployed_anew_while_its_app_is_deleted_stays(
+    bus: Bus, registry: Registry, elsewhere: Registry
+) -> None:
+    """The deploy that finds no app stores it again, so the delete is of a record that is not there any more."""
+    tenant = token()
+    record = version(tenant, "hello")
+    await registry.put_version(record)
+    await until(lambda: elsewhere.version(record.id) is not None)
+    app = AppRecord(tenant=tenant, app="hello", revision=1, functions={"greet": record.id})
+    await registry.deploy(app, 0)
+    remove = elsewhere._records.remove
+
+    async def remove_late(key: str, revision: int | None = None) -> None:
+        await remove(key, revision)
+        if key.startswith("app."):
+            await registry.put_version(record)
+            await registry.deploy(app, 0)
+
+    elsewhere._records.remove = remove_late  # type: ignore[method-assign]
+    await elsewhere.delete_app(app)
+
+    async with Registry(bus) as anew:
+        assert anew.version(record.id) is not None
 
 
 async def test_a_deploy_follows_what_it_has_seen(registry: Registry, elsewhere: Registry) -> None:
@@ -203,7 +266,7 @@ async def test_names_are_checked(registry: Registry) -> None:
 async def test_an_unreadable_record_is_as_if_it_were_not_there(bus: Bus, registry: Registry) -> None:
     """It is logged; the others stay readable."""
     key = f"tenant.{token()}"
-    await bus.kv("REGISTRY").put(key, b"\xc1")
+    await bus.kv("TENANCY").put(key, b"\xc1")
 
     assert await registry.tenant(key.partition(".")[2]) is None
     assert registry.fresh()

@@ -47,8 +47,8 @@ def test_what_is_not_a_ref_is_refused(text: str) -> None:
         parse_ref(text)
 
 
-def test_a_version_pin_is_a_number_and_an_alias_is_not() -> None:
-    """`@v7` is version 7; `@v0` and `@v07` are aliases like any other name."""
+def test_a_version_pin_is_a_number() -> None:
+    """`@v7` is version 7; `@v0` and `@v07` are none."""
     assert parse_ref("a.b@v7").version_number == 7
     assert parse_ref("a.b@v07").version_number is None
     assert parse_ref("a.b@prod").version_number is None

@@ -67,8 +67,9 @@ def test_a_rate_without_a_burst_has_a_sensible_one() -> None:
 
 @pytest.mark.parametrize("field", Limits.__struct_fields__)
 def test_a_limit_out_of_bounds_is_refused_where_it_is_read(field: str) -> None:
-    """Zero, negative, enormous and not-a-number values; None is no limit."""
-    for value in (0, -1, 1e300, float("nan"), float("inf"), "1"):
+    """Negative, enormous and not-a-number values, and zero except where it means none; None is no limit."""
+    zero = () if field in ("gpus", "floor_containers") else (0,)
+    for value in (*zero, -1, 1e300, float("nan"), float("inf"), "1"):
         with pytest.raises(msgspec.ValidationError, match=field):
             msgspec.convert({field: value}, Limits)
     assert msgspec.convert({field: None}, Limits) == NO_LIMITS
@@ -93,6 +94,8 @@ def test_the_standard_tiers_rise() -> None:
     assert free.weight < paid.weight < enterprise.weight
     assert free.priority_ceiling is Priority.STANDARD
     assert free.limits.requests_per_s is not None
+    for field in ("timeout_s", "containers", "gpus", "floor_containers"):
+        assert getattr(free.limits, field) < getattr(paid.limits, field)
     assert enterprise.limits == NO_LIMITS
 
 

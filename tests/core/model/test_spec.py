@@ -30,7 +30,8 @@ from tests.builders.specs import function_spec, method
         ("env", {"X": "y" * 40_000}), ("vram", 0), ("gpu", (GpuAsk("H100", 0),)), ("gpu", (GpuAsk("H100", -2),)),
         ("gpu", (GpuAsk("H100", 100),)), ("gpu", (GpuAsk("T4"), GpuAsk("X\x1b[2J"))), ("gpu", (GpuAsk("H100:2"),)),
         ("gpu", (GpuAsk("X" * 64),)), ("gpu", (GpuAsk(""),)), ("slo", SLO(p95_ms=0.0)), ("slo", SLO(itl_ms=-1.0)),
-        ("slo", SLO(ttft_ms=float("nan"))), ("slo", SLO(p95_ms=float("inf"))),
+        ("slo", SLO(itl_ms=5.0)),
+        ("slo", SLO(ttft_ms=float("nan"))), ("slo", SLO(p95_ms=9.0, ttft_ms=50.0)), ("slo", SLO(p95_ms=float("inf"))),
     ],
 )  # fmt: skip
 def test_out_of_range_options_are_refused_by_name(field: str, value: Any) -> None:
@@ -92,6 +93,12 @@ def test_a_batcher_holds_one_batch_that_runs_and_one_that_forms() -> None:
 
     assert function_spec(methods=batching).slots == 16
     assert function_spec(max_inputs=3).slots == 3
+
+
+def test_a_call_has_time_for_each_of_its_tries() -> None:
+    """A start, and for each try the timeout and the longest pause before it."""
+    assert function_spec(timeout=2.0, startup_timeout=3.0).longest_call_s == 5.0
+    assert function_spec(timeout=2.0, startup_timeout=3.0, retries=2).longest_call_s == 3.0 + 3 * 2.0 + 2 * 10.0
 
 
 def test_methods_are_found_by_name_and_the_only_one_without() -> None:

@@ -20,7 +20,8 @@ def test_every_subject_names_the_region() -> None:
         subjects.holdings_wanted("eu"), subjects.credits_wanted("eu"), subjects.jobs_asked("eu", "g"),
         subjects.job_flow("eu", "t:a.f", "t", "batch"), subjects.jobs_of_shard("eu", 3), subjects.unheard("eu", "g"),
         subjects.demand("eu"), subjects.breakers("eu"), subjects.shortage("eu"), subjects.explain("eu"),
-        subjects.usage("eu", "t"), subjects.logs("eu", "t", "a", "f"),
+        subjects.usage("eu", "n", "t"), subjects.logs("eu", "n", "t", "a", "f"), subjects.bindings("eu", "n"),
+        subjects.logs_before_nodes("eu", "t", "a", "f"),
     ]  # fmt: skip
     assert all("eu" in subject.split(".")[:2] for subject in made)
     assert len(set(made)) == len(made)
@@ -55,3 +56,27 @@ def test_a_shard_is_one_of_a_fixed_number(key: str) -> None:
     """Records are kept under its number, so it never changes."""
     assert 0 <= subjects.shard_of(key) < subjects.SHARDS
     assert subjects.shard_of("acme:shop.rank") == 42
+
+
+AGENTS = [
+    subjects.credit("eu", "n7", "ver"), subjects.reply("eu", "gw", "n7"), subjects.beat("eu", "n7"),
+    subjects.ran("eu", "n7"), subjects.usage("eu", "n7", "acme"), subjects.logs("eu", "n7", "acme", "app", "fn"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("subject", AGENTS)
+def test_what_an_agent_publishes_names_its_node(subject: str) -> None:
+    """The bus lets it publish under no other name, so receivers go by that."""
+    assert subjects.node_of(subject) == "n7"
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        subjects.bindings("eu", "n7"), subjects.logs_before_nodes("eu", "acme", "app", "fn"), "usage.eu.acme",
+        subjects.to_home("eu", "n7"), subjects.demand("eu", "n7"), subjects.command("eu", "n7"), "", "pl",
+    ],
+)  # fmt: skip
+def test_what_others_publish_is_of_no_node(subject: str) -> None:
+    """Neither do subjects from before they named nodes."""
+    assert subjects.node_of(subject) == ""

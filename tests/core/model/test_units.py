@@ -71,7 +71,17 @@ def test_an_even_split_sums_exactly_and_differs_by_one(total: int, parts: int) -
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(-1.0, "0 s"), (12.4, "12 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h"), (2e5, "2 days")],
+    [
+        (-1.0, "0 s"),
+        (0.28, "280 ms"),
+        (1.5, "1500 ms"),
+        (2.4, "2 s"),
+        (12.4, "12 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7200, "2 h"),
+        (2e5, "2 days"),
+    ],
 )
 def test_times_are_told_in_the_unit_that_fits(seconds: float, said: str) -> None:
     """From two of a unit on, so that no figure is rounded by more than a quarter."""

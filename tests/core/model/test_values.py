@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import msgspec
@@ -103,4 +104,10 @@ def test_depth_is_bounded_without_recursing() -> None:
 def test_non_finite_numbers_become_null_for_json() -> None:
     """JSON has no NaN."""
     assert values.to_json([float("nan"), float("inf"), 1.5]) == [None, None, 1.5]
-    assert not values.is_plain([float("nan")])
+
+
+def test_an_instant_is_text_to_a_schema() -> None:
+    """msgpack has a type of its own for it, which validators do not know."""
+    noon = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+
+    assert values.for_schema(values.decode_opaque(values.encode({"at": noon}))) == {"at": "2026-01-31T12:00:00+00:00"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -15,7 +14,7 @@ from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, Unavailabl
 from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState
 from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.batches.batch_port import MemoryBatches
-from pilotlight_gateway.batches.batch_service import BATCHES_PER_TENANT, UPLOADS_AT_A_TIME, BatchService, may_upload
+from pilotlight_gateway.batches.batch_service import BATCHES_PER_TENANT, BatchService
 from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
@@ -108,15 +107,3 @@ async def test_what_may_be_forgotten_is_not_resumed() -> None:
     await site.store.create(old)
     with pytest.raises(Conflict, match="may not be kept any more"):
         await site.desk.resume("acme", old.id)
-
-
-def test_no_tenants_hold_all_places_for_uploads() -> None:
-    """Two of one while half of them are free; then one of each, whoever was first."""
-    uploads: Counter[str] = Counter()
-    order = [f"t{number}" for number in range(4) for _ in range(3)] + [f"t{number}" for number in range(4, 12)]
-    for tenant in order:
-        if may_upload(uploads, tenant):
-            uploads[tenant] += 1
-
-    assert uploads == {"t0": 2, "t1": 2, "t2": 1, "t3": 1, "t4": 1, "t5": 1}
-    assert uploads.total() == UPLOADS_AT_A_TIME

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pilotlight_core.model.errors import Cancelled
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_service import AwaitedCall

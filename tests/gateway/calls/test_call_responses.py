@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import base64
-import math
 from typing import Any
 
 import msgspec
 import pytest
 
-from pilotlight_core.model.errors import BadOutput
 from pilotlight_core.model.messages.agent_messages import Spent
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import (
     NIL,
-    checked_value,
-    encode_json,
+    ChunkBody,
     encode_msgpack,
     is_value,
+    json_around,
     list_of,
-    read_value,
     response_of,
     typed_response,
     usage_of,
 )
 from pilotlight_gateway.ledger.price_book import PriceBook
-from pilotlight_gateway.schemas.schema_validators import Validators
 from tests.builders.calls import prepared_call
 from tests.builders.specs import method
 
@@ -35,27 +31,15 @@ BOOK = PriceBook(rates={"h100": 3_600_000_000_000})
 SPENT = Spent(ns=500_000_000, ppm=500_000, price="h100", batch_size=4)
 
 
-def response(result: CallResult, output: Any = None, at: float = 3.0) -> Any:
-    return response_of(prepared_call(arrived_at=1.0), result, output, book=BOOK, at=at, request_id="req_1")
+def response(result: CallResult, at: float = 3.0) -> Any:
+    return response_of(prepared_call(arrived_at=1.0), result, book=BOOK, at=at, request_id="req_1")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (b"\x00\xff", b'"' + base64.b64encode(b"\x00\xff") + b'"'),
-        ({"a": [math.nan, math.inf, 1.5]}, b'{"a":[null,null,1.5]}'),
-        ({None: 1}, b'{"None":1}'),
-    ],
-)
-def test_json_has_a_form_for_all_that_python_has(value: Any, text: bytes) -> None:
-    """Bytes are base64, what is no number is null, and keys are strings."""
-    assert encode_json(value) == text
-
-
-def test_an_array_that_lies_is_the_functions_error() -> None:
-    """Its header promises more than is there."""
-    with pytest.raises(BadOutput, match="cannot be read"):
-        encode_json(msgspec.msgpack.Ext(1, b"nonsense"))
+@pytest.mark.parametrize("value", [[b"7"], [b"[1", b",2]"]])
+def test_a_long_value_stands_in_its_answer_in_pieces(value: list[bytes]) -> None:
+    """As it would in one."""
+    pieces = json_around(lambda raw: ChunkBody(3, raw), value)
+    assert msgspec.json.decode(b"".join(pieces)) == {"seq": 3, "value": msgspec.json.decode(b"".join(value))}
 
 
 @pytest.mark.parametrize(("output", "value"), [(msgspec.msgpack.encode([1, 2]), [1, 2]), (b"", None)])
@@ -85,24 +69,6 @@ def test_what_nobody_metered_costs_nothing() -> None:
     """Its container had no meter."""
     usage = usage_of(CallResult(output=b""), BOOK)
     assert (usage.gpu_ms, usage.cost, usage.batch_size) == (0.0, "0.000000000000", 1)
-
-
-def test_a_value_is_checked_where_its_function_promises_something() -> None:
-    """Without a schema it is read only for whoever wants to see it."""
-    promised = prepared_call(method=method(output_schema={"type": "integer"}))
-    validators, number = Validators(), msgspec.msgpack.encode(7)
-    assert checked_value(validators, promised, number, look=False) == 7
-    with pytest.raises(BadOutput):
-        checked_value(validators, promised, msgspec.msgpack.encode("seven"), look=False)
-    assert checked_value(validators, prepared_call(), number, look=False) is None
-    assert checked_value(validators, prepared_call(), number, look=True) == 7
-
-
-@pytest.mark.parametrize("data", [b"\xc1", b"\xa4\xff\xff\xff\xff", b"\x81"])
-def test_bytes_that_are_no_value_are_the_functions_error(data: bytes) -> None:
-    """Not the gateway's."""
-    with pytest.raises(BadOutput):
-        read_value(data)
 
 
 def test_a_generator_has_its_values_in_its_chunks() -> None:

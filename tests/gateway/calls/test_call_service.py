@@ -41,7 +41,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Started,
 )
 from pilotlight_core.model.spec import Mode, Priority
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -168,13 +168,14 @@ async def test_nobody_listening_is_proof_that_it_never_started(
     calls: CallService, agent: ScriptedAgent, node: Bus
 ) -> None:
     """A credit of a node without an agent: the bus says so, and the call waits for a real one."""
-    ghost = ScriptedAgent(node, version=agent._version, node="ghost", container="ghost")
+    ghost = ScriptedAgent(node, version=agent._version, node="ghost", container=f"ghost-{token(8)}")
+    await ghost.bind()
     ghost.credit()
     call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
     await node.flush()
     agent.credit()
 
-    assert (await call).container == "c1"
+    assert (await call).container == agent.container
 
 
 async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(
@@ -182,7 +183,7 @@ async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(
 ) -> None:
     """A new incarnation of the agent: what was sent counts as started."""
     agent.script = lambda run: []
-    agent._slots = 2
+    await agent.bind(slots=2)
     agent.credit()
     plain = asyncio.ensure_future(calls.run(prepared(calls, agent)))
     twice = asyncio.ensure_future(calls.run(prepared(calls, agent, idempotent=True)))
@@ -200,7 +201,13 @@ async def test_code_that_raises_fails_with_its_traceback(calls: CallService, age
     """Type, message and the remote traceback reach the caller; `retries=` runs it again first."""
     error = RemoteError("ValueError", "no", "Traceback…")
     agent.script = lambda run: [
-        Ended(call_id=run.call_id, grant_number=run.grant_number, container="c1", outcome=Outcome.RAISED, error=error)
+        Ended(
+            call_id=run.call_id,
+            grant_number=run.grant_number,
+            container=run.container,
+            outcome=Outcome.RAISED,
+            error=error,
+        )
     ]
     agent.credit()
 

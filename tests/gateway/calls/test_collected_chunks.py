@@ -7,13 +7,13 @@ import pytest
 
 from pilotlight_core.model.errors import BadOutput, FunctionRaised, Unavailable
 from pilotlight_core.model.spec import Mode
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.collected_chunks import ANSWER_BYTES, collect_chunks
-from pilotlight_gateway.schemas.schema_validators import Validators
 from tests.builders.calls import prepared_call
 from tests.builders.specs import method
+from tests.gateway.body_codecs import small_codec
 
 GENERATOR = prepared_call(method=method(mode=Mode.GENERATOR, output_schema={"type": "integer"}), stream=True)
 
@@ -25,7 +25,7 @@ def chunks(*values: object) -> list[CallEvent]:
 async def collect(calls: FakeCalls, budget: ByteBudget) -> CallResult:
     """What a call comes to; whatever that is, nothing stays counted."""
     try:
-        return await collect_chunks(calls, GENERATOR, Validators(), budget)
+        return await collect_chunks(calls, GENERATOR, small_codec(), budget)
     finally:
         assert budget.used == 0
 
@@ -52,7 +52,7 @@ async def test_an_answer_has_a_largest_size() -> None:
     generator = prepared_call(method=method(mode=Mode.GENERATOR), stream=True)
     budget = ByteBudget(limit=4 * ANSWER_BYTES)
     with pytest.raises(BadOutput, match="event-stream"):
-        await collect_chunks(FakeCalls(events=[large]), generator, Validators(), budget)
+        await collect_chunks(FakeCalls(events=[large]), generator, small_codec(), budget)
     assert budget.used == 0
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import ANSWER_BYTES, LargeBodies
 from tests.gateway.http.asgi import Wire, ask
 

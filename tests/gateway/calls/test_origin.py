@@ -62,7 +62,7 @@ def sent(**more: Any) -> Origin:
 
 def running(**more: Any) -> Origin:
     origin = sent(**more)
-    origin.frame(Started(call_id="a", grant_number=1), 2.0)
+    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
     return origin
 
 
@@ -89,12 +89,12 @@ def test_a_call_is_queued_sent_and_answered() -> None:
     assert isinstance(send, SendRun)
     assert (send.node, send.run.container, send.run.grant_number, send.run.input) == ("n1", "c1", 1, b"in")
     assert (send.run.start_within_ms, send.run.timeout_ms) == (59_000.0, 59_000.0)
-    assert origin.frame(Started(call_id="a", grant_number=1), 1.1) == []
+    assert origin.frame("n1", Started(call_id="a", grant_number=1), 1.1) == []
 
     spent = Spent(ns=2_000_000, ppm=500_000, price="h100")
     stages = Stages(batch_wait_ms=100.0, execute_ms=300.0, total_ms=450.0)
-    settle, finish = origin.frame(ended(output=b"out", spent=spent, stages=stages), 1.5)
-    assert settle == Settle(call_id="a", container="c1", grant_number=1, cost=1.0, outcome=Outcome.OK)
+    settle, finish = origin.frame("n1", ended(output=b"out", spent=spent, stages=stages), 1.5)
+    assert settle == Settle(call_id="a", node="n1", container="c1", grant_number=1, cost=1.0, outcome=Outcome.OK)
     assert isinstance(finish, CallResult)
     assert (finish.output, finish.attempts, finish.container, finish.cold_start) == (b"out", 1, "c1", None)
     assert finish.stages == pytest.approx(
@@ -108,14 +108,14 @@ def test_stages_are_told_to_those_who_asked() -> None:
     origin = Origin(prepared_call(stream=True, arrived_at=-1.0), "gw1", 0.0)
     assert origin.begin(0.0)[0] == ReportStage("queued", 1000.0)
     origin.granted(grant(1), 1.0)
-    assert origin.frame(Started(call_id="a", grant_number=1), 2.0) == [ReportStage("running", 3000.0)]
+    assert origin.frame("n1", Started(call_id="a", grant_number=1), 2.0) == [ReportStage("running", 3000.0)]
 
 
 def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
     """Two of three seconds in the queue were a cold start."""
     origin = queued()
     origin.granted(grant(1, start_ms=2_000.0, timeline={"load": 1_900.0}), 3.0)
-    (_, finish) = origin.frame(ended(), 3.5)
+    (_, finish) = origin.frame("n1", ended(), 3.5)
     assert isinstance(finish, CallResult)
     assert (finish.stages["queue"], finish.stages["start"]) == pytest.approx((1_000.0, 2_000.0))
     assert finish.cold_start == {"load": 1_900.0}
@@ -128,7 +128,7 @@ def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
 def test_a_refused_call_goes_elsewhere(reason: Refusal) -> None:
     """Whatever the reason, it never started."""
     origin = sent()
-    (back,) = origin.frame(Refused(call_id="a", grant_number=1, container="c1", reason=reason), 1.1)
+    (back,) = origin.frame("n1", Refused(call_id="a", grant_number=1, container="c1", reason=reason), 1.1)
     assert isinstance(back, HandBack)
     assert (back.container, back.epoch, back.reason, back.call.grant_number) == ("c1", 1, reason, 1)
     assert kinds(origin.granted(grant(2, container="c2"), 1.2)) == ["SendRun"]
@@ -137,7 +137,7 @@ def test_a_refused_call_goes_elsewhere(reason: Refusal) -> None:
 def test_a_duplicate_means_that_the_first_copy_was_taken() -> None:
     """The bus delivered a run twice: the call runs."""
     origin = sent()
-    assert origin.frame(Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.DUPLICATE), 1.1) == []
+    assert origin.frame("n1", Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.DUPLICATE), 1.1) == []
     assert origin.state is OriginState.SENT
 
 
@@ -159,7 +159,7 @@ def test_nobody_listening_for_a_started_call_is_no_proof() -> None:
 @pytest.mark.parametrize("outcome", [Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED])
 def test_what_ended_before_it_started_goes_elsewhere(outcome: Outcome) -> None:
     """A neighbour killed the container, or it was drained: this call never ran."""
-    assert kinds(sent().frame(ended(outcome, started=False), 2.0)) == ["HandBack"]
+    assert kinds(sent().frame("n1", ended(outcome, started=False), 2.0)) == ["HandBack"]
 
 
 def test_placements_are_bounded() -> None:
@@ -168,23 +168,25 @@ def test_placements_are_bounded() -> None:
     for number in range(1, MAX_PLACEMENTS):
         origin.granted(grant(number), 1.0)
         refused = Refused(call_id="a", grant_number=number, container="c1", reason=Refusal.NO_SLOT)
-        assert kinds(origin.frame(refused, 1.0)) == ["HandBack"]
+        assert kinds(origin.frame("n1", refused, 1.0)) == ["HandBack"]
     origin.granted(grant(MAX_PLACEMENTS), 1.0)
     refused = Refused(call_id="a", grant_number=MAX_PLACEMENTS, container="c1", reason=Refusal.NO_SLOT)
-    assert isinstance(error_of(origin.frame(refused, 1.0)), Unavailable)
+    assert isinstance(error_of(origin.frame("n1", refused, 1.0)), Unavailable)
 
 
 def test_only_one_grant_is_ever_in_use() -> None:
     """A second grant is declined, a repetition of the one in use is not."""
     origin = sent()
     assert origin.granted(grant(1), 1.1) == []
-    assert origin.granted(grant(2, container="c2"), 1.1) == [Settle(call_id="a", container="c2", grant_number=2)]
+    assert origin.granted(grant(2, container="c2"), 1.1) == [
+        Settle(call_id="a", node="n1", container="c2", grant_number=2)
+    ]
 
 
 def test_a_grant_that_is_not_newer_is_declined_and_the_call_queued_again() -> None:
     """Grant 1 was refused; a copy of it must not be used."""
     origin = sent()
-    origin.frame(Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.NO_SLOT), 1.1)
+    origin.frame("n1", Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.NO_SLOT), 1.1)
     assert kinds(origin.granted(grant(1), 1.2)) == ["Settle", "Enqueue"]
     assert origin.state is OriginState.QUEUED
 
@@ -203,7 +205,7 @@ def test_a_new_home_changes_nothing_for_a_call_that_was_sent() -> None:
     """It runs where it runs."""
     origin = sent()
     assert origin.home_changed(5, 1.1) == []
-    assert kinds(origin.frame(ended(), 2.0)) == ["Settle", "CallResult"]
+    assert kinds(origin.frame("n1", ended(), 2.0)) == ["Settle", "CallResult"]
 
 
 def test_a_call_that_waits_is_repeated() -> None:
@@ -227,7 +229,7 @@ def lose(origin: Origin, at: float, how: str) -> list[Effect]:
         said = origin.node_gone(held.node, held.instance, "its node was silent", at)
         return said or origin.tick(at + LAST_WORDS_S)
     number = origin.grant.grant_number if origin.grant else 0
-    return origin.frame(ended(Outcome.DIED, number, reason="exit code 139"), at)
+    return origin.frame("n1", ended(Outcome.DIED, number, reason="exit code 139"), at)
 
 
 @pytest.mark.parametrize("how", ["node", "container"])
@@ -257,7 +259,7 @@ def test_attempts_count_every_start() -> None:
     origin = running(idempotent=True)
     lose(origin, 3.0, "node")
     origin.granted(grant(2), 4.0)
-    (_, finish) = origin.frame(ended(number=2, stages=Stages(execute_ms=500.0)), 5.0)
+    (_, finish) = origin.frame("n1", ended(number=2, stages=Stages(execute_ms=500.0)), 5.0)
     assert isinstance(finish, CallResult)
     assert finish.attempts == 2
     assert sum(finish.stages.values()) == pytest.approx(5_000.0)
@@ -269,7 +271,7 @@ def test_a_run_may_have_reached_the_nodes_next_agent() -> None:
     assert origin.node_gone("n1", "i1", "started anew", 2.0) == []
     assert origin.tick(2.5) == []
     refused = Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.GONE)
-    assert kinds(origin.frame(refused, 2.6)) == ["HandBack"]
+    assert kinds(origin.frame("n1", refused, 2.6)) == ["HandBack"]
     assert running().node_gone("n1", "i1", "started anew", 3.0) != []
 
 
@@ -285,7 +287,7 @@ def test_frames_of_an_older_grant_are_ignored() -> None:
     """The first run was given up; its late answer is not the answer of the second."""
     origin = running(idempotent=True)
     lose(origin, 3.0, "node")
-    assert origin.frame(ended(output=b"late"), 3.5) == []
+    assert origin.frame("n1", ended(output=b"late"), 3.5) == []
     origin.granted(grant(2), 4.0)
     frames: list[CallFrame] = [
         Started(call_id="a", grant_number=1),
@@ -294,20 +296,22 @@ def test_frames_of_an_older_grant_are_ignored() -> None:
         Refused(call_id="a", grant_number=1, container="c1", reason=Refusal.GONE),
     ]  # fmt: skip
     for frame in frames:
-        assert origin.frame(frame, 4.5) == []
+        assert origin.frame("n1", frame, 4.5) == []
     assert origin.state is OriginState.SENT
 
 
 def test_a_dead_containers_last_words_are_waited_for() -> None:
     """Its death comes by several ways; the one that knows the call decides, and else the call was lost."""
     origin = sent()
-    assert origin.container_gone("c9", "killed", 2.0) == []
-    assert origin.container_gone("c1", "killed", 2.0) == []
+    assert origin.container_gone("n1", "c9", "killed", 2.0) == []
+    assert origin.container_gone("n2", "c1", "killed", 2.0) == []
+    assert origin.wake_at == 60.0
+    assert origin.container_gone("n1", "c1", "killed", 2.0) == []
     assert origin.wake_at == 2.0 + LAST_WORDS_S
-    assert kinds(origin.frame(ended(Outcome.DIED, started=False), 2.5)) == ["HandBack"]
+    assert kinds(origin.frame("n1", ended(Outcome.DIED, started=False), 2.5)) == ["HandBack"]
 
     origin = sent()
-    origin.container_gone("c1", "killed", 2.0)
+    origin.container_gone("n1", "c1", "killed", 2.0)
     assert "killed" in error_of(origin.tick(2.0 + LAST_WORDS_S)).detail
 
 
@@ -318,7 +322,7 @@ RAISED = RemoteError("ValueError", "no such town", "Traceback …")
 
 def test_code_that_raised_is_the_callers_to_see() -> None:
     """With the traceback; a crash is not a raise, so idempotent does not matter."""
-    actions = running(idempotent=True).frame(ended(Outcome.RAISED, error=RAISED), 3.0)
+    actions = running(idempotent=True).frame("n1", ended(Outcome.RAISED, error=RAISED), 3.0)
     error = error_of(actions)
     assert isinstance(error, FunctionRaised)
     assert (error.detail, error.remote_traceback) == ("ValueError: no such town", "Traceback …")
@@ -331,14 +335,14 @@ def test_code_that_raised_is_retried_after_a_backoff() -> None:
     for number, wait in ((1, 0.1), (2, 0.2)):
         at = float(number)
         origin.granted(grant(number), at)
-        assert kinds(origin.frame(ended(Outcome.RAISED, number, error=RAISED), at)) == ["Settle"]
+        assert kinds(origin.frame("n1", ended(Outcome.RAISED, number, error=RAISED), at)) == ["Settle"]
         assert origin.wake_at == pytest.approx(at + wait)
         assert origin.tick(at + wait / 2) == []
         (enqueue,) = origin.tick(at + wait)
         assert isinstance(enqueue, Enqueue)
         assert (enqueue.call.grant_number, enqueue.call.admitted) == (number, True)
     origin.granted(grant(3), 3.0)
-    assert isinstance(error_of(origin.frame(ended(Outcome.RAISED, 3, error=RAISED), 3.1)), FunctionRaised)
+    assert isinstance(error_of(origin.frame("n1", ended(Outcome.RAISED, 3, error=RAISED), 3.1)), FunctionRaised)
 
 
 def fail_of(actions: list[Effect]) -> FailCall:
@@ -353,10 +357,10 @@ def test_what_all_starts_have_taken_is_summed() -> None:
     """Of a call that raised first, and was answered or raised again then; also in its receipt."""
     for outcome in (Outcome.OK, Outcome.RAISED):
         origin = running(retries=1)
-        origin.frame(ended(Outcome.RAISED, spent=HALF_MS), 3.0)
+        origin.frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)
         origin.tick(4.0)
         origin.granted(grant(2), 5.0)
-        actions = origin.frame(ended(outcome, number=2, spent=HALF_MS), 6.0)
+        actions = origin.frame("n1", ended(outcome, number=2, spent=HALF_MS), 6.0)
 
         last = actions[-1]
         assert isinstance(last, CallResult | FailCall)
@@ -373,7 +377,7 @@ def test_what_nobody_can_tell_is_lost() -> None:
 
     origin = running()
     unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
-    fail_of(origin.frame(unknown, 3.0))
+    fail_of(origin.frame("n1", unknown, 3.0))
     assert (origin.cost, origin.starts, origin.lost_starts) == (0.0, 1, 1)
 
 
@@ -385,19 +389,19 @@ def test_a_call_that_is_left_tells_what_may_run_on() -> None:
     waiting = queued()
     assert fail_of(waiting.cancel()).left is None
     assert (waiting.cost, waiting.starts) == (0.0, 0)
-    assert fail_of(running().frame(ended(Outcome.RAISED, spent=HALF_MS), 3.0)).left is None
+    assert fail_of(running().frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)).left is None
 
 
 def test_a_retry_that_the_deadline_does_not_allow_is_not_begun() -> None:
     """The caller gets the function's error, not a timeout."""
     origin = sent(retries=3, deadline_at=2.05)
-    assert isinstance(error_of(origin.frame(ended(Outcome.RAISED, error=RAISED), 2.0)), FunctionRaised)
+    assert isinstance(error_of(origin.frame("n1", ended(Outcome.RAISED, error=RAISED), 2.0)), FunctionRaised)
 
 
 def test_a_grant_during_the_backoff_is_declined() -> None:
     """Nothing runs before its time."""
     origin = sent(retries=1)
-    origin.frame(ended(Outcome.RAISED, error=RAISED), 2.0)
+    origin.frame("n1", ended(Outcome.RAISED, error=RAISED), 2.0)
     assert kinds(origin.granted(grant(2), 2.05)) == ["Settle"]
 
 
@@ -412,14 +416,14 @@ def test_a_grant_during_the_backoff_is_declined() -> None:
 )
 def test_each_bad_end_has_its_error(outcome: Outcome, expected: type[PilotlightError]) -> None:
     """And none of them is retried because of `retries=`."""
-    actions = running(retries=5).frame(ended(outcome, error=RAISED, reason="memory limit of 2.0 GiB"), 3.0)
+    actions = running(retries=5).frame("n1", ended(outcome, error=RAISED, reason="memory limit of 2.0 GiB"), 3.0)
     assert isinstance(error_of(actions), expected)
     assert kinds(actions)[0] == "Settle"
 
 
 def test_a_load_failure_brings_the_remote_traceback() -> None:
     """Even though the call itself never started."""
-    error = error_of(sent().frame(ended(Outcome.LOAD_FAILED, started=False, error=RAISED), 3.0))
+    error = error_of(sent().frame("n1", ended(Outcome.LOAD_FAILED, started=False, error=RAISED), 3.0))
     assert error.more["traceback"] == "Traceback …"
 
 
@@ -433,29 +437,29 @@ def chunk(seq: int, number: int = 1) -> Chunk:
 def test_chunks_are_relayed_in_order_and_once() -> None:
     """The first chunk also says that it has started."""
     origin = sent()
-    assert origin.frame(chunk(1), 2.0) == [RelayChunk(1, b"x")]
+    assert origin.frame("n1", chunk(1), 2.0) == [RelayChunk(1, b"x")]
     assert origin.state is OriginState.RUNNING
-    assert origin.frame(chunk(1), 2.0) == []
-    assert origin.frame(chunk(2), 2.0) == [RelayChunk(2, b"x")]
-    assert kinds(origin.frame(ended(last_seq=2), 3.0)) == ["Settle", "CallResult"]
+    assert origin.frame("n1", chunk(1), 2.0) == []
+    assert origin.frame("n1", chunk(2), 2.0) == [RelayChunk(2, b"x")]
+    assert kinds(origin.frame("n1", ended(last_seq=2), 3.0)) == ["Settle", "CallResult"]
 
 
 def test_a_gap_in_a_stream_ends_it() -> None:
     """The caller is told rather than given a stream with a hole."""
     origin = sent()
-    origin.frame(chunk(1), 2.0)
-    assert kinds(origin.frame(chunk(3), 2.0)) == ["SendControl", "FailCall"]
+    origin.frame("n1", chunk(1), 2.0)
+    assert kinds(origin.frame("n1", chunk(3), 2.0)) == ["SendControl", "FailCall"]
     origin = sent()
-    origin.frame(chunk(1), 2.0)
-    assert kinds(origin.frame(ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
+    origin.frame("n1", chunk(1), 2.0)
+    assert kinds(origin.frame("n1", ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.RAISED, Outcome.DIED])
 def test_a_stream_is_never_run_again_once_a_chunk_was_relayed(outcome: Outcome) -> None:
     """Its caller has seen a part of the first answer."""
     origin = sent(idempotent=True, retries=3)
-    origin.frame(chunk(1), 2.0)
-    assert kinds(origin.frame(ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "FailCall"]
+    origin.frame("n1", chunk(1), 2.0)
+    assert kinds(origin.frame("n1", ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "FailCall"]
 
 
 def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
@@ -463,7 +467,7 @@ def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
     origin = running(idempotent=True)
     assert "Enqueue" in kinds(lose(origin, 3.0, "node"))
     origin.granted(grant(2), 4.0)
-    assert origin.frame(chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
+    assert origin.frame("n1", chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
 
 
 def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
@@ -472,7 +476,7 @@ def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
     actions = [
         action
         for seq in range(first, first + chunks)
-        for action in origin.frame(Chunk(call_id="a", grant_number=1, seq=seq, data=b"x" * size), 2.0)
+        for action in origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=seq, data=b"x" * size), 2.0)
     ]
     return [action for action in actions if not isinstance(action, RelayChunk)]
 
@@ -516,6 +520,18 @@ def test_the_deadline_takes_a_waiting_call_out_of_the_queue() -> None:
     assert isinstance(error_of(actions), DeadlineExceeded)
 
 
+def test_a_call_that_waited_in_vain_hears_why() -> None:
+    """What the controller said of its version, if it was said of late."""
+    told, long_ago = queued(), queued()
+    told.note_shortage("the function's owner may have 2 at a time (limit containers)", 59.0)
+    long_ago.note_shortage("the fleet has no GPU", 1.0)
+
+    assert error_of(told.tick(60.0)).detail.endswith(
+        "while the call waited for a container: the function's owner may have 2 at a time (limit containers)."
+    )
+    assert error_of(long_ago.tick(60.0)).detail.endswith("while the call waited for a container.")
+
+
 @pytest.mark.parametrize("make", [sent, running])
 def test_the_deadline_is_told_to_the_agent_that_has_it(make: Any) -> None:
     """And to the caller."""
@@ -546,8 +562,8 @@ def test_cancel_after_the_grant_reaches_the_agent() -> None:
     actions = origin.cancel()
     assert kinds(actions) == ["SendControl", "FailCall"]
     assert isinstance(error_of(actions), Cancelled)
-    assert kinds(origin.frame(ended(Outcome.CANCELLED), 3.0)) == ["Settle"]
-    assert origin.frame(Started(call_id="a", grant_number=1), 3.0) == []
+    assert kinds(origin.frame("n1", ended(Outcome.CANCELLED), 3.0)) == ["Settle"]
+    assert origin.frame("n1", Started(call_id="a", grant_number=1), 3.0) == []
 
 
 def test_what_the_home_refuses_or_drops_fails_the_call() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
 from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -18,6 +19,7 @@ from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
+from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.calls import grant
 from tests.gateway.calls.quiet_call import QuietCall, quiet_call
@@ -32,9 +34,11 @@ class Site:
         ownership = MemoryShardOwnership(gateway="gw1", home=ShardOwner("gw1", 1))
         self.router = ShardRouter(self.port, ownership, Outbox(self.port, "r"), gateway="gw1")
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**6))
+        self.guard = NodeGuard(MemoryBindings())
         self.origins = Origins(
-            self.port, ownership, self.router, self.router.origin_inbox, self.bodies, region="r", gateway="gw1"
-        )
+            self.port, ownership, self.router, self.router.origin_inbox, self.bodies, self.guard, region="r",
+            gateway="gw1",
+        )  # fmt: skip
         self.turn()
 
     def turn(self) -> None:
@@ -75,7 +79,7 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     (run,) = site.port.told(Run)
     assert (run.call_id, run.grant_number, run.container) == ("a", 1, "c1")
 
-    site.origins.on_frame(ended())
+    site.origins.on_frame("n1", ended())
     (result,) = live.said
     assert isinstance(result, CallResult)
     assert result.output == b"42"
@@ -113,7 +117,7 @@ def test_a_grant_of_a_call_that_is_gone_is_settled() -> None:
     site.router.origin_inbox.append(grant())
     site.turn()
 
-    assert site.said() == [Settle(call_id="a", container="c1", grant_number=1)]
+    assert site.said() == [Settle(call_id="a", node="n1", container="c1", grant_number=1)]
     assert site.port.told(Run) == []
 
 
@@ -196,7 +200,7 @@ def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
     site.turn()
     assert site.port.told(Reconcile)[-1].grants == {"a": 1}
 
-    site.origins.on_frame(ended(Outcome.CANCELLED))
+    site.origins.on_frame("n1", ended(Outcome.CANCELLED))
     assert settled == [usage]
     assert [type(item) for item in site.said()] == [Settle]
 
@@ -216,3 +220,18 @@ def test_a_call_that_goes_wrong_stops_no_other() -> None:
     site.router.origin_inbox.extend([grant(call_id="b"), grant()])
     site.turn()
     assert live.origin.grant == grant()
+
+
+def test_the_calls_of_a_tenant_end_together() -> None:
+    """Waiting or running, each once, with the reason; those of others and what has ended stay as they are."""
+    site = Site()
+    live = site.send()
+    over = {"acme"}
+
+    assert site.origins.end_calls_of(lambda tenant: tenant == "zoo", "because") == 0
+    assert site.origins.end_calls_of(over.__contains__, "Its tenant was disabled.") == 1
+    assert site.origins.end_calls_of(over.__contains__, "Its tenant was disabled.") == 0
+
+    assert isinstance(live.error, Cancelled)
+    assert live.error.detail == "Its tenant was disabled."
+    assert any(isinstance(message, Cancel) for _, message in site.port.sent)

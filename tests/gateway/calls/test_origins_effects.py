@@ -8,7 +8,7 @@ from pilotlight_core.model.errors import Cancelled, ContainerDied, Unavailable
 from pilotlight_core.model.messages.agent_messages import Cancel, Run
 from pilotlight_core.model.messages.scheduling import Withdraw
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies

@@ -71,7 +71,7 @@ def test_grants_and_refusals_go_to_the_gateway_of_their_call() -> None:
 
 def test_a_settlement_of_a_forgotten_call_finds_the_home_that_granted_it() -> None:
     """Elsewhere by its epoch; where that is not known, it is for all homes here."""
-    settle = Settle(call_id="a", container="c1", grant_number=1)
+    settle = Settle(call_id="a", node="n1", container="c1", grant_number=1)
     there, here = Site("gw2"), Site("gw1")
     there.router.settle(settle, 7)
     assert there.mail() == ["pl.r.gw.gw2.home"]

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 
-from pilotlight_core.bus import DecodedMessage
+from pilotlight_core.bus import Bus, DecodedMessage
+from pilotlight_core.host.node_faults import NodeFaults
+from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.node_checks import NodeFault
 from pilotlight_core.model.messages.usage import UsageBatch
-from pilotlight_gateway.deploys.function_logs import LogQuery, MemoryLogs, read_lines, read_since, read_tail
+from pilotlight_gateway.deploys.function_logs import BusLogs, LogQuery, MemoryLogs, read_lines, read_since, read_tail
+from pilotlight_gateway.deploys.line_owners import LineOwner, MemoryLineOwners
 
 NOW = 1_790_000_000.0
 
@@ -39,7 +47,7 @@ def test_what_is_no_number_of_lines_is_refused(text: str) -> None:
 
 async def test_the_tail_is_followed_by_what_came_after_it() -> None:
     """No line twice and none lost between the two readings."""
-    subject = "logs.local.acme.shop.hello"
+    subject = "logs.local.n1.acme.shop.hello"
     batches = [
         DecodedMessage(
             seq=n, subject=subject, at=0.0, message=LogBatch(lines=(LogLine(float(n), "stdout", str(n), "c"),))
@@ -55,3 +63,39 @@ async def test_the_tail_is_followed_by_what_came_after_it() -> None:
     seen += [line.text async for line in lines]
 
     assert seen == ["2", "3", "4", "5"]
+
+
+def line(text: str, container: str) -> LogLine:
+    return LogLine(time.time(), "stdout", text, container)
+
+
+async def test_a_node_writes_lines_of_its_own_containers(bus: Bus) -> None:
+    """And of no other function, node or container: neither followed nor read later; it is counted."""
+    tenant, faults = f"t{token(6)}", NodeFaults()
+    function = f"{tenant}:shop.hello"
+    owners = MemoryLineOwners(known={"c1": LineOwner("n1", function), "c2": LineOwner("n2", f"{tenant}:shop.bye")})
+    logs = BusLogs(bus=bus, region="local", owners=owners, faults=faults)
+    stored = [
+        (subjects.logs_before_nodes("local", tenant, "shop", "hello"), line("of before", "old")),
+        (subjects.logs("local", "n1", tenant, "shop", "hello"), line("mine", "c1")),
+        (subjects.logs("local", "n2", tenant, "shop", "hello"), line("another node's container", "c1")),
+        (subjects.logs("local", "n2", tenant, "shop", "hello"), line("another function's container", "c2")),
+        (subjects.logs("local", "n1", tenant, "shop", "hello"), line("nobody's container", "c9")),
+        (subjects.logs("local", "n2", tenant, "shop", "bye"), line("yours", "c2")),
+    ]
+    for number, (subject, each) in enumerate(stored):
+        await bus.store(subject, LogBatch(lines=(each,)), id=str(number))
+
+    async def texts(**more: Any) -> list[str]:
+        return [one.text async for one in read_lines(logs, LogQuery(tenant=tenant, app="shop", **more))]
+
+    assert await texts() == ["of before", "mine", "yours"]
+    assert await texts(function="hello") == ["of before", "mine"]
+    assert await texts(tail=1) == ["yours"]
+    followed = read_lines(logs, LogQuery(tenant=tenant, app="shop", function="hello", follow=True))
+    assert [(await anext(followed)).text for _ in range(2)] == ["of before", "mine"]
+    await bus.store(stored[2][0], LogBatch(lines=(line("forged", "c1"),)), id="later")
+    await bus.store(stored[1][0], LogBatch(lines=(line("forged", "c2"), line("more", "c1"))), id="last")
+    assert (await anext(followed)).text == "more"
+    await followed.aclose()  # type: ignore[attr-defined]
+    assert faults.counts[NodeFault.NOT_BOUND] >= 6

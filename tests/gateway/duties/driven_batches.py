@@ -15,10 +15,9 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.batches import BatchQuery, BatchRecord, BatchState
-from pilotlight_core.model.records.jobs import FailurePoint, JobError, JobState, RunnerIdentity
+from pilotlight_core.model.records.jobs import FailurePoint, JobError, JobRecord, JobState, RunnerIdentity
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
-from pilotlight_gateway.calls.call_responses import read_value
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
@@ -105,8 +104,14 @@ class Platform:
         return await until_found(told)
 
     async def results(self, record: BatchRecord, states: frozenset[str] = ALL) -> list[tuple[int, str, Any]]:
-        found = self.desk.results(record, read_value, states)
-        return [(result.index, result.state, result.output) async for result in found]
+        async def render(_: JobRecord, output: bytes) -> bytes:
+            return msgspec.json.encode(msgspec.msgpack.decode(output))
+
+        found = self.desk.results(record, render, states)
+        return [
+            (result.index, result.state, None if result.output is None else msgspec.json.decode(result.output))
+            async for result in found
+        ]
 
     @asynccontextmanager
     async def driving(self) -> AsyncIterator[None]:

@@ -50,12 +50,12 @@ async def test_inputs_are_removed_when_their_retention_is_over(platform: Platfor
     await platform.store.update(structs.replace(found[0], ended_at=1.0), found[1])
 
     async def is_gone() -> bool | None:
-        return None if await platform.blobs.sizes(platform.tenant, [old.chunks.sha256]) else True
+        return None if await platform.blobs.stored(platform.tenant, [old.chunks.sha256]) else True
 
     async with platform.driving():
         await until_found(is_gone)
 
-    assert await platform.blobs.sizes(platform.tenant, [young.chunks.sha256])
+    assert await platform.blobs.stored(platform.tenant, [young.chunks.sha256])
     with pytest.raises(BlobMissing):
         await platform.results(found[0])
 

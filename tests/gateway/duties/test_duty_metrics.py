@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-import httpx
-
 from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchDutyStatistics
-from pilotlight_gateway.duties.duty_metrics import DutyGauges, metrics_app
+from pilotlight_gateway.duties.duty_metrics import DutyGauges, DutyMetrics
 from pilotlight_gateway.duties.job_sweeper import JobSweeper, SweepStatistics
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty, WebhookStatistics
 
@@ -29,10 +27,7 @@ async def scraped(jobs: object, webhooks: object, batches: object) -> set[str]:
         webhooks=cast("WebhookDuty", Duty(webhooks)),
         batches=cast("BatchDuty", Duty(batches)),
     )
-    transport = httpx.ASGITransport(metrics_app(gauges.collect))
-    async with httpx.AsyncClient(transport=transport, base_url="http://duties") as client:
-        assert (await client.get("/healthz")).status_code == 200
-        text = (await client.get("/metrics")).text
+    text = (await DutyMetrics(gauges).render()).decode()
     return {line for line in text.splitlines() if not line.startswith("#")}
 
 

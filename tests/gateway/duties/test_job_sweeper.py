@@ -40,11 +40,11 @@ class Fickle(MemoryBlobs):
 
     failures = 0
 
-    async def listed(self) -> AsyncIterator[BlobInfo]:
+    async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
         if self.failures:
             self.failures -= 1
             raise BlobsDown("gone")
-        async for one in super().listed():
+        async for one in super().listed(tenant):
             yield one
 
 

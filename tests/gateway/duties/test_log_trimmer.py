@@ -32,7 +32,7 @@ def test_a_trim_keeps_the_newest_and_a_little_slack() -> None:
 
 async def test_the_oldest_lines_of_a_chatty_function_go(bus: Bus) -> None:
     """On a real stream: what is left is less than the bound, and it is the end."""
-    subject = subjects.logs("local", f"t{token(6)}", "app", "chatty")
+    subject = subjects.logs("local", f"n{token(6)}", "acme", "app", "chatty")
     duty = asyncio.ensure_future(LogTrimmer(bus, holder=token(8), kept=2_000).run())
     try:
         async with asyncio.timeout(30):

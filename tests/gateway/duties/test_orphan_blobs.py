@@ -29,6 +29,8 @@ class Site:
         self.blobs = MemoryBlobs()
         self.jobs: dict[str, bytes] = {}
         self.batches: dict[tuple[str, str], BatchRecord] = {}
+        self.files: dict[str, frozenset[str] | None] = {}
+        """By tenant, what its versions need."""
         self.broken = False
 
     def put(self, *kept: JobRecord) -> None:
@@ -41,7 +43,10 @@ class Site:
         return batch(tenant, id=BATCH, chunks=await writer.finish())
 
     async def delete(self) -> int:
-        return await Orphans(self.blobs, self._job, self._batch).delete(AT)
+        return await Orphans(self.blobs, self._job, self._batch).delete(AT, self._files)
+
+    async def _files(self, tenant: str) -> frozenset[str] | None:
+        return self.files.get(tenant, frozenset())
 
     async def _job(self, key: str) -> bytes | None:
         return self.jobs.get(key)
@@ -97,11 +102,12 @@ async def test_what_an_upload_left_goes(site: Site) -> None:
 
 
 async def test_others_are_left_alone(site: Site) -> None:
-    """What is young or a bundle's; another tenant's job or batch does not keep it, nor lose its own."""
+    """What is young or of a version; another tenant's job or batch does not keep it, nor lose its own."""
     young = await store_payload(site.blobs, "acme", JOB, "input", LARGE)
     site.blobs.at["acme", young.sha256] = AT - YOUNG_S + 1
     for content in (LARGE, b"pilotlight call_ input\n" + LARGE, b"pilotlight call_1 " + LARGE, b"", b"x = 1\n"):
         await site.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
+    site.files["acme"] = frozenset(digest for _, digest in site.blobs.kept) - {young.sha256}
     kept = set(site.blobs.kept)
     assert await site.delete() == 0
     theirs = await store_payload(site.blobs, "zoo", JOB, "input", LARGE)
@@ -138,3 +144,30 @@ def test_a_head_names_its_owner() -> None:
     assert owner_of(b"") is None
     longest = b"pilotlight batch_" + b"a" * 128 + b" " + b"b" * 256 + b"\n"
     assert owner_of(longest[:LONGEST_HEAD]) is not None
+
+
+async def test_files_and_manifests_that_no_version_needs_go(site: Site) -> None:
+    """What a version needs stays, and everything of a tenant whose needs are not known."""
+    needed, needless = b"import torch", b"print()"
+    for tenant in ("acme", "rival"):
+        for content in (needed, needless):
+            await site.blobs.put(tenant, hashlib.sha256(content).hexdigest(), content)
+    site.files = {"acme": frozenset({hashlib.sha256(needed).hexdigest()}), "rival": None}
+
+    assert await site.delete() == 1
+
+    assert ("acme", hashlib.sha256(needless).hexdigest()) not in site.blobs.kept
+    assert len(site.blobs.kept) == 3
+
+
+async def test_a_file_that_was_uploaded_again_since_it_was_listed_stays(site: Site) -> None:
+    """A deploy is under way that needs it."""
+
+    async def renewed(tenant: str) -> frozenset[str] | None:
+        site.blobs.at[tenant, digest] = AT - 1.0
+        return frozenset()
+
+    digest = hashlib.sha256(b"x").hexdigest()
+    await site.blobs.put("acme", digest, b"x")
+
+    assert await Orphans(site.blobs, site._job, site._batch).delete(AT, renewed) == 0

@@ -12,6 +12,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import (
     ContainerReport,
     ContainerState,
+    HostShare,
     NodeReport,
 )
 from pilotlight_core.model.placing import Placing, Purchase
@@ -26,7 +27,7 @@ GIB = 2**30
 
 def report(seq: int = 1, node: str = "n1", **more: Any) -> NodeReport:
     """A node with one H100 and a CPU slot."""
-    return gpu_node(node, seq, **{"zone": "a"} | more)
+    return gpu_node(node, seq, **{"zone": "a", "host": HostShare(cpu_millis=8000, memory=32 * GIB)} | more)
 
 
 def heard(*reports: NodeReport) -> tuple[FleetPlacements, Clock]:
@@ -62,6 +63,13 @@ async def test_what_can_never_fit_is_refused_with_the_largest_slice_and_what_is_
     assert elsewhere.more["field"] == "zone"
     assert (await refusal(placements, memory=64 * GIB)).more["field"] == "memory"
 
+    many = await refusal(placements, cpu=256.0)
+    assert many.more["field"] == "cpu"
+    assert many.detail == (
+        "f can never run here: it asks for a CPU slot and 256 cores and 2.0 GiB of host memory, and the fleet has "
+        "1 CPU slot, 1 H100-80GB: no node with such a device or slot has more than 8 cores for containers (cpu=)."
+    )
+
 
 @pytest.mark.parametrize(
     ("options", "field"),
@@ -77,6 +85,8 @@ async def test_what_can_never_fit_is_refused_with_the_largest_slice_and_what_is_
         ({"gpu": (GpuAsk("H100"),), "vram": 100 * GIB, "placing": Placing(zones=("a",))}, "vram"),
         ({"gpu": (GpuAsk("A10"),), "vram": 100 * GIB, "placing": Placing(zones=("a",))}, "vram"),
         ({"gpu": (GpuAsk("H100"),), "memory": 64 * GIB, "placing": Placing(zones=("nowhere",))}, "memory"),
+        ({"gpu": (GpuAsk("H100"),), "cpu": 256.0, "placing": Placing(zones=("nowhere",))}, "cpu"),
+        ({"cpu": 256.0}, "cpu"),
     ],
 )
 async def test_the_option_is_named_that_stands_in_the_way(options: dict[str, Any], field: str) -> None:

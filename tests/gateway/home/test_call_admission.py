@@ -106,6 +106,17 @@ def test_a_call_is_held_while_more_containers_start() -> None:
     admit(call("x", remaining_ms=1.0), filled(20), pool, service_time(100.0), QueueLimits(), 0.0)
 
 
+def test_a_refusal_says_which_times_do_not_fit() -> None:
+    """A start that takes no time is no reason by itself: what the calls take is named beside it."""
+    pool = ContainerPool()
+    pool.start_ms = 40.0
+    with pytest.raises(Unavailable) as caught:
+        admit(call("x", remaining_ms=300.0), filled(0), pool, service_time(280.0), QueueLimits(), 0.0)
+    assert caught.value.detail == (
+        "A container would be ready in 40 ms, its calls take 280 ms, and the call has 300 ms."
+    )
+
+
 def test_a_free_slot_that_is_kept_for_a_higher_tier_is_none() -> None:
     """A call of another tier waits beside it, and is refused if it cannot."""
     queue = filled(0)

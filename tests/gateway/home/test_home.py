@@ -5,11 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model.errors import TooMuch, Unavailable
 from pilotlight_core.model.messages.agent_messages import ContainerState, Grant, Refusal, RemoteError, Shortage
 from pilotlight_gateway.home.container_pool import PENDING_S, QUARANTINE_AFTER_S
-from pilotlight_gateway.home.home import DEMAND_EVERY_S, NEVER_FITS_S, SWEEP_EVERY_S, Home, QueueLimits
-from pilotlight_gateway.home.version_queue import DONE_WITHIN_S, KEEP_IDLE_S
+from pilotlight_gateway.home.home import (
+    DEMAND_EVERY_S,
+    SWEEP_EVERY_S,
+    Home,
+    QueueLimits,
+)
+from pilotlight_gateway.home.version_queue import DONE_WITHIN_S, KEEP_IDLE_S, NEVER_FITS_S, REFUSED_S, SHUT_DOWN_S
 from tests.builders.calls import call, credit
 
 
@@ -135,20 +140,30 @@ def test_a_refused_call_that_this_home_does_not_know_is_queued(home: Home) -> No
     assert not home.deposed()
 
 
-def test_a_newer_home_ends_this_one(home: Home) -> None:
-    """Once an agent has seen a higher epoch, nothing more is granted for that version."""
+def test_what_a_newer_home_has_gets_nothing_from_this_one(home: Home) -> None:
+    """Once its agent has seen a higher epoch, a container is granted nothing, by whatever message that comes."""
     home.on_credit(credit(epoch=8), 0.0)
     home.enqueue(call("a"), 0.0)
     assert granted(home) == []
     assert home.deposed() == {"ver_1"}
-    assert home.demand(9.0) == []
 
     home.on_credit(credit("d1", version="ver_2"), 0.0)
     home.enqueue(call("b", version="ver_2"), 0.0)
     assert granted(home) == [("b", "d1", 1)]
     home.refused(call("b", version="ver_2", grant_number=1), "d1", Refusal.STALE_EPOCH, 7, 0.1)
-    home.on_credit(credit("d1", 2, version="ver_2"), 0.2)
+    home.on_credit(credit("d1", 2, version="ver_2", epoch=8), 0.2)
     assert granted(home, 0.2) == []
+
+
+def test_one_agent_deposes_no_home(home: Home) -> None:
+    """An epoch that no home has shuts its own container; others take the version's calls, and its demand is told."""
+    home.on_credit(credit("evil", 1, node="n2", epoch=2**60), 0.0)
+    home.on_credit(credit("c1", 1), 0.0)
+    home.enqueue(call("a"), 0.0)
+    home.enqueue(call("b"), 0.0)
+
+    assert granted(home) == [("a", "c1", 1)]
+    assert [demand.queued for demand in home.demand(9.0)] == [1]
 
 
 def test_a_cancelled_call_is_never_granted(home: Home) -> None:
@@ -254,6 +269,20 @@ def test_a_call_that_fits_nowhere_is_refused_after_a_while(home: Home) -> None:
     assert (dropped.code, dropped.detail) == ("no_capacity", "the fleet has no GPU")
 
 
+def test_calls_of_a_version_that_is_shut_down_are_refused_soon(home: Home) -> None:
+    """A second is enough for a controller that has not read yet that it was deployed again."""
+    down = Shortage(version="ver_1", epoch=1, reason="its app is stopped", never=True, shut_down=True)
+    home.enqueue(call("a"), 0.0)
+    home.on_shortage(down, 0.0)
+    home.on_shortage(down, SHUT_DOWN_S - 0.1)
+    assert home.expire(SHUT_DOWN_S - 0.1) == []
+
+    home.on_shortage(down, SHUT_DOWN_S)
+
+    (dropped,) = home.expire(SHUT_DOWN_S)
+    assert (dropped.code, dropped.detail) == ("no_capacity", "its app is stopped")
+
+
 def test_a_function_that_cannot_be_loaded_fails_its_waiting_calls(home: Home) -> None:
     """They fail at once with the traceback, as the next container would fail alike."""
     error = RemoteError("ImportError", "no module named numpi", "Traceback …")
@@ -338,6 +367,46 @@ def test_demand_is_published_at_once_then_each_quarter_second_then_once_more(hom
     assert home.demand(9.0) == []
     home.expire(9.0)
     assert home.next_wake() is None
+
+
+def test_a_call_that_is_refused_for_lack_of_a_container_is_demand_for_one(home: Home) -> None:
+    """However many are refused, the controller learns of one that waits, at once, until a container is ready."""
+    home.on_credit(credit(seq=1, state=ContainerState.BINDING), 0.0)
+    home.on_credit(credit(seq=2, timeline={"bind": 900.0}), 0.9)
+    home.on_credit(credit(seq=3, state=ContainerState.GONE), 5.0)
+    home.grants(5.0)
+    home.demand(5.0)
+    for n in range(50):
+        with pytest.raises(Unavailable, match="ready in 900 ms, and the call has 300 ms"):
+            home.enqueue(call(f"a{n}", remaining_ms=300.0), 20.0)
+    assert home.is_awake
+    home.grants(20.0)
+    (edge,) = home.demand(20.0)
+    assert (edge.edge, edge.queued, edge.refused, edge.waiting) == (True, 0, True, 1)
+    (again,) = home.demand(20.25)
+    assert (again.edge, again.waiting) == (False, 1)
+
+    home.on_credit(credit("c2", 4), 20.4)
+    home.grants(20.4)
+    (last,) = home.demand(20.5)
+    assert (last.refused, last.waiting) == (False, 0)
+    home.enqueue(call("b", remaining_ms=300.0), 20.6)
+    assert granted(home, 20.6) == [("b", "c2", 1)]
+
+
+def test_a_refused_call_is_forgotten_if_nobody_comes_again(home: Home) -> None:
+    """It is demand for as long as a container needs to be placed, not for ever."""
+    home.on_credit(credit(seq=1, state=ContainerState.BINDING), 0.0)
+    home.on_credit(credit(seq=2, timeline={"bind": 900.0}), 0.9)
+    home.on_credit(credit(seq=3, state=ContainerState.GONE), 5.0)
+    with pytest.raises(Unavailable):
+        home.enqueue(call("a", remaining_ms=300.0), 20.0)
+    told, at = [], 20.0
+    while at < 30.0:
+        home.grants(at)
+        told += [demand.refused for demand in home.demand(at)]
+        at += DEMAND_EVERY_S
+    assert told == [True] * int(1 + REFUSED_S / DEMAND_EVERY_S) + [False]
 
 
 def test_a_call_that_is_granted_at_once_is_no_edge(home: Home) -> None:

@@ -15,7 +15,7 @@ from tests.builders.calls import credit
 @pytest.fixture
 def queue() -> VersionQueue:
     """One version with one container."""
-    made = VersionQueue("ver_1", QueueLimits(), 0.0)
+    made = VersionQueue("ver_1", QueueLimits(), 1, 0.0)
     made.pool.update(credit("c1"), 0.0)
     return made
 

@@ -127,7 +127,7 @@ def test_without_the_lease_or_the_bus_nothing_is_granted() -> None:
     assert [item.call_id for item in site.turn()] == ["a"]
 
     site.ownership.lease_holds = False
-    assert site.turn(Settle(call_id="a", container="c1", grant_number=1), Enqueue(call("b"))) == []
+    assert site.turn(Settle(call_id="a", node="n1", container="c1", grant_number=1), Enqueue(call("b"))) == []
 
 
 def test_an_end_for_any_home_reaches_the_one_that_granted() -> None:
@@ -135,7 +135,7 @@ def test_an_end_for_any_home_reaches_the_one_that_granted() -> None:
     site = Site()
     site.credit(1)
     site.turn(Enqueue(call("a")), Enqueue(call("b")))
-    site.inbox.append((None, Settle(call_id="a", container="c1", grant_number=1)))
+    site.inbox.append((None, Settle(call_id="a", node="n1", container="c1", grant_number=1)))
 
     assert [item.call_id for item in site.turn()] == ["b"]
 
@@ -187,7 +187,7 @@ def test_the_cost_of_a_call_that_ended_is_in_the_state_that_its_home_hands_over(
     site = Site()
     site.credit(1)
     site.turn(Enqueue(call("a")))
-    site.inbox.append((SHARD, Settle(call_id="a", container="c1", grant_number=1, cost=5_000.0)))
+    site.inbox.append((SHARD, Settle(call_id="a", node="n1", container="c1", grant_number=1, cost=5_000.0)))
     site.ownership.home = None
     state = msgspec.msgpack.decode(site.homes.end(SHARD), type=HomeState)
 

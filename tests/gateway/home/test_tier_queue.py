@@ -104,7 +104,7 @@ def test_a_tier_never_waits_within_its_reserve(steps: list[tuple[str, Priority]]
 
 def filled(*names: str) -> tuple[FairQueue, dict[str, QueueEntry]]:
     """A queue with these calls, in their order."""
-    queue = FairQueue(FunctionCounters(), tenant_in_flight=None)
+    queue = FairQueue(FunctionCounters())
     return queue, {name: queue.push(call(name), cost=1.0, at=float(n)) for n, name in enumerate(names)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.agent_messages import ContainerState, RemoteError, Shortage
 from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.tier_queue import FunctionCounters
@@ -18,7 +19,7 @@ from tests.builders.calls import call, credit, grant
 
 
 def queue(at: float = 0.0) -> VersionQueue:
-    made = VersionQueue("ver_1", QueueLimits(), at)
+    made = VersionQueue("ver_1", QueueLimits(), 1, at)
     made.set_function("acme:app.fn", FunctionCounters())
     return made
 
@@ -38,6 +39,23 @@ def test_the_first_call_is_an_edge_and_the_last_has_a_demand() -> None:
     assert version_queue.busy
     assert version_queue.demand("gw1", 7, 4.0).queued == 0
     assert not version_queue.busy
+
+
+def test_what_a_breaker_would_refuse_wants_no_container() -> None:
+    """A container that would crash again is not started for calls that it would not get."""
+    version_queue, shut = queue(), queue()
+    for one in (version_queue, shut):
+        one.pool.start_ms = 900.0
+    with pytest.raises(Unavailable) as refused:
+        version_queue.admit(call("a", remaining_ms=1.0), 1.0)
+    assert refused.value.wire_code == "no_capacity"
+    assert version_queue.edge
+    for n in range(5):
+        shut.losses.lost(f"c{n}", {"acme"}, "", 1.0)
+    with pytest.raises(Unavailable) as caught:
+        shut.admit(call("a", remaining_ms=1.0), 1.5)
+    assert caught.value.wire_code == "breaker_open"
+    assert not shut.edge
 
 
 def test_a_shortage_is_the_reason_for_a_while() -> None:
@@ -74,7 +92,7 @@ def test_an_unused_version_is_forgotten() -> None:
 @pytest.fixture
 def book() -> GrantBook:
     """Three calls that run, two of them in one container."""
-    version_queue = VersionQueue("ver_1", QueueLimits(), 0.0)
+    version_queue = VersionQueue("ver_1", QueueLimits(), 1, 0.0)
     version_queue.set_function("acme:app.f", FunctionCounters())
     made = GrantBook()
     for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):

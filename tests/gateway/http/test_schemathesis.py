@@ -69,7 +69,7 @@ async def served(world: World, folder: Path) -> AsyncIterator[str]:
     (folder / "schemathesis.toml").write_text(CONFIG.format(folder=folder))
     server = make_server(world.app)
     with listen("127.0.0.1", 0) as listening:
-        async with asyncio.TaskGroup() as group:
+        async with world.services.workers.running(), asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[listening]))
             try:
                 yield f"{url_of(listening)}/openapi.json"

@@ -24,7 +24,7 @@ from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.webhooks.webhook_events import ping_event
 from tests.builders.jobs import dead_job
 from tests.gateway.batches.makers import batch
-from tests.gateway.ledger.metering import SECOND, busy
+from tests.gateway.ledger.metering import SECOND, busy, delivered
 from tests.gateway.webhooks.makers import webhook_of
 from tests.gateway.world import WALL, World, entry, function
 
@@ -94,10 +94,10 @@ async def acme(world: World) -> Names:
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
     world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
     await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
-    world.ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")])
+    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")]))
     line = LogLine(at=WALL, stream="stdout", text=SECRET, container="ctr_hush-hush")
     world.logs.kept = [
-        DecodedMessage(seq=1, at=WALL, subject="logs.local.acme.shop.hello", message=LogBatch(lines=(line,)))
+        DecodedMessage(seq=1, at=WALL, subject="logs.local.n1.acme.shop.hello", message=LogBatch(lines=(line,)))
     ]
     records = world.registry
     records.tenant_records["acme"] = TenantRecord(name="acme", created_at=WALL, tier="enterprise")

@@ -39,7 +39,7 @@ class Restless(BoundedProtocol):
 async def serving(world: World, protocol: type[BoundedProtocol] = BoundedProtocol) -> AsyncIterator[tuple[str, int]]:
     listening = listen("127.0.0.1", 0)
     running = make_server(world.app, graceful_seconds=1, protocol=protocol)
-    async with asyncio.TaskGroup() as group:
+    async with world.services.workers.running(), asyncio.TaskGroup() as group:
         group.create_task(running.serve(sockets=[listening]))
         await until(lambda: running.started)
         yield listening.getsockname()[:2]

@@ -16,7 +16,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
@@ -25,7 +25,7 @@ from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_service import RECORD_BYTES, JobOptions
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
-from pilotlight_gateway.schemas.schema_validators import Validators
+from tests.gateway.body_codecs import small_codec
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
 from tests.waiting import until
@@ -41,7 +41,7 @@ def gateway(bus: Bus, world: World, calls: Calls | None = None, *, tenant_bytes:
         JobCalls(
             calls=calls or Calls(),
             registry=world.registry,
-            validators=Validators(),
+            codec=small_codec(),
             budget=ByteBudget(limit=10**7),
             clock=time.monotonic,
         ),

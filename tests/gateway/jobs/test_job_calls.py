@@ -8,15 +8,15 @@ import pytest
 from pilotlight_core.model.errors import BadOutput, FunctionRaised
 from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import ChunkEvent
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.limits.call_usage import CallUsage
-from pilotlight_gateway.schemas.schema_validators import Validators
 from tests.builders.jobs import job
 from tests.builders.specs import method
+from tests.gateway.body_codecs import small_codec
 from tests.gateway.world import World, function, generator
 
 
@@ -28,7 +28,7 @@ def calls_of(world: World, calls: FakeCalls) -> JobCalls:
     return JobCalls(
         calls=calls,
         registry=world.registry,
-        validators=Validators(),
+        codec=small_codec(),
         budget=ByteBudget(limit=10**7),
         clock=lambda: 50.0,
     )

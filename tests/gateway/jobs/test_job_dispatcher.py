@@ -20,7 +20,7 @@ from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.jobs import job_dispatcher as feeder_module
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_calls import JobCalls
@@ -32,10 +32,10 @@ from pilotlight_gateway.jobs.job_runner import JobDependencies
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import job
+from tests.gateway.body_codecs import small_codec
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
 from tests.waiting import until, until_found
@@ -75,7 +75,7 @@ class Site:
             calls=JobCalls(
                 calls=calls,
                 registry=self.world.registry,
-                validators=Validators(),
+                codec=small_codec(),
                 budget=ByteBudget(limit=10**7),
                 clock=lambda: 0.0,
             ),

@@ -24,7 +24,8 @@ from pilotlight_core.model.messages.agent_messages import Run
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobState, RunnerIdentity
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -38,10 +39,10 @@ from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, job
+from tests.gateway.body_codecs import small_codec
 from tests.gateway.world import World, function
 
 ME, OTHER = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")
@@ -116,7 +117,7 @@ class Bench:
             calls=JobCalls(
                 calls=self.calls,
                 registry=self.world.registry,
-                validators=Validators(),
+                codec=small_codec(),
                 budget=ByteBudget(limit=10**7),
                 clock=lambda: 0.0,
             ),
@@ -301,6 +302,19 @@ async def test_what_it_needs_may_be_gone(bench: Bench) -> None:
     await bench.put(version="ver_gone")
     assert await bench.run() is None
     assert (await bench.now()).reason is JobFailureReason.UNDELIVERABLE
+
+
+async def test_a_job_that_may_run_no_longer_so_long_is_not_started(bench: Bench) -> None:
+    """Its tenant's limit was lowered since: it ends with the limit's name, and may be redriven once it is raised."""
+    await bench.put()
+    bench.world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(timeout_s=9.0))
+
+    assert await bench.run() is None
+
+    ended = await bench.now()
+    assert (ended.reason, ended.error and ended.error.code) == (JobFailureReason.UNDELIVERABLE, "bad_input")
+    assert "timeout_s of acme" in str(ended.error)
+    assert bench.calls.seen == []
 
 
 async def test_large_inputs_and_results_are_blobs(bench: Bench) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
+from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 
 MIDNIGHT = 1_790_035_200.0
 """2026-09-22T00:00:00Z"""
 SECOND = 10**9
+OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.BUSY, LeaseState.DRAINING)
 
 
 def event(number: int, t0: int, t1: int, state: LeaseState = LeaseState.IDLE, **more: Any) -> UsageEvent:
@@ -30,6 +33,11 @@ def busy(number: int, t0: int, *shares: tuple[str, int, str], **more: Any) -> Us
     return event(number, t0, t1, LeaseState.BUSY, shares=made, **more)
 
 
+def delivered(events: Sequence[UsageEvent], at: float = MIDNIGHT + 86_400.0) -> list[UsageDelivery]:
+    """Events as the stream has them of before subjects named nodes: within their ranges, they are taken as they are."""
+    return [UsageDelivery(seq=1, at=at, sender=Sender.BEFORE_NODES, message=UsageBatch(events=tuple(events)))]
+
+
 @st.composite
 def histories(draw: st.DrawFn) -> list[UsageEvent]:
     """The gapless life of one slice, over midnight: states of several tenants, shares and all."""
@@ -39,7 +47,7 @@ def histories(draw: st.DrawFn) -> list[UsageEvent]:
         length = draw(st.integers(0, 5 * SECOND))
         tenant = draw(st.sampled_from(["acme", "rival", ""]))
         shares: tuple[CallShare, ...] = ()
-        state = draw(st.sampled_from(list(LeaseState))) if tenant else LeaseState.FREE
+        state = draw(st.sampled_from(OWNED)) if tenant else LeaseState.FREE
         if state is LeaseState.BUSY:
             cuts = sorted(draw(st.lists(st.integers(0, length), max_size=3)))
             parts = [b - a for a, b in zip([0, *cuts], [*cuts, length], strict=True)]

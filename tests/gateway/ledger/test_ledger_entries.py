@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,25 +63,6 @@ def test_a_call_that_ended_without_time_is_still_counted() -> None:
     entries = entries_of([event(1, 5, 5, LeaseState.BUSY, shares=(CallShare("a", "acme", 0, "ok"),))], BOOK)
 
     assert [(line.ns, line.calls) for line in entries.usage.values()] == [(0, 1)]
-
-
-@pytest.mark.parametrize("shares", [(), (CallShare("a", "acme", 4, "ok"),), (CallShare("a", "acme", 6, "ok"),)])
-def test_busy_time_that_does_not_fit_its_shares_is_the_operators(shares: tuple[CallShare, ...]) -> None:
-    """No tenant pays for what an agent got wrong, and it is counted."""
-    entries = entries_of([event(1, 0, 5, LeaseState.BUSY, shares=shares)], BOOK)
-
-    assert entries.misfits == 1
-    assert [(key[1], line.ns) for key, line in entries.usage.items()] == [("", 5)]
-    assert entries.leases[0]["tenant"] == ""
-    assert not entries.calls
-
-
-@pytest.mark.parametrize("t1", [-1, 2**70])
-def test_an_impossible_interval_is_left_out(t1: int) -> None:
-    """Neither time that runs backwards nor an age of the world stops the fold."""
-    entries = entries_of([event(1, 0, t1, ended_at=MIDNIGHT), event(2, 0, 5)], BOOK)
-
-    assert (entries.misfits, len(entries.leases)) == (1, 1)
 
 
 def test_a_price_that_nobody_knows_is_counted_and_free() -> None:

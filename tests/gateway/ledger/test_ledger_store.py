@@ -19,7 +19,7 @@ from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage
 from pilotlight_gateway.ledger.price_book import PriceBook, load_prices
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event, histories
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 
 
 @pytest.fixture
@@ -41,11 +41,13 @@ def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
 def test_repetition_and_order_change_nothing(history: list[UsageEvent], data: st.DataObject) -> None:
     """Any order, any cut into folds, any repetition: the same ledger, and it conserves the device's time."""
     once, often = Ledger("sqlite://", load_prices()), Ledger("sqlite://", load_prices())
-    once.fold("USAGE", len(history), history)
+    once.fold("USAGE", len(history), delivered(history))
     deliveries = data.draw(st.permutations(history + data.draw(st.lists(st.sampled_from(history), max_size=6))))
     cut = data.draw(st.integers(0, len(deliveries)))
 
-    folds = [often.fold("USAGE", number, part) for number, part in enumerate((deliveries[:cut], deliveries[cut:]))]
+    folds = [
+        often.fold("USAGE", number, delivered(part)) for number, part in enumerate((deliveries[:cut], deliveries[cut:]))
+    ]
 
     assert sum(fold.new for fold in folds) == len(history)
     assert sum(fold.repeated for fold in folds) == len(deliveries) - len(history)
@@ -62,7 +64,7 @@ def test_repetition_and_order_change_nothing(history: list[UsageEvent], data: st
 def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
     """In nanoseconds and in exact dollars, for every tenant."""
     ledger = Ledger("sqlite://", load_prices())
-    ledger.fold("USAGE", 1, history)
+    ledger.fold("USAGE", 1, delivered(history))
     for tenant in ("acme", "rival"):
         lines = ledger.read(sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.state == "busy"))
         billed = sum((cost_of(line["ns"], line["ppm"], line["rate"]) for line in lines), Fraction(0))
@@ -77,16 +79,21 @@ def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
 def test_the_place_in_the_stream_is_kept_with_what_was_read(ledger: Ledger) -> None:
     """After a fold, and after a fold of nothing."""
     assert ledger.last_seq("USAGE") == 0
-    ledger.fold("USAGE", 7, [event(1, 0, 5)])
+    ledger.fold("USAGE", 7, delivered([event(1, 0, 5)]))
     assert ledger.last_seq("USAGE") == 7
     ledger.fold("USAGE", 9, [])
     assert ledger.last_seq("USAGE") == 9
 
 
-def test_a_fold_that_fails_leaves_nothing(ledger: Ledger) -> None:
+def test_a_fold_that_fails_leaves_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither lines nor place: the next try reads the same again."""
-    with pytest.raises(OverflowError):
-        ledger.fold("USAGE", 7, [event(1, 0, 5), event(2, 2**70, 2**70 + 5, ended_at=MIDNIGHT)])
+
+    def fail(*_: object) -> None:
+        raise sa.exc.OperationalError("", {}, Exception("the database went away"))
+
+    monkeypatch.setattr(ledger, "_add_calls", fail)
+    with pytest.raises(sa.exc.OperationalError):
+        ledger.fold("USAGE", 7, delivered([event(1, 0, 5), event(2, 5, 10)]))
 
     assert ledger.last_seq("USAGE") == 0
     assert content(ledger) == [[], [], []]
@@ -97,7 +104,7 @@ def test_a_new_price_does_not_reprice_what_was_recorded(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     for number, rate in enumerate((100, 200)):
         ledger = Ledger(url, PriceBook(rates={"cpu": rate}))
-        ledger.fold("USAGE", number, [event(number, number * 5, number * 5 + 5)])
+        ledger.fold("USAGE", number, delivered([event(number, number * 5, number * 5 + 5)]))
         lines = ledger.read(sa.select(usage_day.c.rate, usage_day.c.ns).order_by(usage_day.c.rate))
         ledger.close()
 
@@ -106,9 +113,9 @@ def test_a_new_price_does_not_reprice_what_was_recorded(tmp_path: Path) -> None:
 
 def test_a_call_that_runs_on_has_one_receipt_that_grows(ledger: Ledger) -> None:
     """Each second adds to it; the last one says how it ended."""
-    ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, ""))])
-    ledger.fold("USAGE", 2, [busy(2, SECOND, ("a", SECOND, ""))])
-    ledger.fold("USAGE", 3, [busy(3, 2 * SECOND, ("a", 5, "ok"), ("b", 5, "ok"))])
+    ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, ""))]))
+    ledger.fold("USAGE", 2, delivered([busy(2, SECOND, ("a", SECOND, ""))]))
+    ledger.fold("USAGE", 3, delivered([busy(3, 2 * SECOND, ("a", 5, "ok"), ("b", 5, "ok"))]))
 
     (line,) = receipts(ledger, "acme", "a")
     assert (line["ns"], line["outcome"], line["batch_size"]) == (2 * SECOND + 5, "ok", 2)
@@ -118,9 +125,8 @@ def test_a_call_that_runs_on_has_one_receipt_that_grows(ledger: Ledger) -> None:
 def test_old_intervals_go_and_sums_stay(ledger: Ledger) -> None:
     """Pruning forgets details only."""
     old = event(1, 0, 5, LeaseState.LOADING, ended_at=MIDNIGHT - 10 * 86_400)
-    ledger.fold(
-        "USAGE", 1, [old, busy(2, 5, ("a", 5, "ok"), ended_at=MIDNIGHT - 10 * 86_400), busy(3, 10, ("b", 5, "ok"))]
-    )
+    also = busy(2, 5, ("a", 5, "ok"), ended_at=MIDNIGHT - 10 * 86_400)
+    ledger.fold("USAGE", 1, delivered([old, also, busy(3, 10, ("b", 5, "ok"))]))
 
     assert ledger.prune(MIDNIGHT) == 2
 
@@ -136,13 +142,13 @@ def test_a_thousand_calls_a_second_are_affordable(ledger: Ledger) -> None:
     events = [busy(number, number * 10, (f"call{number}", 10, "ok")) for number in range(2_000)]
     started = time.process_time()
 
-    assert ledger.fold("USAGE", 1, events).new == 2_000
+    assert ledger.fold("USAGE", 1, delivered(events)).new == 2_000
     assert time.process_time() - started < 0.7
 
 
 def test_a_ledger_in_a_file_is_its_owners(ledger: Ledger, tmp_path: Path) -> None:
     """With what SQLite puts beside it; also one that was open before."""
-    ledger.fold("USAGE", 1, [busy(1, 0, ("call_a", SECOND, "ok"))])
+    ledger.fold("USAGE", 1, delivered([busy(1, 0, ("call_a", SECOND, "ok"))]))
     files = sorted(tmp_path.iterdir())
 
     assert [path.name for path in files] == ["ledger.sqlite", "ledger.sqlite-shm", "ledger.sqlite-wal"]

@@ -17,7 +17,7 @@ from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event, histories
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 
 
 @pytest.fixture
@@ -26,14 +26,16 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     ledger.fold(
         "USAGE",
         1,
-        [
-            event(1, 0, SECOND, LeaseState.LOADING),
-            busy(2, SECOND, ("a", SECOND, "ok"), ("b", SECOND, "ok")),
-            event(3, 3 * SECOND, 4 * SECOND, version="ver_2"),
-            event(4, 4 * SECOND, 5 * SECOND, tenant="rival"),
-            event(5, 5 * SECOND, 6 * SECOND, LeaseState.FREE, tenant="", app="", function="", version=""),
-            event(6, 6 * SECOND, 7 * SECOND, ended_at=MIDNIGHT + 90_000),
-        ],
+        delivered(
+            [
+                event(1, 0, SECOND, LeaseState.LOADING),
+                busy(2, SECOND, ("a", SECOND, "ok"), ("b", SECOND, "ok")),
+                event(3, 3 * SECOND, 4 * SECOND, version="ver_2"),
+                event(4, 4 * SECOND, 5 * SECOND, tenant="rival"),
+                event(5, 5 * SECOND, 6 * SECOND, LeaseState.FREE, tenant="", app="", function="", version=""),
+                event(6, 6 * SECOND, 7 * SECOND, ended_at=MIDNIGHT + 90_000),
+            ]
+        ),
     )
     yield ledger
     ledger.close()
@@ -64,7 +66,7 @@ def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
 def test_the_total_does_not_depend_on_the_grouping(history: list[UsageEvent]) -> None:
     """Lines are rounded once each, the total once from exact sums."""
     ledger = Ledger("sqlite://", load_prices())
-    ledger.fold("USAGE", 1, history)
+    ledger.fold("USAGE", 1, delivered(history))
 
     reports = [usage_report(ledger, "acme", "2026-01-01", "2027-01-01", groups) for groups in (GROUPS, ("day",), ())]
 

@@ -43,11 +43,11 @@ def test_an_open_usage_is_settled_by_the_end_of_its_start(
     """The end of another start does not settle it."""
     tracker = UsageTracker()
     usage, settled = left_behind(tracker)
-    tracker.on_frame(ended(grant_number=1, spent=MS))
+    tracker.on_frame("n1", ended(grant_number=1, spent=MS), 1.0)
     assert settled == []
 
-    tracker.on_frame(frame)
-    tracker.on_frame(frame)
+    tracker.on_frame("n1", frame, 1.0)
+    tracker.on_frame("n1", frame, 1.0)
 
     assert settled == [usage]
     assert (usage.cost, usage.known, usage.lost) == expected

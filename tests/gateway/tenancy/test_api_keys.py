@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
-from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
+from pilotlight_core.model.errors import Conflict, Forbidden, NotFound, QuotaExceeded
+from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.api_keys import (
     ALPHABET,
     DEAD_KEYS_KEPT,
@@ -68,15 +69,29 @@ async def test_only_the_digest_of_the_secret_is_kept() -> None:
 async def test_a_tenant_has_a_bounded_number_of_keys() -> None:
     """Beyond the limit a key must be revoked first."""
     registry = MemoryRegistry()
+    registry.tenant_records["acme"] = TenantRecord(name="acme", created_at=0.0, tier="enterprise")
     first = await create_key(registry, "acme", KeyRequest(), at=0.0)
     record = registry.key_records[first.id]
     for number in range(KEYS_PER_TENANT - 1):
         registry.key_records[str(number)] = msgspec.structs.replace(record, id=str(number))
-    with pytest.raises(Conflict):
+    with pytest.raises(QuotaExceeded, match="may have 1000 keys"):
         await create_key(registry, "acme", KeyRequest(), at=0.0)
 
     await revoke_key(registry, "acme", first.id, at=0.0)
     await create_key(registry, "acme", KeyRequest(), at=0.0)
+
+
+async def test_a_tier_says_how_many_keys() -> None:
+    """A free tenant has 20."""
+    registry = MemoryRegistry()
+    registry.tenant_records["acme"] = TenantRecord(name="acme", created_at=0.0, tier="free")
+    for _ in range(20):
+        await create_key(registry, "acme", KeyRequest(), at=0.0)
+
+    with pytest.raises(QuotaExceeded) as refused:
+        await create_key(registry, "acme", KeyRequest(), at=0.0)
+
+    assert refused.value.more["limits"][0].limit == "keys"
 
 
 async def test_keys_of_others_are_neither_seen_nor_revoked() -> None:

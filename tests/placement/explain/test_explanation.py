@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from pilotlight_core.model.devices import MigPlacement
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
@@ -220,8 +221,10 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
         case "slo":
             keys = keys_on(unit, replace(wanted, slo_ms=None))
             return bool(keys) and all(is_known_slow(wanted, key) for key in keys)
-        case "host_memory":
-            return 0 < node.host_memory < wanted.memory
+        case "memory":
+            return node.host is not None and node.host.memory - promised(fleet, node).memory < wanted.memory
+        case "cpu":
+            return node.host is not None and node.host.cpu_millis - promised(fleet, node).cpu_millis < wanted.cpu
         case "avoid":
             return any(held.function in wanted.avoid for held in runs)
         case "spread":
@@ -232,6 +235,12 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
             there = [n for n in where if (n.name == node.name if over_node else n.domain.zone == domain.zone)]
             return len(there) >= (wanted.spread.most or 0)
     return name == "room" and not has_room(fleet, unit, wanted)
+
+
+def promised(fleet: Fleet, node: Node) -> HostShare:
+    """What the containers of a node are promised of its host."""
+    there = [held.host for held in fleet.held.values() if held.slice.node == node.name]
+    return HostShare(cpu_millis=sum(each.cpu_millis for each in there), memory=sum(each.memory for each in there))
 
 
 def keys_on(unit: Unit, wanted: Ask) -> set[str]:

@@ -20,10 +20,10 @@ from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
-from tests.placement.makers import ask, asks, cpu, gpu, node, some_nodes
+from tests.placement.makers import ask, asks, cpu, gpu, host, node, some_nodes
 
 FLEET = (
-    node("a", gpu("g1", mig=True), gpu("g2"), zone="x", slots=(cpu(0), cpu(1)), host_memory=8 * GIB),
+    node("a", gpu("g1", mig=True), gpu("g2"), zone="x", slots=(cpu(0), cpu(1)), host=host(64, 8)),
     node("b", gpu("g3", "T4"), gpu("g4", "T4"), gpu("g5", "T4"), zone="x"),
     node("c", gpu("g6", "L4", shareable=True), gpu("g7", "A100-80GB"), zone="y"),
 )

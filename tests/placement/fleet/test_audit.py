@@ -45,7 +45,7 @@ def forget_container(fleet: Fleet) -> None:
 
 
 def miscount_hosts(fleet: Fleet) -> None:
-    fleet.hosts.append((1, 1))
+    fleet.hosts.free_memory.put(1, 1)
 
 
 @pytest.mark.parametrize(

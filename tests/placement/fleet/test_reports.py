@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, ProfileReport
-from pilotlight_core.model.messages.agent_messages import NodeReport, SliceReport
+from pilotlight_core.model.messages.agent_messages import HostShare, NodeReport, SliceReport
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.audit import check_integrity
@@ -121,19 +121,38 @@ def test_a_container_on_several_gpus_is_one() -> None:
 
 
 def test_draining_nodes_and_small_hosts_take_nothing() -> None:
-    """A draining node does not even count as possible; the host's memory is what its CPU slots share."""
+    """A draining node does not even count as possible; the host is what its agent reports of it."""
     mirror = FleetMirror()
     mirror.sync([report("a", cpu(0), draining=True)])
     refused = place(mirror.fleet, ask())
     assert isinstance(refused, NoFit)
     assert (refused.reason, refused.never) == ("it asks for a CPU slot, and the fleet has nothing", True)
 
-    mirror.sync([report("a", cpu(0), cpu(1))])
-    assert found(mirror, ask(memory=2 * GIB)).startswith("a/")
+    mirror.sync([report("a", cpu(0), cpu(1), host=HostShare(cpu_millis=2000, memory=2 * GIB))])
+    assert found(mirror, ask(memory=2 * GIB, cpu=2000)).startswith("a/")
     refused = place(mirror.fleet, ask(memory=3 * GIB))
     assert isinstance(refused, NoFit)
     assert refused.never
     assert "3.0 GiB of host memory" in refused.reason
+
+
+def test_what_containers_were_promised_is_taken_whether_they_are_reported_or_on_their_way() -> None:
+    """Also more than there is, where a report shows it: the agent is the truth."""
+    mirror, share = FleetMirror(), HostShare(cpu_millis=500, memory=3 * GIB)
+    host = HostShare(cpu_millis=2000, memory=8 * GIB)
+    there = container("c1", slice="cpu-0", host=share)
+    slots = (cpu(0, "c1"), cpu(1), cpu(2))
+    coming = IncomingContainer(container="c2", node="a", slice="cpu-1", host=share)
+
+    fleet = mirror.sync([report("a", *slots, containers=(there,), host=host)], ReportOverlay(coming=(coming,)))
+
+    check_integrity(fleet)
+    assert fleet.places["a"].free_host == HostShare(cpu_millis=1000, memory=2 * GIB)
+    assert isinstance(place(fleet, ask(memory=3 * GIB)), NoFit)
+    fleet = mirror.sync([report("a", *slots, seq=2, containers=(there,), host=HostShare(memory=GIB, cpu_millis=100))])
+    check_integrity(fleet)
+    assert fleet.places["a"].free_host == HostShare(cpu_millis=-400, memory=-2 * GIB)
+    assert isinstance(place(fleet, ask(memory=1)), NoFit)
 
 
 def test_slices_with_one_name_count_once() -> None:

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.agent_messages import SliceKind, Stop
 from pilotlight_core.model.placing import Over, Spread
-from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction
 from pilotlight_placement.plan.plan import DesiredState, plan
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import refusal_at
 from tests.placement.executor import carry_out
-from tests.placement.makers import QUIET, ask, asks, gpu, instance, kinds, node, some_nodes, want
+from tests.placement.makers import QUIET, ask, asks, gpu, host, instance, kinds, node, some_nodes, want
 
 
 def test_what_is_missing_is_started_and_what_is_too_much_stopped() -> None:
@@ -62,6 +64,22 @@ def test_the_surplus_goes_where_the_function_is_most_crowded() -> None:
     made = plan(fleet, DesiredState(wants=(want("f", 2, ask("T4", spread=Spread(over=Over.NODE))),)), 0.0)
 
     assert [command.node for command in made.commands if isinstance(command.command, Stop)] == ["n"]
+
+
+def test_a_start_waits_for_the_stop_that_frees_its_host() -> None:
+    """Its device was free all the while; a start that needs nothing of what is freed waits for nobody."""
+    fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4"), gpu("c", "L4"), host=host(8, 24))])
+    old, large = ask("L4", memory=20 * GIB), ask("T4", memory=20 * GIB)
+    found = place(fleet, replace(old, function="old"))
+    assert isinstance(found, Placement)
+    fleet.hold(found.held("old"))
+    wants = (want("old", 0, old), want("new", 1, large), want("small", 1, ask("T4", memory=GIB)))
+
+    made = plan(fleet, DesiredState(wants=wants), 0.0)
+
+    after = {c.command.held.function: c.after for c in made.commands if isinstance(c.command, PlannedStart)}
+    (stop,) = [command.number for command in made.commands if isinstance(command.command, Stop)]
+    assert after == {"small": (), "new": (stop,)}
 
 
 def test_room_is_looked_for_only_so_often() -> None:

@@ -9,7 +9,7 @@ from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.place import place
-from tests.placement.makers import ask, cpu, gpu, node
+from tests.placement.makers import ask, cpu, gpu, host, node
 
 
 def refused(fleet: Fleet, wanted: Ask) -> NoFit:
@@ -41,8 +41,8 @@ def test_what_else_rules_everything_out_is_said() -> None:
 def test_a_type_a_region_or_a_purchase_that_there_is_not_is_named_with_what_there_is() -> None:
     """Only devices of the types asked for are counted as being elsewhere."""
     fleet = Fleet([
-        node("n", gpu("a"), slots=(cpu(0), cpu(1)), host_memory=16 * GIB, region="east"),
-        node("m", slots=(cpu(2),), host_memory=32 * GIB, region="west"),
+        node("n", gpu("a"), slots=(cpu(0), cpu(1)), host=host(8, 16), region="east"),
+        node("m", slots=(cpu(2),), host=host(8, 32), region="west"),
     ])  # fmt: skip
 
     def reason(*types: str, **more: Any) -> str:
@@ -55,5 +55,7 @@ def test_a_type_a_region_or_a_purchase_that_there_is_not_is_named_with_what_ther
     assert reason("H100", purchase=Purchase.SPOT).endswith(": 1 not on spot nodes")
     assert reason("ANY", purchase=Purchase.SPOT).startswith("it asks for any GPU, and")
     assert reason("H100", memory=2048 * GIB).endswith(
-        "no node with such a device or slot has more than 16.0 GiB of host memory"
+        "no node with such a device or slot has more than 16.0 GiB of host memory for containers (memory=)"
     )
+    assert reason(cpu=9000).endswith("no node with such a device or slot has more than 8 cores for containers (cpu=)")
+    assert reason(cpu=7000, memory=2048 * GIB).startswith("it asks for a CPU slot and 7 cores and 2048.0 GiB of host")

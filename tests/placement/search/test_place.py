@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import Candidate, candidate_on, slice_of
@@ -61,3 +62,38 @@ def test_the_same_fleet_decides_alike_whoever_came_first(nodes: list[Node], step
     fill(other, steps)
 
     assert one.held == other.held
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_nodes(), CHURN)
+def test_no_host_is_ever_promised_more_than_it_has(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
+    """After each decision, by a sum over the containers; a refusal names memory or cores only if they are short."""
+    fleet = Fleet(nodes)
+    for number, (wanted, luck) in enumerate(steps):
+        found = place(fleet, wanted)
+        if isinstance(found, Placement):
+            fleet.hold(found.held(f"c{number:03}"))
+        else:
+            for name, _ in found.record.refused:
+                assert name not in ("memory", "cpu") or is_short(fleet, wanted, name)
+        if luck == 0 and fleet.held:
+            fleet.release(min(fleet.held))
+
+        check_integrity(fleet)
+        for node in nodes:
+            memory, cores = promised(fleet, node.name)
+            assert node.host is None or (memory <= node.host.memory and cores <= node.host.cpu_millis)
+
+
+def promised(fleet: Fleet, node: str) -> tuple[int, int]:
+    """Bytes and thousandths of a core that the containers of a node may use."""
+    there = [held.host for held in fleet.held.values() if held.slice.node == node]
+    return sum(share.memory for share in there), sum(share.cpu_millis for share in there)
+
+
+def is_short(fleet: Fleet, wanted: Ask, name: str) -> bool:
+    """Whether some host has too little of it left."""
+    hosts = {place.name: host for place in fleet.places.values() if (host := place.node.host) is not None}
+    if name == "memory":
+        return any(host.memory - promised(fleet, node)[0] < wanted.memory for node, host in hosts.items())
+    return any(host.cpu_millis - promised(fleet, node)[1] < wanted.cpu for node, host in hosts.items())

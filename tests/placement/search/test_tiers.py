@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
@@ -11,7 +13,7 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.tiers import blocked_nodes, runs, tiers
-from tests.placement.makers import ask, gpu, node
+from tests.placement.makers import ask, gpu, host, node
 
 
 def visited(fleet: Fleet, wanted: Ask) -> list[list[str]]:
@@ -56,11 +58,16 @@ def test_nodes_with_the_weights_come_first() -> None:
     assert visited(fleet, ask("T4", weights="w")) == [["warm", "cold"]]
 
 
-def test_small_hosts_and_avoided_functions_block_nodes() -> None:
-    """A host that does not say how much memory it has is not blocked."""
-    fleet = Fleet([node("small", host_memory=GIB), node("large", host_memory=8 * GIB), node("silent")])
-    blocked = blocked_nodes(fleet, ask(memory=2 * GIB))
+def test_hosts_with_too_little_left_and_avoided_functions_block_nodes() -> None:
+    """A host that does not say what it has is not blocked."""
+    fleet = Fleet([node("small", host=host(8, 1)), node("large", host=host(1, 8)), node("silent")])
     busy = three_nodes("b")
 
-    assert {fleet.by_rank[rank].name for rank in blocked} == {"small"}
+    def blocked(**wishes: Any) -> set[str]:
+        return {fleet.by_rank[rank].name for rank in blocked_nodes(fleet, ask(**wishes))}
+
+    assert blocked(memory=2 * GIB) == {"small"}
+    assert blocked(cpu=2000) == {"large"}
+    assert blocked(memory=2 * GIB, cpu=2000) == {"small", "large"}
+    assert blocked() == set()
     assert {busy.by_rank[rank].name for rank in blocked_nodes(busy, ask("T4", avoid=("f",)))} == {"b"}

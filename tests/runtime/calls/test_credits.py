@@ -32,7 +32,7 @@ class World:
     def __init__(self) -> None:
         self.sent: list[Credit] = []
         self.told: list[tuple[str, str]] = []
-        self.subjects = {"pl.local.credit.ver_1"}
+        self.subjects = {"pl.local.credit.n.ver_1"}
         self.down = False
         self.too_large = ""
         self.soon: list[Callable[[], None]] = []
@@ -112,12 +112,12 @@ def test_a_credit_that_does_not_fit_the_bus_harms_no_other() -> None:
 def test_a_freed_slot_is_told_to_its_home_alone() -> None:
     """Everybody else hears of it with the next second; who hears it anyway need not hear it twice."""
     world, first, second = World(), Source("c1"), Source("c2")
-    world.subjects = {"pl.local.credit.ver_1", "pl.local.gw.gw-2.reply"}
+    world.subjects = {"pl.local.credit.n.ver_1", "pl.local.gw.gw-2.reply.n"}
     world.credits.slot_freed(first, "gw-2")
     world.credits.slot_freed(first, "gw-2")
     world.credits.slot_freed(second, "gw-2")
     world.credits.publish_soon(second)
     world.turn()
 
-    assert world.told == [("pl.local.credit.ver_1", "c2"), ("pl.local.gw.gw-2.reply", "c1")]
+    assert world.told == [("pl.local.credit.n.ver_1", "c2"), ("pl.local.gw.gw-2.reply.n", "c1")]
     assert not world.soon

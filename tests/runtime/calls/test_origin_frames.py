@@ -16,7 +16,7 @@ class World:
         self.down = False
         self.sent: list[tuple[str, Message, str]] = []
         self.vanished: list[str] = []
-        self.origins = OriginSender(self, "local", "_PL.n.i", clock=lambda: self.at)
+        self.origins = OriginSender(self, "_PL.n.i", region="local", node="n", clock=lambda: self.at)
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         if self.down:
@@ -43,8 +43,8 @@ def test_frames_go_to_their_gateway() -> None:
     world.origins.send("gw1", ended())
 
     assert [(subject, reply) for subject, _, reply in world.sent] == [
-        ("pl.local.gw.gw1.reply", "_PL.n.i.gw1.-"),
-        ("pl.local.gw.gw1.reply", "_PL.n.i.gw1.call_1"),
+        ("pl.local.gw.gw1.reply.n", "_PL.n.i.gw1.-"),
+        ("pl.local.gw.gw1.reply.n", "_PL.n.i.gw1.call_1"),
     ]
 
 

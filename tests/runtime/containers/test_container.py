@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_core.model.messages.agent_messages import Cancel, ContainerState, Outcome, Refusal, Window
 from tests.builders.specs import method
-from tests.runtime.harness import Harness, batched, generator, harness
+from tests.runtime.harness import Harness, agent, batched, everybody, generator, harness
 
 COUNT = """
 def f(n, pause=0.0):
@@ -182,6 +182,51 @@ async def test_draining_has_a_bound(world: Harness) -> None:
     ended = await call.ended()
     assert ended.outcome is Outcome.DIED
     assert "drained" in ended.reason
+
+
+async def test_a_later_drain_may_be_shorter(world: Harness) -> None:
+    """An app that is stopped while its containers drain for another reason has the shorter time; never a longer one."""
+    container = await world.bind(await world.deploy(SLOW, timeout=1_000.0))
+    call = world.run(container, seconds=1_000)
+    await call.wait(1)
+
+    assert (await world.drain(container, within_ms=1_000_000)).ok
+    assert (await world.drain(container, within_ms=100)).ok
+    assert (await world.drain(container, within_ms=1_000_000)).ok
+
+    assert (await call.ended()).outcome is Outcome.DIED
+    await world.credit(container, ContainerState.GONE)
+
+
+async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> None:
+    """Nothing runs in it that could be waited for."""
+    version = await world.deploy("import time\ntime.sleep(1_000)\ndef f(): ...", startup_timeout=1_000.0)
+    container = await world.bind(version, state=ContainerState.LOADING)
+
+    assert (await world.drain(container, within_ms=1_000_000)).ok
+
+    gone = await world.credit(container, ContainerState.GONE)
+    assert gone.error is None
+    await world.report(lambda report: not any(s.container for s in report.slices))
+
+
+async def test_a_call_that_nobody_wants_any_more_has_a_grace(server_url: str, tmp_path: Path) -> None:
+    """Then its container is killed, the call was cancelled and metered, and the slice is free again."""
+    async with everybody(server_url, tmp_path) as world, agent(world, stop_grace_s=0.2):
+        version = await world.deploy(SLOW.replace("import time", "import time; print('begun')"), timeout=86_400.0)
+        container = await world.bind(version)
+        call = world.run(container, seconds=1_000)
+        # A call that the guest has not begun yet is cancelled at once, and nothing needs to be killed.
+        assert await world.logs(lambda lines: any(line.text == "begun" for line in lines))
+
+        world.control(Cancel(call_id=call.id, reason="the caller left"))
+
+        ended = await call.ended()
+        assert (ended.outcome, ended.reason) == (Outcome.CANCELLED, "the caller left")
+        assert ended.spent is not None
+        gone = await world.credit(container, ContainerState.GONE)
+        assert "0.2 s after it was given up" in gone.reason
+        assert await world.run(await world.bind(version), seconds=0).output() == 0
 
 
 async def test_a_call_that_cannot_start_in_time_is_refused(world: Harness) -> None:

@@ -45,7 +45,7 @@ class World:
         calls = NodeCalls(
             slots=self.slots,
             waiting=self.waiting,
-            origins=OriginSender(self, "local", "_PL.n.i", clock=self.loop.time),
+            origins=OriginSender(self, "_PL.n.i", region="local", node="n", clock=self.loop.time),
             bodies=self.bodies,
             credits=Credits(
                 self, region="local", node="n", instance="i1", epoch_of=self.slots.epoch, call_soon=self.loop.call_soon
@@ -63,6 +63,7 @@ class World:
             connection=connection,
             meter=meter,
             release=self.released.append,
+            retire=self.kills.append,
             kill=self.kills.append,
             clock=self.loop.time,
         )

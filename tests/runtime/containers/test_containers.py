@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Cancel, ContainerState, Outcome, Reconcile, Refusal, Stop
+from pilotlight_core.model.messages.agent_messages import (
+    Cancel,
+    ContainerState,
+    HostShare,
+    Outcome,
+    Reconcile,
+    Refusal,
+    Stop,
+)
 from pilotlight_runtime.calls import slot_table
-from tests.runtime.harness import Harness
+from tests.runtime.harness import Harness, agent, everybody
 
+GIB = 2**30
 GREET = """
 def f(name="world"):
     return f"Hello, {name}!"
@@ -136,3 +147,34 @@ async def test_calls_that_their_gateway_does_not_list_are_cancelled(
 
     assert (await orphan.ended()).outcome is Outcome.CANCELLED
     assert (await listed.ended()).outcome is Outcome.OK
+
+
+async def test_more_than_the_host_has_is_promised_to_nobody(
+    server_url: str, tmp_path: Path, anyio_backend: str
+) -> None:
+    """Whatever the controller believes: by memory, by cores, until the container before is gone."""
+    host = HostShare(cpu_millis=1500, memory=3 * GIB)
+    async with everybody(server_url, tmp_path) as world, agent(world, host=host):
+        small, large = await world.deploy(GREET), await world.deploy(GREET, memory=2 * GIB, cpu=1.0)
+        first = await world.bind(large)
+
+        assert (await world.command(world.bind_of(large, "cpu-1"))).reason == "memory_taken"
+        lean = HostShare(cpu_millis=1000, memory=GIB)
+        assert (await world.command(world.bind_of(small, "cpu-1", host=lean))).reason == "cpu_taken"
+        told = await world.report(lambda report: bool(report.containers))
+        assert told.host == host
+        assert [each.host for each in told.containers] == [HostShare(cpu_millis=1000, memory=2 * GIB)]
+        await world.command(Stop(epoch=world.epoch, container=first))
+        await world.report(lambda report: not report.containers)
+        assert (await world.command(world.bind_of(large, "cpu-1"))).ok
+
+
+async def test_a_manifest_that_needs_more_than_was_promised_does_not_start(world: Harness) -> None:
+    """Else the sum of promises would be of what nobody keeps to."""
+    version = await world.deploy(GREET, memory=2 * GIB)
+    bind = world.bind_of(version, host=HostShare(cpu_millis=100, memory=GIB))
+
+    assert (await world.command(bind)).ok
+    gone = await world.credit(bind.container, ContainerState.GONE)
+
+    assert "it needs 2.0 GiB of host memory and was promised 1.0 GiB" in gone.reason

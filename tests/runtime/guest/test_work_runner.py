@@ -81,6 +81,18 @@ def test_a_batch_that_fails_whole_fails_all(guest: Guest, item: str, outcome: Ou
     assert all(item.error is not None and says in item.error.message for item in result.results)
 
 
+def test_a_batch_that_raises_says_how_to_fail_one_item(guest: Guest) -> None:
+    """Below the traceback, for the function's author; a batch of one has no neighbours to spare."""
+
+    def last_lines(*items: str) -> set[str]:
+        errors = [item.error for item in answer(guest, batch(*items)).results]
+        return {error.traceback.splitlines()[-1] for error in errors if error is not None}
+
+    (together,), (alone,) = last_lines("fire", "tea"), last_lines("fire")
+    assert together.startswith("(This batch of 2 raised, so each of its items failed: return an exception")
+    assert alone == "RuntimeError: the shop burns"
+
+
 def test_answers_together_fit_a_frame(guest: Guest) -> None:
     """What would not fit any more fails, and its neighbours do not."""
     result = answer(guest, batch("bulk", "bulk", "tea"))

@@ -45,7 +45,7 @@ def line(text: str) -> LogLine:
 async def test_lines_are_stored_in_batches_of_their_function(anyio_backend: str) -> None:
     """In order, at most 256 together."""
     stream = Stream()
-    shipper = LogShipper(stream, "local", "i1")
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1")
     for number in range(BATCH_LINES + 1):
         shipper.offer(TOPIC, line(str(number)))
 
@@ -53,14 +53,14 @@ async def test_lines_are_stored_in_batches_of_their_function(anyio_backend: str)
 
     assert stream.texts == [str(number) for number in range(BATCH_LINES + 1)]
     assert [len(batch.lines) for batch in stream.kept.values()] == [BATCH_LINES, 1]
-    assert set(stream.subjects) == {"logs.local.acme.demo.f"}
+    assert set(stream.subjects) == {"logs.local.n1.acme.demo.f"}
     assert shipper.statistics().waiting_bytes == 0
 
 
 async def test_large_lines_make_small_batches(anyio_backend: str) -> None:
     """A batch must fit a message."""
     stream = Stream()
-    shipper = LogShipper(stream, "local", "i1")
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1")
     for _ in range(40):
         shipper.offer(TOPIC, line("x" * 8_000))
 
@@ -73,7 +73,7 @@ async def test_large_lines_make_small_batches(anyio_backend: str) -> None:
 async def test_nothing_is_lost_or_doubled_over_a_reconnect(anyio_backend: str) -> None:
     """A batch that may be stored already is sent again as it was, under the same id."""
     stream = Stream()
-    shipper = LogShipper(stream, "local", "i1")
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1")
     shipper.offer(TOPIC, line("one"))
     stream.stored_anyway = True
     await shipper.ship()
@@ -89,7 +89,7 @@ async def test_while_the_bus_is_away_memory_is_bounded(anyio_backend: str) -> No
     """What does not fit is dropped and counted, and the log says so."""
     stream = Stream()
     stream.down = True
-    shipper = LogShipper(stream, "local", "i1")
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1")
     many = 2 + log_shipper.WAITING_BYTES // 16_000
     for _ in range(many):
         shipper.offer(TOPIC, line("x" * 8_000))
@@ -108,7 +108,7 @@ async def test_while_the_bus_is_away_memory_is_bounded(anyio_backend: str) -> No
 async def test_lines_leave_by_themselves(anyio_backend: str) -> None:
     """Within a tenth of a second, or at once when a batch is full."""
     stream = Stream()
-    shipper = LogShipper(stream, "local", "i1")
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1")
     async with asyncio.TaskGroup() as group:
         running = group.create_task(shipper.run())
         for number in range(BATCH_LINES):

@@ -90,7 +90,7 @@ async def test_usage_is_on_disk_before_it_is_stored(tmp_path: Path, anyio_backen
         await metering.write()
         assert await metering.ship()
 
-    assert {subject for subject, _ in world.kept.values()} == {"usage.local.acme", "usage.local.-"}
+    assert {subject for subject, _ in world.kept.values()} == {"usage.local.n.acme", "usage.local.n.-"}
     line = [(e.tenant, e.t0, e.t1) for e in sorted(world.events, key=lambda e: e.t0) if e.slice == "cpu-0"]
     assert line == [("", 1_000, 2_000), ("acme", 2_000, 5_000), ("", 5_000, 9_000)]
 

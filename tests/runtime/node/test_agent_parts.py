@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
-from pilotlight_core.model.messages.agent_messages import Drain
+from pilotlight_core.model.messages.agent_messages import Drain, HostShare
 from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
@@ -46,6 +46,7 @@ async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> A
             base=starter_of(with_launcher, folders.sandboxes, group).base,
             folders=folders,
             blanks=0,
+            host=HostShare(cpu_millis=4000, memory=16 * 2**30),
         )
         parts = build_parts(needs, group, usage_log, waiting)
         yield parts

@@ -296,6 +296,24 @@ tell([time.process_time(), time.monotonic() - begin])""",
     assert used < 0.2 * wall + 0.15
 
 
+def oom_score_adj(pid: int) -> str:
+    return Path(f"/proc/{pid}/oom_score_adj").read_text().strip()
+
+
+async def test_it_is_the_first_to_go_when_the_host_runs_out_of_memory(start: Start) -> None:
+    """All its processes, and they cannot put themselves behind the platform's."""
+    sandbox = await start(
+        """if os.fork() == 0: time.sleep(1000)
+tell([attempt(os.open, "/proc/self/oom_score_adj", os.O_WRONLY), open("/proc/self/oom_score_adj").read()])
+time.sleep(1000)"""
+    )
+
+    assert await read_value(sandbox) == ["EROFS", "1000\n"]
+    pids = sandbox.pids()
+    assert len(pids) >= 3
+    assert {oom_score_adj(pid) for pid in pids} == {"1000"}
+
+
 async def test_rlimits_hold(ask: Ask) -> None:
     """Core dumps, open files and the size of a file are bounded."""
     assert await ask(

@@ -21,7 +21,7 @@ from tests.runtime.sandbox.conftest import MIB, limits, sleeper
 
 def test_settings_of_both_versions() -> None:
     """Limits in the units of each file; the sandbox's own processes are not the tenant's."""
-    small = limits(memory_bytes=64 * MIB, pids=10, cpu_millis=1500)
+    small = limits(memory_bytes=64 * MIB, pids=10, cpu_millis=1500, promised_cpu_millis=500)
 
     assert settings("memory", 1, small) == {
         "memory.limit_in_bytes": str(64 * MIB),
@@ -33,8 +33,12 @@ def test_settings_of_both_versions() -> None:
         "memory.oom.group": "1",
     }
     assert settings("pids", 1, small) == settings("pids", 2, small) == {"pids.max": "12"}
-    assert settings("cpu", 1, small) == {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "150000"}
-    assert settings("cpu", 2, small) == {"cpu.max": "150000 100000"}
+    assert settings("cpu", 1, small) == {
+        "cpu.cfs_period_us": "100000",
+        "cpu.cfs_quota_us": "150000",
+        "cpu.shares": "512",
+    }
+    assert settings("cpu", 2, small) == {"cpu.max": "150000 100000", "cpu.weight": "50"}
 
 
 def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:

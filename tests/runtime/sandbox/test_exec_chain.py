@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pilotlight_runtime.sandbox.exec_chain import PrivilegeDrop, staged
+from pilotlight_runtime.sandbox.exec_chain import FIRST_TO_GO, PrivilegeDrop, staged
 from tests.runtime.sandbox.conftest import limits
 
 LIMITS = limits(memory_bytes=1000, pids=8, open_files=64, file_bytes=4096)
@@ -29,9 +29,13 @@ def test_into_the_groups_first_then_the_limits_then_down_to_the_uid() -> None:
 
 
 def test_nothing_is_done_that_was_not_asked_for() -> None:
-    """Without a cgroup, a uid or a namespace there is only the step of the limits."""
-    assert staged(["true"], limits=LIMITS)[0] == "prlimit"
-    assert staged(["true"], limits=LIMITS)[-2:] == ["--", "true"]
+    """Without a cgroup, a uid or a namespace it only becomes the first to go, under its limits."""
+    command = staged(["true"], limits=LIMITS)
+
+    assert command[0] == "sh"
+    assert f"echo {FIRST_TO_GO} > /proc/self/oom_score_adj" in command[2]
+    assert command[3:6] == ["sh", "--", "prlimit"]
+    assert command[-2:] == ["--", "true"]
     assert "--mount" not in " ".join(staged(["true"], limits=LIMITS, descent=PrivilegeDrop(uid=1, entrance=None)))
 
 

@@ -39,6 +39,13 @@ async def test_it_runs_in_its_code_folder_with_a_clean_environment(
     assert await read_value(sandbox) == [str(code_dir), str(code_dir), False]
 
 
+async def test_it_goes_before_the_platform_when_memory_is_short(start: Starter, plain: ProcessLauncher) -> None:
+    """As behind walls."""
+    sandbox = await start("tell(open('/proc/self/oom_score_adj').read())", using=plain)
+
+    assert await read_value(sandbox) == "1000\n"
+
+
 async def test_rlimits_hold(start: Starter, plain: ProcessLauncher) -> None:
     """Core dumps, open files and the size of a file are bounded; it leads a session."""
     sandbox = await start(

@@ -33,8 +33,8 @@ def cells(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines()]
 
 
-def on_terminal(*words: str, cwd: Path | None = None, columns: int = 120) -> str:
-    """What a person would see, escape sequences and all."""
+def on_terminal(*words: str, cwd: Path | None = None, columns: int = 120, typed: str = "") -> str:
+    """What a person would see who has `typed` this, escape sequences and all."""
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     env.pop("NO_COLOR", None)
@@ -47,6 +47,7 @@ def on_terminal(*words: str, cwd: Path | None = None, columns: int = 120) -> str
         cwd=cwd,
     )
     os.close(theirs)
+    os.write(ours, typed.encode())
     shown = b""
     try:
         while piece := os.read(ours, 65_536):

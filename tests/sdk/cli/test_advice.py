@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
 
 import pytest
+import typer
 
-from pilotlight.cli.advice import advice, advising
+from pilotlight.cli.advice import HERE, advice, advising
+from pilotlight.cli.main import COMMANDS
+from pilotlight.definitions import migration_hints, peer_names
 from pilotlight.definitions.errors import NotConfigured, PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 
@@ -37,3 +43,40 @@ def test_a_command_may_give_other_advice() -> None:
         with pytest.raises(PilotlightError) as caught, advising(conflict="Wait."):
             raise error_from_code(code, "no")
         assert advice(caught.value) == expected
+
+
+def commands_in(text: str) -> Iterator[list[str]]:
+    """The command lines that a text names: what stands in quotation marks after `pilotlight`."""
+    for found in re.findall(r"'pilotlight ([^']+)'", text):
+        yield found.split()
+
+
+def texts() -> Iterator[str]:
+    """Every advice, hint and refusal that may name a command."""
+    yield from (meaning.advice for meaning in CODES.values())
+    yield from HERE.values()
+    for module in (migration_hints, peer_names):
+        yield from (
+            text
+            for table in vars(module).values()
+            if isinstance(table, dict)
+            for text in table.values()
+            if isinstance(text, str)
+        )
+
+
+@pytest.mark.parametrize("words", [words for text in texts() for words in commands_in(text)], ids=" ".join)
+def test_a_command_that_is_advised_exists(words: list[str]) -> None:
+    """With the options that are named beside it."""
+    name, *rest = words
+    assert name in COMMANDS
+    command: Any = typer.main.get_command(import_module(f"pilotlight.cli.commands.{name}").app)
+    if hasattr(command, "commands"):
+        command = command.commands[rest.pop(0)]
+    known = {flag for parameter in command.params for flag in parameter.opts}
+    assert {word for word in rest if word.startswith("-")} <= known
+
+
+def test_nothing_is_advised_that_there_is_not() -> None:
+    """A function has no network, so it reads no bucket."""
+    assert not [text for text in texts() if "bucket" in text]

@@ -11,7 +11,8 @@ import pytest
 
 from pilotlight import App, batched, method
 from pilotlight.cli.arguments import read_arguments
-from pilotlight.cli.example_commands import call_line, curl_line, example_arguments, example_of
+from pilotlight.cli.example_commands import call_line, curl_line
+from pilotlight_core.model.schema_examples import example_arguments
 from pilotlight_core.model.spec import FunctionSpec
 from tests.sdk.definitions.test_schema import Colour, Match, Point, Tree
 
@@ -77,24 +78,6 @@ def _echo_of(default: str) -> Any:
         return text
 
     return echo
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        ({"$ref": "#/$defs/Endless"}, None),
-        ({"$ref": "#/$defs/Gone"}, None),
-        (True, None),
-        ({"enum": ["a", "b"]}, "a"),
-        ({"type": "integer", "minimum": 5}, 5),
-        ({"type": "nonsense"}, None),
-        ({"type": "array", "prefixItems": [{"type": "integer"}, {"const": "x"}]}, [1, "x"]),
-        ({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}, {"a": True}),
-    ],
-)
-def test_a_schema_without_an_easy_example_has_none(schema: Any, value: Any) -> None:
-    """A definition that refers to itself or to nothing has no example."""
-    assert example_of(schema, {"Endless": {"$ref": "#/$defs/Endless"}}) == value
 
 
 def test_a_generator_is_called_as_a_stream_of_events() -> None:

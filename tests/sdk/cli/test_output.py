@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight.cli.output import bar, milliseconds, print_json, print_table, show_error, size, span
+from pilotlight.cli.output import bar, milliseconds, print_json, show_error, size, span
 from pilotlight.definitions.errors import FunctionRaised, Misuse
-from tests.sdk.cli.shell import ESCAPE, cells, invoke, on_terminal
-from tests.sdk.scripted import ScriptedPlatform, answer, problem
+from tests.sdk.cli.shell import invoke, on_terminal
+from tests.sdk.scripted import ScriptedPlatform, problem
 
 
 def test_quantities_are_short() -> None:
@@ -65,15 +65,6 @@ def test_an_error_is_red(platform: ScriptedPlatform) -> None:
     assert "\x1b[31merror:\x1b[0m no" in on_terminal("app", "list")
 
 
-def test_a_table_is_aligned_and_an_empty_one_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    """Cells are not cut without a terminal, and numbers stand on the right."""
-    print_table(("name", "n"), [("a" * 150, 5), ("b", 12)], empty="none", right=("n",))
-    print_table(("name",), [], empty="No names.")
-    shown = capsys.readouterr()
-    assert shown.out.splitlines() == [f"{'name':150}   n", f"{'a' * 150}   5", f"{'b':150}  12"]
-    assert shown.err == "No names.\n"
-
-
 def test_json_is_indented_or_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Streams print one line each."""
     print_json({"a": [1]}, indent=False)
@@ -88,15 +79,6 @@ def test_what_a_function_raised_is_shown_with_its_type(capsys: pytest.CaptureFix
     lines = capsys.readouterr().err.splitlines()
     assert lines[:3] == ["Traceback", "  app.py", "error: KeyError: 'a'"]
     assert lines[-1] == "error: x is no file."
-
-
-def test_a_table_has_a_bold_head_on_a_terminal(platform: ScriptedPlatform) -> None:
-    """The cells are the same as without a terminal."""
-    tenant = {"name": "acme", "tier": "paid", "weight": 1.5, "created_at": 0.0, "disabled": False}
-    platform.will("GET", "/v1/tenants", answer({"tenants": [tenant]}))
-    shown = on_terminal("tenant", "list")
-    assert "\x1b[1m" in shown
-    assert cells(ESCAPE.sub("", shown))[1] == ["acme", "paid", "1.5", "-", "active"]
 
 
 def test_a_bar_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:

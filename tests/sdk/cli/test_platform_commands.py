@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from pilotlight.cli.platform_commands import GROUP, command_line, find_command
+from pilotlight.cli.platform_commands import GROUP, command_line, find_command, run_command
 from pilotlight.definitions.errors import OptionError
 
 CODE = """
@@ -43,6 +47,28 @@ def test_a_command_runs_in_a_process_of_its_own(installed: Path) -> None:
     paths = ":".join([str(installed), *filter(None, sys.path)])
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": paths}, timeout=60)
     assert (done.returncode, done.stdout) == (3, "pilotlight shout -v loud\n"), done.stderr
+
+
+def test_what_it_says_is_its_error_in_json(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it prints nothing else; what it prints is passed on."""
+    monkeypatch.setenv("PYTHONPATH", ":".join([str(installed), *filter(None, sys.path)]))
+    (installed / "gadgets.py").write_text("import sys\ndef shout():\n    sys.exit('error: too loud')\n")
+    with capture() as shown:
+        assert run_command("shout", [], as_json=True) == 1
+    assert json.loads(shown[0].getvalue()) == {"error": {"code": "command_failed", "detail": "too loud"}}
+    assert shown[1].getvalue() == "error: too loud\n"
+
+    (installed / "gadgets.py").write_text("def shout():\n    print('[1]')\n    return 3\n")
+    with capture() as shown:
+        assert run_command("shout", [], as_json=True) == 3
+    assert shown[0].getvalue() == "[1]\n"
+
+
+@contextmanager
+def capture() -> Iterator[tuple[StringIO, StringIO]]:
+    """What is printed to stdout and stderr in this process."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        yield out, err
 
 
 def test_missing_packages_are_named_with_their_extra(installed: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from itertools import count
 
@@ -11,7 +13,7 @@ import pytest
 import pilotlight
 from pilotlight.client.profiling import ProfileLoad, ProfileSample, SliceBenchmark, batch_sizes, point_of, quantile
 from pilotlight.client.transport.wire import OutgoingCall
-from tests.sdk.scripted import ScriptedPlatform, result, stream
+from tests.sdk.scripted import Answer, Request, ScriptedPlatform, result, stream
 
 
 def load(batch: int, *times: float, ran_in: int | None = None) -> ProfileLoad:
@@ -19,12 +21,12 @@ def load(batch: int, *times: float, ran_in: int | None = None) -> ProfileLoad:
     return ProfileLoad(batch=batch, samples=samples, seconds=2.0)
 
 
-def test_a_point_is_the_throughput_of_a_busy_slice() -> None:
-    """Four items in 20 ms are 200 per second; each item of a batch reports its time."""
-    point = point_of(load(4, *[20.0] * 12), batches=True)
+def test_a_point_is_what_came_back_and_how_long_it_ran() -> None:
+    """Twelve answers in two seconds are six per second, however short their time on the slice."""
+    point = point_of(load(4, *[0.008] * 12), batches=True)
 
     assert point is not None
-    assert (point.batch, point.throughput, point.p50_ms, point.p95_ms, point.samples) == (4, 200.0, 20.0, 20.0, 3)
+    assert (point.batch, point.throughput, point.p50_ms, point.p95_ms, point.samples) == (4, 6.0, 0.008, 0.008, 3)
 
 
 def test_calls_that_ran_in_other_batches_do_not_count() -> None:
@@ -33,15 +35,15 @@ def test_calls_that_ran_in_other_batches_do_not_count() -> None:
     assert point_of(load(4, *[20.0] * 11), batches=True) is None
     concurrent = point_of(load(4, *[20.0] * 40, ran_in=1), batches=False)
     assert concurrent is not None
-    assert concurrent.throughput == 200.0
+    assert concurrent.throughput == 20.0
 
 
-def test_a_time_of_zero_is_no_division_by_zero() -> None:
-    """The platform reports short times as 0 ms."""
+def test_a_time_of_zero_is_the_shortest() -> None:
+    """The platform reports short times as 0 ms, and a curve's are more."""
     point = point_of(load(1, 0.0, 0.0, 0.0), batches=True)
 
     assert point is not None
-    assert point.throughput == 1_000_000.0
+    assert point.p50_ms > 0
 
 
 @pytest.mark.parametrize(("part", "expected"), [(0.5, 10.0), (0.95, 19.0), (1.0, 20.0), (0.0, 1.0)])
@@ -74,10 +76,29 @@ def bench(platform: ScriptedPlatform) -> Iterator[SliceBenchmark]:
 @pytest.mark.parametrize("batches", [True, False])
 def test_a_load_goes_on_until_it_makes_a_point(bench: SliceBenchmark, *, batches: bool) -> None:
     """It lasts for three batches, or three calls of each concurrent one, however short the time."""
-    done = pilotlight.client.shared_portal().run(bench.measure(2, 0.0, batches=batches))
+    done = pilotlight.client.shared_portal().run(bench.measure(2, 0.0, batches=batches, most=4))
 
     # Of the rounds every other one is split: the fifth makes three.
     assert len(done.samples) == (10 if batches else 6)
     assert done.cost == Decimal("0.001") * len(done.samples)
     assert done.calls_per_second > 0
     assert {sample.execute_ms for sample in done.samples} == {8.0}
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_at_the_largest_size_there_is_always_a_call_that_waits(platform: ScriptedPlatform, *, batches: bool) -> None:
+    """Twice as many callers as fit: what comes back is what a container does that is never idle."""
+    four, came = threading.Event(), count(1)
+
+    def call(_: Request) -> Answer:
+        if next(came) == 4:
+            four.set()
+        return replace(stream(result(1, usage={"cost": "0.001", "batch_size": 2})), wait_for=four)
+
+    platform.does("POST", "/v1/functions/app.f/calls", call)
+    with pilotlight.Client(url=platform.url, api_key="k") as client:
+        bench = SliceBenchmark(client.calls, OutgoingCall(path="/v1/functions/app.f/calls", input={}, typed=False))
+        done = pilotlight.client.shared_portal().run(bench.measure(2, 0.0, batches=batches, most=2))
+
+    assert len(done.samples) == 12
+    assert done.seconds < 5.0  # else the first two were answered although no others had come

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
+
+import pytest
 
 from pilotlight import App, Function, batched, method
 from pilotlight.definitions.call_target import CallTarget
@@ -27,6 +30,56 @@ class Model:
     @method()
     def predict(self, text: str) -> str:
         return text
+
+
+@dataclass
+class Match:
+    text: str
+    score: float
+
+
+@app.gpu_function
+def best(text: str) -> Match | None:
+    return Match(text, 1.0)
+
+
+@app.gpu_function
+def every(text: str) -> Iterator[Match]:
+    yield Match(text, 1.0)
+
+
+@app.gpu_function
+@batched(max_batch_size=8)
+def matched(texts: list[str]) -> list[Match]:
+    return [Match(text, 1.0) for text in texts]
+
+
+@app.gpu_function
+def untold(text: str):  # type: ignore[no-untyped-def]
+    return text
+
+
+MATCH = {"text": "a", "score": 1}
+
+
+@pytest.mark.parametrize("function", [best, every, matched])
+def test_an_answer_is_what_the_hint_says(function: Any) -> None:
+    """Of a generator each chunk, of a batched function each item."""
+    assert function.target.as_hinted(MATCH) == Match("a", 1.0)
+
+
+def test_an_answer_that_does_not_fit_its_hint_is_as_it_came() -> None:
+    """It is there, and a hint is no promise of Python's."""
+    assert best.target.as_hinted({"text": 3}) == {"text": 3}
+    assert best.target.as_hinted(None) is None
+    assert untold.target.as_hinted(MATCH) == MATCH
+    assert Function.from_name("targets", "best").target.as_hinted(MATCH) == MATCH
+
+
+def test_the_stored_answer_of_a_generator_is_a_list_of_chunks() -> None:
+    """Each of them is what the hint says."""
+    assert every.target.as_stored([MATCH, MATCH]) == [Match("a", 1.0)] * 2
+    assert best.target.as_stored(MATCH) == Match("a", 1.0)
 
 
 def known(target: CallTarget) -> tuple[Any, ...]:

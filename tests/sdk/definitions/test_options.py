@@ -46,7 +46,7 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"secrets": None}, "env", {}),
         ({"isolation": "mig"}, "isolation", Isolation.MIG),
         ({"idempotent": True}, "idempotent", True),
-        ({"slo": SLO(p95_ms=300, ttft_ms=50)}, "slo", SLO(p95_ms=300, ttft_ms=50)),
+        ({"slo": SLO(p95_ms=300)}, "slo", SLO(p95_ms=300)),
         ({"priority": "batch"}, "priority", Priority.BATCH),
         ({"name": "other"}, "name", "other"),
     ],
@@ -83,7 +83,7 @@ def test_where_it_should_run_is_part_of_the_spec(option: str, value: object, fie
 def test_defaults_are_those_of_the_spec() -> None:
     """A bare decorator asks for a CPU slot."""
     spec = App("tests").gpu_function(embed).spec
-    assert (spec.gpu, spec.vram, spec.cpu, spec.max_containers, spec.scaledown_window) == ((), None, 1.0, 10, 60.0)
+    assert (spec.gpu, spec.vram, spec.cpu, spec.max_containers, spec.scaledown_window) == ((), None, None, 10, 60.0)
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,11 @@ from hypothesis import strategies as st
 from pilotlight.packing import Bundle, DeployTarget, make_bundle
 from pilotlight.packing.walk import PackError
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES
+from tests.sdk.packing.folders import write
 
 
 def bundle(folder: Path, root: Path | None = None) -> Bundle:
     return make_bundle(DeployTarget(module="app", root=root or folder, folder=folder))
-
-
-def write(folder: Path, *names: str) -> Path:
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    return folder
 
 
 def paths(packed: Bundle) -> list[str]:

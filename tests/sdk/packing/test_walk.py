@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight.packing.walk import MAX_PATH, PackError, files_below, ignore_rules
-
-
-def write(folder: Path, *names: str) -> Path:
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    return folder
+from tests.sdk.packing.folders import write
 
 
 def found(folder: Path) -> list[str]:
@@ -85,6 +78,14 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff.txt")).touch()
     with pytest.raises(PackError, match="has a name that cannot travel"):
         found(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["gnp\u202epy.app", "a\u2066b", "a\x9bb"])
+def test_a_name_that_misleads_is_refused(tmp_path: Path, name: str) -> None:
+    """It would be shown as another one; the platform refuses it too."""
+    write(tmp_path / name, "x")
+    with pytest.raises(PackError, match="has a name that cannot travel"):
+        list(files_below(tmp_path))
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:

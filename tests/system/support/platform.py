@@ -55,6 +55,11 @@ class Platform:
         urls: list[str] = json.loads(self.ready_file.read_text())["urls"]
         return urls
 
+    def metrics(self) -> list[str]:
+        """What Prometheus reads of each gateway, in the order of `urls`."""
+        urls: list[str] = json.loads(self.ready_file.read_text())["metrics_urls"]
+        return [httpx.get(url, timeout=30.0).text for url in urls]
+
     @property
     def nats_url(self) -> str:
         return str(json.loads(self.ready_file.read_text())["nats_url"])
@@ -196,7 +201,7 @@ def platform(folder: Path, *options: str, env: Mapping[str, str] | None = None) 
                 os.kill(pid, signal.SIGKILL)
 
 
-def make_tenant(platform: Platform, name: str) -> str:
+def make_tenant(platform: Platform, name: str, tier: str = "paid") -> str:
     """Make a tenant as an operator does; returns a key of it."""
-    platform.cli("tenant", "create", name, "--tier", "paid")
+    platform.cli("tenant", "create", name, "--tier", tier)
     return platform.cli("key", "create", "--tenant", name, "--scopes", "admin").stdout.strip()

@@ -1,13 +1,14 @@
 """Blobs: files by the sha256 of their content, per tenant."""
 
 from pilotlight_core.host.blobs.blob_opening import open_blobs
-from pilotlight_core.host.blobs.blob_port import BadBlob, BlobContent, BlobMissing, BlobsDown, BlobStore
+from pilotlight_core.host.blobs.blob_port import BadBlob, BlobContent, BlobInfo, BlobMissing, BlobsDown, BlobStore
 from pilotlight_core.host.blobs.folder_blobs import FolderBlobs
 from pilotlight_core.host.blobs.memory_blobs import MemoryBlobs
 
 __all__ = [
     "BadBlob",
     "BlobContent",
+    "BlobInfo",
     "BlobMissing",
     "BlobStore",
     "BlobsDown",

@@ -76,12 +76,12 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
-        """The sizes in bytes of the stored ones of `digests`."""
+    async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
+        """What is known of the stored ones of `digests`."""
         ...
 
-    def listed(self) -> AsyncIterator[BlobInfo]:
-        """All blobs of all tenants; blobs stored or deleted meanwhile may or may not be included.
+    def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
+        """All blobs of a tenant (None: of all tenants); blobs stored or deleted meanwhile may or may not be included.
 
         Raises:
             BlobsDown: if the store cannot be reached.

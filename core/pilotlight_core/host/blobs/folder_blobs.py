@@ -27,6 +27,7 @@ from pilotlight_core.host.blobs.blob_port import (
     pieces,
 )
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
+from pilotlight_core.model.ids import check_name
 
 READ_ONLY = 0o444
 T = TypeVar("T")
@@ -89,13 +90,14 @@ class FolderBlobs:
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
-    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
-        return await asyncio.to_thread(_sizes, {digest: self.path(tenant, digest) for digest in digests})
+    async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
+        return await asyncio.to_thread(_stored, tenant, {digest: self.path(tenant, digest) for digest in digests})
 
-    async def listed(self) -> AsyncIterator[BlobInfo]:
-        for tenant in await asyncio.to_thread(_names, self.root):
-            for folder in await asyncio.to_thread(_names, self.root / tenant):
-                for one in await asyncio.to_thread(_blobs_in, self.root / tenant / folder, tenant):
+    async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
+        owners = await asyncio.to_thread(_names, self.root) if tenant is None else [check_name(tenant, "tenant")]
+        for owner in owners:
+            for folder in await asyncio.to_thread(_names, self.root / owner):
+                for one in await asyncio.to_thread(_blobs_in, self.root / owner / folder, owner):
                     yield one
 
     async def delete(self, tenant: str, sha256: str) -> None:
@@ -144,12 +146,13 @@ def _head(path: Path, size: int) -> bytes:
         return file.read(size)
 
 
-def _sizes(paths: dict[str, Path]) -> dict[str, int]:
-    sizes = {}
+def _stored(tenant: str, paths: dict[str, Path]) -> dict[str, BlobInfo]:
+    found = {}
     for digest, path in paths.items():
         with contextlib.suppress(FileNotFoundError):
-            sizes[digest] = path.stat().st_size
-    return sizes
+            status = path.stat()
+            found[digest] = BlobInfo(tenant, digest, status.st_size, status.st_mtime)
+    return found
 
 
 def _open_temporary(root: Path, path: Path) -> tuple[int, Path]:

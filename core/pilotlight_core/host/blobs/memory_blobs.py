@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 from pilotlight_core.host.blobs.blob_port import (
     BlobContent,
@@ -18,11 +18,12 @@ from pilotlight_core.host.blobs.blob_port import (
 class MemoryBlobs:
     """Stores blobs in `kept`. While `down` is set, it raises BlobsDown."""
 
-    def __init__(self) -> None:
+    def __init__(self, wall: Callable[[], float] = lambda: 0.0) -> None:
+        self._wall = wall
         self.kept: dict[tuple[str, str], bytes] = {}
         self.puts = 0
         self.at: dict[tuple[str, str], float] = {}
-        """Unix seconds of each blob's last `put`; 0 unless a test sets it."""
+        """Unix seconds of each blob's last `put`, by `wall` unless a test sets it."""
         self.down = False
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
@@ -36,6 +37,7 @@ class MemoryBlobs:
             parts.append(piece)
         checker.finish()
         self.kept[tenant, sha256] = b"".join(parts)
+        self.at[tenant, sha256] = self._wall()
         return checker.size
 
     async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
@@ -53,14 +55,15 @@ class MemoryBlobs:
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         return (await self.read(tenant, sha256))[:size]
 
-    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
+    async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
         self._reach()
-        return {digest: len(self.kept[tenant, digest]) for digest in digests if (tenant, digest) in self.kept}
+        return {digest: self._info(tenant, digest) for digest in digests if (tenant, digest) in self.kept}
 
-    async def listed(self) -> AsyncIterator[BlobInfo]:
+    async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
         self._reach()
-        for (tenant, sha256), content in list(self.kept.items()):
-            yield BlobInfo(tenant, sha256, len(content), self.at.get((tenant, sha256), 0.0))
+        for owner, sha256 in list(self.kept):
+            if tenant in (None, owner):
+                yield self._info(owner, sha256)
 
     async def delete(self, tenant: str, sha256: str) -> None:
         check_blob(tenant, sha256)
@@ -69,6 +72,10 @@ class MemoryBlobs:
 
     async def aclose(self) -> None:
         """Nothing to close."""
+
+    def _info(self, tenant: str, sha256: str) -> BlobInfo:
+        key = (tenant, sha256)
+        return BlobInfo(tenant, sha256, len(self.kept[key]), self.at.get(key, 0.0))
 
     def _reach(self) -> None:
         if self.down:

@@ -23,6 +23,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_blob,
     pieces,
 )
+from pilotlight_core.model.ids import check_name
 
 T = TypeVar("T")
 CONNECT_TIMEOUT = 5
@@ -100,20 +101,20 @@ class S3Blobs:
         finally:
             await asyncio.to_thread(body.close)
 
-    async def sizes(self, tenant: str, digests: Iterable[str]) -> dict[str, int]:
-        asked = list(digests)
-        found = await asyncio.gather(*(self._size(tenant, digest) for digest in asked))
-        return {digest: size for digest, size in zip(asked, found, strict=True) if size is not None}
+    async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
+        found = await asyncio.gather(*(self._info(tenant, digest) for digest in digests))
+        return {info.sha256: info for info in found if info is not None}
 
-    async def listed(self) -> AsyncIterator[BlobInfo]:
-        prefix = f"{self._prefix}/" if self._prefix else ""
+    async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
+        root = f"{self._prefix}/" if self._prefix else ""
+        prefix = root if tenant is None else f"{root}{check_name(tenant, 'tenant')}/"
         more: dict[str, str] = {}
         while True:
             page = await self._do(partial(self._s3.list_objects_v2, Bucket=self._bucket, Prefix=prefix, **more), "")
             for one in page.get("Contents", ()):
-                tenant, _, sha256 = one["Key"].removeprefix(prefix).partition("/")
+                owner, _, sha256 = one["Key"].removeprefix(root).partition("/")
                 if SHA256.fullmatch(sha256):
-                    yield BlobInfo(tenant, sha256, int(one["Size"]), one["LastModified"].timestamp())
+                    yield BlobInfo(owner, sha256, int(one["Size"]), one["LastModified"].timestamp())
             if not page.get("IsTruncated"):
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
@@ -130,13 +131,13 @@ class S3Blobs:
         answer = await self._do(lambda: self._s3.get_object(Bucket=self._bucket, Key=key), sha256)
         return answer["Body"]
 
-    async def _size(self, tenant: str, sha256: str) -> int | None:
+    async def _info(self, tenant: str, sha256: str) -> BlobInfo | None:
         key = self.key(tenant, sha256)
         try:
             head = await self._do(lambda: self._s3.head_object(Bucket=self._bucket, Key=key), sha256)
         except BlobMissing:
             return None
-        return int(head["ContentLength"])
+        return BlobInfo(tenant, sha256, int(head["ContentLength"]), head["LastModified"].timestamp())
 
     async def _do(self, call: Callable[[], T], sha256: str) -> T:
         async with self._slots:

@@ -38,7 +38,7 @@ class CallRequest(Request, frozen=True, kw_only=True):
     """An id made by the client, `cid_` and 8 to 60 characters, by which the call can be cancelled before it is
     answered."""
     deadline_ms: float | None = None
-    """How long the caller waits; default and maximum: the function's timeout plus the time to start it."""
+    """How long the caller waits; default and maximum: the time to start the function, and its timeout for each try."""
     run_at: float | None = None
     """For a job (`Prefer: respond-async`): the earliest start, unix seconds. Default: now."""
     expires_in_s: float | None = None
@@ -151,6 +151,8 @@ class DeployRequest(Request, frozen=True, kw_only=True):
     files: tuple[FileEntry, ...]
     message: str = ""
     base: str = "default"
+    prune: bool = False
+    """Take functions of the app that are not in this deploy out of service, instead of refusing it."""
 
 
 class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,12 +164,28 @@ class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool
 
 
+class DeployLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A deploy in `GET /v1/apps/{app}/history`."""
+
+    revision: int
+    at: float
+    by: str
+    """The id of the API key that deployed it."""
+    message: str
+    functions: dict[str, str]
+    """function -> version id."""
+    versions: dict[str, str]
+    """function -> `v7`; of a version that is not kept any more, its id."""
+
+
 class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     app: str
     revision: int
     missing: tuple[str, ...] = ()
     """Digests to upload first; if not empty, nothing was deployed."""
     functions: tuple[DeployedFunction, ...] = ()
+    removed: tuple[str, ...] = ()
+    """The functions that it took out of service."""
     warnings: tuple[str, ...] = ()
     """Parts of the request that were deployed but cannot take effect as requested."""
 

@@ -37,7 +37,10 @@ class CurveSource(StrEnum):
 
 
 class CurvePoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One batch size. Throughput is items per second; p50 and p95 are of one batch, in ms (0: unknown)."""
+    """One batch size. p50 and p95 are of one batch on the slice, in ms (0: unknown).
+
+    Throughput is items per second: as they came back to whoever measured, or, learnt in use, as the agent saw them.
+    """
 
     batch: int
     throughput: float

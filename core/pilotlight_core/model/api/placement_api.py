@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import Request
 from pilotlight_core.model.spec import FunctionSpec
@@ -51,6 +53,21 @@ class DecisionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 8601, UTC."""
     since: str = ""
     """When it was decided for the first time: a refusal is repeated while the version waits."""
+
+
+class ContainerStopRequest(Request, frozen=True, kw_only=True):
+    """`POST /v1/containers/{id}/stop`."""
+
+    grace_s: Annotated[float, Meta(ge=0, le=3600)] | None = None
+    """What its calls have to end in, in seconds; 0: nothing. Default: the platform's, 30 s unless configured."""
+
+
+class ContainerStopInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a container: it takes no new calls, and is killed after `grace_s` if it has not ended."""
+
+    id: str
+    node: str
+    grace_s: float
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,8 +161,21 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     software: bool = False
 
 
+class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node has to promise to containers, less the platform's reserve, and what of it is promised."""
+
+    node: str
+    cores: float
+    cores_promised: float
+    memory: int
+    """Bytes."""
+    memory_promised: int
+
+
 class FleetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """`GET /v1/fleet`. The totals are parts of devices by type: used, free and stranded."""
 
     devices: tuple[FleetRow, ...]
     totals: dict[str, dict[str, float]]
+    hosts: tuple[HostInfo, ...] = ()
+    """Of the nodes that say what they have."""

@@ -3,15 +3,36 @@
 Times on the wire are *remaining* or *elapsed* milliseconds (nanoseconds where metered), never instants: each process
 adds them to its own monotonic clock on arrival. Every credit, grant and command has the epoch of its sender's lease; an
 agent keeps the highest it has seen and refuses lower ones.
+
+A node may be hostile: what it sends has the bounds of `bounded`.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from pilotlight_core.model.bounded import (
+    MOST_CONTAINERS,
+    MOST_DEVICES,
+    MOST_HELD,
+    MOST_SLICES,
+    Bytes,
+    Count,
+    Duration,
+    Ppm,
+    Rising,
+    ShortText,
+    StepTimes,
+)
 from pilotlight_core.model.devices import DeviceReport
+
+STOP_GRACE_S = 30.0
+"""How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
+its app was stopped, or its tenant disabled. Then its container is killed."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
@@ -122,20 +143,20 @@ class RemoteError(msgspec.Struct, frozen=True, omit_defaults=True):
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """A call's metered share of its container's slice, in exact nanoseconds."""
 
-    ns: int
-    ppm: int
-    price: str
+    ns: Rising
+    ppm: Ppm
+    price: ShortText
     """The price id of the slice, such as "cpu" or "h100"."""
-    batch_size: int = 1
+    batch_size: Count = 1
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Durations between the agent's acceptance and its answer, in ms of the agent's clock."""
 
-    fetch_ms: float = msgspec.field(default=0.0, name="fetch")
-    batch_wait_ms: float = msgspec.field(default=0.0, name="batch_wait")
-    execute_ms: float = msgspec.field(default=0.0, name="execute")
-    total_ms: float = msgspec.field(default=0.0, name="total")
+    fetch_ms: Duration = msgspec.field(default=0.0, name="fetch")
+    batch_wait_ms: Duration = msgspec.field(default=0.0, name="batch_wait")
+    execute_ms: Duration = msgspec.field(default=0.0, name="execute")
+    total_ms: Duration = msgspec.field(default=0.0, name="total")
     """Acceptance to answer; the rest of what the origin measures is transport."""
 
 
@@ -158,7 +179,7 @@ class Chunk(Message, frozen=True, kw_only=True):
 
     call_id: str = msgspec.field(name="call")
     grant_number: int = msgspec.field(name="grant")
-    seq: int
+    seq: Rising
     data: bytes
 
 
@@ -172,12 +193,12 @@ class Ended(Message, frozen=True, kw_only=True):
     started: bool = True
     """False: it never began, so it may go elsewhere."""
     output: bytes = b""
-    answer_size: int = 0
+    answer_size: Bytes = 0
     """Not 0: the answer is at the origin's internal listener, and `output` is empty."""
     error: RemoteError | None = None
     reason: str = ""
     """For people: "memory limit of 2.0 GiB", "exit code 139"."""
-    last_seq: int = 0
+    last_seq: Rising = 0
     spent: Spent | None = None
     stages: Stages = Stages()
     frees: bool = True
@@ -210,26 +231,26 @@ class Credit(Message, frozen=True, kw_only=True):
     Once it is newer than the home's last grant, `held` (the calls in its slots) replaces the home's own count.
     """
 
-    container: str
-    version: str
-    tenant: str
-    node: str
-    instance: str
+    container: ShortText
+    version: ShortText
+    tenant: ShortText
+    node: ShortText
+    instance: ShortText
     """The agent's incarnation: with a new one, everything of the old one is gone."""
-    epoch: int
+    epoch: Rising
     """The highest home epoch that this agent has seen for the version."""
-    seq: int
+    seq: Rising
     """Rises with every credit of the incarnation."""
     state: ContainerState
-    slots: int
-    held: tuple[str, ...] = ()
-    function: str = ""
+    slots: Count
+    held: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_HELD)] = ()
+    function: ShortText = ""
     """`tenant:app.function`, from which the shard and its home follow."""
-    timeline: dict[str, float] = {}
+    timeline: StepTimes = {}
     """Milliseconds of each step of its start so far: bind, stage, load, warm, check."""
     reason: str = ""
     error: RemoteError | None = None
-    batch_room: int = 0
+    batch_room: Count = 0
     """Items that fit into the batch being formed; such a container is preferred."""
 
 
@@ -243,54 +264,67 @@ class SliceKind(StrEnum):
 class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     """A slice that a node offers. `id` is unique on the node; `ppm` is its part of its device."""
 
-    id: str
+    id: ShortText
     kind: SliceKind
-    device: str
-    ppm: int
-    price: str
-    gpu_type: str = ""
-    memory: int = 0
-    container: str = ""
+    device: ShortText
+    ppm: Ppm
+    price: ShortText
+    gpu_type: ShortText = ""
+    memory: Bytes = 0
+    container: ShortText = ""
+
+
+class HostShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a host: what one container is promised of it, or what a node has to promise in all."""
+
+    cpu_millis: Count = 0
+    """Thousandths of a core."""
+    memory: Bytes = 0
+    """Bytes."""
 
 
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    version: str
-    tenant: str
-    app: str
-    function: str
-    slice: str
+    id: ShortText
+    version: ShortText
+    tenant: ShortText
+    app: ShortText
+    function: ShortText
+    slice: ShortText
     state: ContainerState
-    slots: int
-    running: int
-    age_s: float
-    idle_s: float
+    slots: Count
+    running: Count
+    age_s: Duration
+    idle_s: Duration
     """Seconds since it last held a call; 0 while it holds one."""
-    calls: int = 0
+    calls: Count = 0
     reason: str = ""
-    timeline: dict[str, float] = {}
-    memory_bytes: int = 0
+    timeline: StepTimes = {}
+    memory_bytes: Bytes = 0
+    host: HostShare = HostShare()
+    """What it was promised of its host."""
 
 
 class NodeReport(Message, frozen=True, kw_only=True):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
-    node: str
-    instance: str
-    seq: int
-    region: str
-    zone: str
-    sandbox: str
-    slices: tuple[SliceReport, ...] = ()
-    containers: tuple[ContainerReport, ...] = ()
-    blanks: dict[str, int] = {}
-    devices: tuple[DeviceReport, ...] = ()
-    controller_epoch: int = 0
+    node: ShortText
+    instance: ShortText
+    seq: Rising
+    region: ShortText
+    zone: ShortText
+    sandbox: ShortText
+    slices: Annotated[tuple[SliceReport, ...], Meta(max_length=MOST_SLICES)] = ()
+    containers: Annotated[tuple[ContainerReport, ...], Meta(max_length=MOST_CONTAINERS)] = ()
+    blanks: Annotated[dict[ShortText, Count], Meta(max_length=64)] = {}
+    devices: Annotated[tuple[DeviceReport, ...], Meta(max_length=MOST_DEVICES)] = ()
+    controller_epoch: Rising = 0
     draining: bool = False
     spot: bool = False
     """Whether the provider may take it away at short notice."""
     stopped: bool = False
     """Whether it is the last report of an agent that stops in order."""
+    host: HostShare | None = None
+    """What its containers may be promised of it, less the platform's reserve; None: not known, so not bounded."""
 
 
 # --- home -> controller, and back ------------------------------------------------------------------------------
@@ -311,6 +345,13 @@ class Demand(Message, frozen=True, kw_only=True):
     service_ms: float = 0.0
     """A smoothed execution time of one call; 0: unknown."""
     edge: bool = False
+    refused: bool = False
+    """Whether a call was lately refused for lack of a container, and there still is none."""
+
+    @property
+    def waiting(self) -> int:
+        """The calls that want room: those queued, and one for all that were refused for lack of a container."""
+        return self.queued or int(self.refused)
 
 
 class Shortage(Message, frozen=True, kw_only=True):
@@ -321,6 +362,8 @@ class Shortage(Message, frozen=True, kw_only=True):
     reason: str
     never: bool = False
     """Whether the whole fleet could not hold it, even if it were free."""
+    shut_down: bool = False
+    """Whether nothing of the version is to run: its app was stopped, or its tenant disabled."""
 
 
 # --- controller -> agent ---------------------------------------------------------------------------------------
@@ -338,6 +381,8 @@ class Bind(Message, frozen=True, kw_only=True):
     function: str = ""
     """`tenant:app.function`, for the credits of its start."""
     neighbours: bool = False
+    host: HostShare = HostShare()
+    """What placement promises it of the host; the agent keeps a sum of its own, and holds the manifest to it."""
 
 
 class Drain(Message, frozen=True, kw_only=True):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from pilotlight_core.model.bounded import ShortText
 from pilotlight_core.model.messages.agent_messages import Message
 
 
 class LogLine(msgspec.Struct, frozen=True):
     """One line of a container's output. `at` is unix seconds, `stream` is "stdout", "stderr" or "platform"."""
 
-    at: float
-    stream: str
+    at: Annotated[float, Meta(ge=0, le=1e11)]
+    stream: ShortText
     text: str
-    container: str
-    call_id: str = msgspec.field(default="", name="call")
+    container: ShortText
+    call_id: ShortText = msgspec.field(default="", name="call")
 
 
 class LogBatch(Message, frozen=True, kw_only=True):

@@ -41,6 +41,8 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """End the grant (`Home.done`)."""
 
     call_id: str = msgspec.field(name="call")
+    node: str
+    """The node that says so: a home ends no grant for another one."""
     container: str
     grant_number: int = msgspec.field(name="number")
     cost: float | None = None

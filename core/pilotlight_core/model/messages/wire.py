@@ -25,6 +25,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Stop,
     Window,
 )
+from pilotlight_core.model.messages.bindings import Bound, Unbound
+from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored
@@ -39,7 +41,8 @@ MESSAGE = (
     | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace
-    | ExplainPlacement | PlacementReply | Ran
+    | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
+    | Bound | Unbound
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

@@ -64,7 +64,7 @@ class JobFailureReason(StrEnum):
     BAD_OUTPUT = "bad_output"
     BAD_INPUT = "bad_input"
     LOAD_FAILED = "load_failed"
-    UNDELIVERABLE = "undeliverable"  # its version or its input is gone
+    UNDELIVERABLE = "undeliverable"  # its version or its input is gone, or it could run for longer than is allowed
     EXPIRED = "expired"
     CANCELLED = "cancelled"
 
@@ -313,8 +313,8 @@ def expired(job: JobRecord, at: float) -> JobRecord:
     return _ended(job, JobState.FAILED, reason, at)
 
 
-def undeliverable(job: JobRecord, at: float, detail: str) -> JobRecord:
-    noted = msgspec.structs.replace(job, error=JobError(code="unknown_version", detail=detail))
+def undeliverable(job: JobRecord, at: float, detail: str, code: str = "unknown_version") -> JobRecord:
+    noted = msgspec.structs.replace(job, error=JobError(code=code, detail=detail))
     return _ended(noted, JobState.FAILED, JobFailureReason.UNDELIVERABLE, at)
 
 

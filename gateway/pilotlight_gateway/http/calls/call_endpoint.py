@@ -6,7 +6,6 @@ keys come from memory.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,15 +16,14 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
-from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_requests import (
+from pilotlight_core.model.spec import Mode, VersionRecord
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.call_requests import (
     BodyFormat,
     format_of_answer,
     format_of_body,
-    pack_arguments,
     priority_of,
-    read_call,
     refuse_job_fields,
     seconds_to_wait,
 )
@@ -34,10 +32,10 @@ from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
-from pilotlight_gateway.http.calls.unary_calls import THREAD_BYTES, UnaryCalls
+from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -45,9 +43,9 @@ from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import end_admission
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.timeout_limit import check_job_time, check_seconds
 
 PREFIX = "/v1/functions/"
 SUFFIX = "/calls"
@@ -119,9 +117,9 @@ def _at_most(body: BodyLimits, size: int) -> BodyLimits:
 class CallReader:
     """Makes calls of requests. `clock`: monotonic seconds."""
 
-    def __init__(self, registry: RegistryPort, validators: Validators, clock: Callable[[], float]) -> None:
+    def __init__(self, registry: RegistryPort, codec: BodyCodec, clock: Callable[[], float]) -> None:
         self._registry = registry
-        self._validators = validators
+        self._codec = codec
         self._clock = clock
 
     async def prepare(
@@ -132,27 +130,32 @@ class CallReader:
         body: bytes,
         kind: BodyFormat,
         answer: BodyFormat,
+        *,
+        as_job: bool = False,
     ) -> tuple[CallRequest, PreparedCall]:
         """The request, and the call that it asks for.
 
         Raises:
             BadInput: `bad_request`, or naming the field.
         """
-        if len(body) > THREAD_BYTES:
-            request, method, packed = await asyncio.to_thread(self._read, version, body, kind)
-        else:
-            request, method, packed = self._read(version, body, kind)
         exchange, spec = exchange_of(scope), version.spec
         tenant = exchange.principal.tenant
+        request, method, arguments = await self._codec.read_call(body, kind, version, tenant)
         scheduling = scheduling_class_of(self._registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
-        wait_s = seconds_to_wait(request.deadline_ms, spec.timeout + spec.startup_timeout)
+        wait_s = seconds_to_wait(request.deadline_ms, spec.longest_call_s)
+        if as_job:
+            check_job_time(self._registry, tenant, version)
+        elif request.deadline_ms is None:
+            wait_s = min(wait_s, scheduling.longest_s)
+        else:
+            check_seconds(wait_s, scheduling.longest_s, tenant, "deadline_ms")
         call = PreparedCall(
             call_id=exchange.call_id,
             client_id=request.id,
             tenant=tenant,
             version=version,
             method=method,
-            input=packed,
+            input=arguments,
             priority=scheduling.lowered(priority_of(spec.priority, headers.get(b"pilotlight-priority", b""))),
             scheduling=scheduling,
             deadline_at=exchange.arrived_at + wait_s,
@@ -163,13 +166,6 @@ class CallReader:
             usage=usage_of_call(exchange),
         )
         return request, call
-
-    def _read(self, version: VersionRecord, body: bytes, kind: BodyFormat) -> tuple[CallRequest, MethodSpec, bytes]:
-        request = read_call(body, kind)
-        method = version.spec.method(request.method)
-        given = dict.fromkeys(request.parameters, "parameters")
-        self._validators.check_input(version.id, method, request.input, given)
-        return request, method, pack_arguments(request.input)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,7 +215,7 @@ class CallEndpoint:
         entry, exchange = self._entry, exchange_of(scope)
         exchange.route = "/v1/functions/{ref}/calls"
         headers = dict(scope["headers"])
-        principal = exchange.principal = await entry.authenticator.authenticate(headers.get(b"authorization", b""))
+        principal = exchange.principal = await entry.authenticator.authenticate(authorization(scope))
         principal.require("invoke")
         answer = format_of_answer(headers.get(b"accept", b""))
         kind = format_of_body(headers.get(b"content-type", b""))
@@ -231,8 +227,8 @@ class CallEndpoint:
             body = await read_body(scope, receive, limits, entry.budget, principal.tenant)
             size = len(body)
             try:
-                exchange.call_id = self._unary.new_id()
-                request, call = await entry.reader.prepare(scope, headers, version, body, kind, answer)
+                exchange.begin_call(self._unary.new_id())
+                request, call = await entry.reader.prepare(scope, headers, version, body, kind, answer, as_job=as_job)
                 del body  # from here on `call.input` is what is held
                 if as_job:
                     await accept_job(self._jobs, call, request, answer, scope, headers)

@@ -8,19 +8,21 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import structlog
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_responses import (
+    NULL,
     ChunkBody,
     TypedChunkBody,
     base64_text,
-    checked_value,
-    encode_json,
     is_value,
+    json_around,
     response_of,
     typed_response,
 )
@@ -28,12 +30,11 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-from pilotlight_gateway.schemas.schema_validators import Validators
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class StreamServices:
     gate: DrainGate
     budget: ByteBudget
     metrics: GatewayMetrics
-    validators: Validators
+    codec: BodyCodec
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
@@ -74,7 +75,7 @@ class StreamedCalls:
         async def send_all() -> None:
             async with aclosing(events):
                 async for happened in events:
-                    piece = writer.write(happened)
+                    piece = await writer.write(happened)
                     if len(piece) <= PIECE_BYTES:
                         await stream.send(piece)
                     else:
@@ -88,9 +89,9 @@ class StreamedCalls:
                 raise
             await self._fail(stream, exchange, redact_for_caller(error, call))
         except asyncio.CancelledError:
-            if not exchange.status or not self._services.gate.was_aborted(exchange.task):
+            if not exchange.status or (why := self._why_ended(exchange)) is None:
                 raise
-            await self._fail(stream, exchange, draining_error())
+            await self._fail(stream, exchange, why)
         except ClientGone:
             raise
         except Exception:
@@ -100,8 +101,15 @@ class StreamedCalls:
             await self._fail(stream, exchange, PilotlightError(code="internal"))
         await stream.finish()
 
+    def _why_ended(self, exchange: Exchange) -> PilotlightError | None:
+        """Why this gateway has cancelled the request, if it was it; the cancellation is undone."""
+        if self._services.gate.was_aborted(exchange.task):
+            return draining_error()
+        return exchange.was_revoked()
+
     async def _fail(self, stream: EventStream, exchange: Exchange, error: PilotlightError) -> None:
         self._services.metrics.call_failed(error.wire_code)
+        log_failure(exchange, error)
         await stream.send(event(b"error", problem_of(error, exchange.request_id).encode()))
 
 
@@ -115,41 +123,41 @@ class EventWriter:
         self._typed = typed
         self._chunks = 0
 
-    def write(self, happened: CallEvent) -> bytes:
+    async def write(self, happened: CallEvent) -> bytes:
         """The bytes of an event.
 
         Raises:
-            BadOutput: the value violates the function's schema.
+            BadOutput: the value violates the function's schema, or is too large for JSON.
         """
         if isinstance(happened, ChunkEvent):
-            return self._chunk(happened)
+            return await self._chunk(happened)
         if isinstance(happened, StageEvent):
-            return event(b"stage", encode_json({"name": happened.name, "ms": happened.ms, "detail": happened.detail}))
-        return self._result(happened)
+            stage = {"name": happened.name, "ms": happened.ms, "detail": happened.detail}
+            return event(b"stage", msgspec.json.encode(stage))
+        return await self._result(happened)
 
-    def _chunk(self, chunk: ChunkEvent) -> bytes:
-        if not self._chunks:
-            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
-        self._chunks += 1
-        value = checked_value(self._services.validators, self._call, chunk.data, look=not self._typed)
-        if self._typed:
-            return event(b"chunk", encode_json(TypedChunkBody(chunk.seq, base64_text(chunk.data))))
-        return event(b"chunk", encode_json(ChunkBody(chunk.seq, value)))
-
-    def _result(self, result: CallResult) -> bytes:
+    async def _chunk(self, chunk: ChunkEvent) -> bytes:
         services, call = self._services, self._call
-        value = None
-        if is_value(call):
-            value = checked_value(services.validators, call, result.output, look=not self._typed)
-        response = response_of(
-            call,
-            result,
-            None if self._typed else value,
-            book=services.book,
-            at=services.clock(),
-            request_id=self._exchange.request_id,
-        )
+        if not self._chunks:
+            services.metrics.first_chunk.observe(services.clock() - call.arrived_at)
+        self._chunks += 1
+        if self._typed:
+            await services.codec.check_output(chunk.data, call.version.id, call.method, call.tenant)
+            return event(b"chunk", msgspec.json.encode(TypedChunkBody(chunk.seq, base64_text(chunk.data))))
+        value = await services.codec.output_json(chunk.data, call.version.id, call.method, call.tenant)
+        return event(b"chunk", b"".join(json_around(lambda raw: ChunkBody(chunk.seq, raw), value)))
+
+    async def _result(self, result: CallResult) -> bytes:
+        services, call = self._services, self._call
+        value = [NULL]
+        if is_value(call) and not self._typed:
+            value = await services.codec.output_json(result.output, call.version.id, call.method, call.tenant)
+        elif is_value(call):
+            await services.codec.check_output(result.output, call.version.id, call.method, call.tenant)
+        at, request_id = services.clock(), self._exchange.request_id
+        response = response_of(call, result, book=services.book, at=at, request_id=request_id)
         services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
         if self._typed and is_value(call):
-            response = typed_response(response, result.output)
-        return event(b"result", encode_json(response))
+            return event(b"result", msgspec.json.encode(typed_response(response, result.output)))
+        body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
+        return event(b"result", b"".join(body))

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from starlette.types import Scope
 
 from pilotlight_core.model.errors import BadInput, PilotlightError
-from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_requests import BodyFormat
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
@@ -77,7 +77,7 @@ class KeyedCallAnswers:
             headers.append((b"idempotent-replayed", b"true"))
         if given.answer.status == 200 and len(body) > PIECE_BYTES:
             with self._budget.holding(len(body), tenant):
-                await answer_in_pieces(exchange, headers, body)
+                await answer_in_pieces(exchange, headers, [body])
         else:
             await exchange.answer(given.answer.status, headers, body)
 

@@ -6,22 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+import msgspec
 import structlog
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.api.call_api import Latency
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
-from pilotlight_gateway.calls.call_requests import BodyFormat
-from pilotlight_gateway.calls.call_responses import (
-    checked_value,
-    encode_json,
-    encode_msgpack,
-    is_value,
-    read_value,
-    response_of,
-)
+from pilotlight_gateway.calls.call_responses import encode_msgpack, is_value, json_around, response_of
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -30,11 +25,8 @@ from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange,
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-from pilotlight_gateway.schemas.schema_validators import Validators
 
 T = TypeVar("T")
-THREAD_BYTES = 256 * 1024
-"""A longer body is decoded or encoded in a thread, so that other calls are served meanwhile."""
 WATCH_AFTER_S = 0.05
 """After which a caller's connection is watched: most calls have ended by then."""
 
@@ -45,11 +37,11 @@ class UnaryCalls:
     """Runs calls and sends their results."""
 
     def __init__(
-        self, calls: CallPort, answers: CallAnswers, validators: Validators, budget: ByteBudget, metrics: GatewayMetrics
+        self, calls: CallPort, answers: CallAnswers, codec: BodyCodec, budget: ByteBudget, metrics: GatewayMetrics
     ) -> None:
         self._calls = calls
         self._answers = answers
-        self._validators = validators
+        self._codec = codec
         self._budget = budget
         self._metrics = metrics
         self.new_id = calls.new_id
@@ -62,11 +54,12 @@ class UnaryCalls:
         cold_start = result.cold_start
         del result  # from here on the body is what is held
         headers = [(b"content-type", answer.value)]
-        if len(body) <= PIECE_BYTES:
+        size = sum(map(len, body))
+        if size <= PIECE_BYTES:
             self._metrics.call_ended(latency.stages, latency.total_ms, cold_start)
-            await exchange.answer(200, headers, body)
+            await exchange.answer(200, headers, b"".join(body))
         else:
-            with self._budget.holding(len(body), call.tenant):
+            with self._budget.holding(size, call.tenant):
                 self._metrics.call_ended(latency.stages, latency.total_ms, cold_start)
                 await answer_in_pieces(exchange, headers, body)
 
@@ -78,49 +71,41 @@ class UnaryCalls:
         except PilotlightError as error:
             raise redact_for_caller(error, call) from None
         self._metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
-        return body
+        return b"".join(body)
 
     def _run(self, call: PreparedCall) -> Coroutine[Any, Any, CallResult]:
         if is_value(call):
             return self._calls.run(call)
-        return collect_chunks(self._calls, call, self._validators, self._budget)
+        return collect_chunks(self._calls, call, self._codec, self._budget)
 
 
 class CallAnswers:
     """Renders results. `clock`: monotonic seconds."""
 
-    def __init__(self, validators: Validators, book: PriceBook, budget: ByteBudget, clock: Callable[[], float]) -> None:
-        self._validators = validators
+    def __init__(self, codec: BodyCodec, book: PriceBook, clock: Callable[[], float]) -> None:
+        self._codec = codec
         self._book = book
-        self._budget = budget
         self._clock = clock
 
     async def render(
         self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
-    ) -> tuple[bytes, Latency]:
-        """The body of a call's answer, and its latency by stage.
+    ) -> tuple[list[bytes], Latency]:
+        """The body of a call's answer in pieces, and its latency by stage.
 
         Raises:
-            BadOutput: the output violates the function's schema.
+            BadOutput: the output violates the function's schema, or is too large for JSON.
             Unavailable: the byte budget has no room for it.
         """
-        if len(result.output) <= THREAD_BYTES:
-            return self._render(call, result, answer, request_id)
-        with self._budget.holding(len(result.output), call.tenant):
-            return await asyncio.to_thread(self._render, call, result, answer, request_id)
-
-    def _render(
-        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
-    ) -> tuple[bytes, Latency]:
-        as_json = answer is BodyFormat.JSON
-        value = None
-        if is_value(call):
-            value = checked_value(self._validators, call, result.output, look=as_json)
-        elif as_json:
-            value = read_value(result.output)
-        response = response_of(call, result, value, book=self._book, at=self._clock(), request_id=request_id)
-        body = encode_json(response) if as_json else encode_msgpack(response, result.output)
-        return body, response.latency
+        codec, version = self._codec, call.version.id
+        method = call.method if is_value(call) else None  # the chunks of a generator were checked
+        if answer is BodyFormat.JSON:
+            output = await codec.output_json(result.output, version, method, call.tenant)
+        elif method is not None:
+            await codec.check_output(result.output, version, method, call.tenant)
+        response = response_of(call, result, book=self._book, at=self._clock(), request_id=request_id)
+        if answer is not BodyFormat.JSON:
+            return [encode_msgpack(response, result.output)], response.latency
+        return json_around(lambda raw: msgspec.structs.replace(response, output=raw), output), response.latency
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[Any]) -> T:

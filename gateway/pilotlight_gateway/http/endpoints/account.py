@@ -1,4 +1,4 @@
-"""Usage, containers and calls of a tenant."""
+"""Usage and calls of a tenant, and the nodes."""
 
 from __future__ import annotations
 
@@ -54,11 +54,6 @@ async def show_usage(request: Request, services: AccountServices) -> Response:
 async def show_nodes(_: Request, services: AccountServices) -> Response:
     """`GET /v1/nodes`."""
     return json_answer({"nodes": services.calls.nodes()})
-
-
-async def show_containers(request: Request, services: AccountServices) -> Response:
-    """`GET /v1/containers`."""
-    return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
 
 
 async def show_call(request: Request, services: AccountServices) -> Response | None:

@@ -11,23 +11,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.host.blobs import BlobStore
-from pilotlight_core.model.api.call_api import DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, AppRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
-from pilotlight_gateway.deploys.deploy_plan import app_info
+from pilotlight_gateway.deploys.app_records import app_info, deploy_lines
+from pilotlight_gateway.deploys.blob_usage import BlobUsage, within_quota
 from pilotlight_gateway.deploys.deployer import Deployer
-from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct
+from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
-from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
+from pilotlight_gateway.limits.api_rates import ApiRates
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-DEPLOY_BODY = BodyLimits(size=16 * 10**6)
-"""For ten thousand files of 200 bytes each, and some megabytes of specs and schemas."""
-BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES)
+DEPLOY_BODY = BodyLimits(size=4 * 10**6)
+"""For ten thousand files of 200 bytes each, and two megabytes of specs and schemas."""
+BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES, window=10.0)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -40,7 +42,12 @@ class AppServices:
     deployer: Deployer
     blobs: BlobStore
     budget: ByteBudget
-    uploads: SlotLimit
+    codec: BodyCodec
+    rates: ApiRates
+    usage: BlobUsage
+    uploads: TenantSlots
+    deploys: TenantSlots
+    """A deploy may be 40 MB of values."""
 
 
 async def list_apps(request: Request, services: AppServices) -> Response:
@@ -60,7 +67,7 @@ async def show_app(request: Request, services: AppServices) -> Response:
 async def show_history(request: Request, services: AppServices) -> Response:
     """`GET /v1/apps/{app}/history`, newest last."""
     record = await _own(request, services)
-    return json_answer({"app": record.app, "history": record.history})
+    return json_answer({"app": record.app, "history": deploy_lines(record)})
 
 
 async def stop_app(request: Request, services: AppServices) -> Response:
@@ -70,11 +77,22 @@ async def stop_app(request: Request, services: AppServices) -> Response:
     return json_answer({"app": app, "revision": record.revision, "stopped": True})
 
 
+async def delete_app(request: Request, services: AppServices) -> Response:
+    """`DELETE /v1/apps/{app}`."""
+    app = check_name(request.path_params["app"], "app")
+    record = await services.deployer.delete(principal_of(request), app)
+    return json_answer({"app": app, "revision": record.revision, "deleted": True})
+
+
 async def deploy_app(request: Request, services: AppServices) -> Response:
     """`POST /v1/apps/{app}/deploys`."""
     app = check_name(request.path_params["app"], "app")
-    asked = await read_struct(request, services.budget, DeployRequest, DEPLOY_BODY)
-    return json_answer(await services.deployer.deploy(principal_of(request), app, asked))
+    principal = principal_of(request)
+    services.rates.take_deploy(principal.tenant)
+    async with json_body(request, services.budget, DEPLOY_BODY) as body:
+        with services.deploys.slot(principal.tenant):
+            asked = await services.codec.read_deploy(body, app, principal.tenant)
+            return json_answer(await services.deployer.deploy(principal, app, asked))
 
 
 async def put_blob(request: Request, services: AppServices) -> Response:
@@ -83,9 +101,13 @@ async def put_blob(request: Request, services: AppServices) -> Response:
     if not SHA256.fullmatch(sha256):
         raise BadInput("sha256: expected 64 lower-case hexadecimal digits.", field="sha256")
     arriving: Any = pieces(request.scope, request.receive, BLOB_BODY)
-    with services.uploads.slot():
+    tenant = principal_of(request).tenant
+    allowed = services.registry.limits(tenant, "").tenant.blob_bytes
+    with services.uploads.slot(tenant):
+        used = await services.usage.of(tenant) if allowed is not None else 0
         async with aclosing(arriving):
-            size = await services.blobs.put(principal_of(request).tenant, sha256, arriving)
+            size = await services.blobs.put(tenant, sha256, within_quota(arriving, tenant, allowed, used))
+    services.usage.add(tenant, size)
     return json_answer({"sha256": sha256, "size": size}, status=201)
 
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,11 +22,11 @@ from pilotlight_core.model.records.batches import (
     BatchQuery,
     ItemResult,
 )
-from pilotlight_core.model.records.jobs import JobState
+from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_gateway.batches.batch_manifest import CHUNK_BYTES
 from pilotlight_gateway.batches.batch_service import BatchService, batch_info
-from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_responses import encode_json, read_value
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
@@ -40,6 +41,8 @@ from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.timeout_limit import check_job_time
 
 BATCH_BODY = BodyLimits(size=200 * 10**6, window=10.0)
 NDJSON = "application/x-ndjson"
@@ -51,7 +54,6 @@ LABEL_LENGTH = 100
 SECONDS = re.compile(r"[0-9]{1,9}([.][0-9]{1,3})?")
 ENDS = tuple(str(state) for state in JobState if state.terminal)
 LINE_BREAK = b"\n"
-READERS_AT_A_TIME = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +61,11 @@ class BatchServices:
     """The ports of these endpoints."""
 
     batches: BatchService
+    registry: RegistryPort
     resolver: Resolver
     gate: DrainGate
     budget: ByteBudget
+    codec: BodyCodec
 
 
 async def submit(request: Request, services: BatchServices) -> Response:
@@ -72,6 +76,7 @@ async def submit(request: Request, services: BatchServices) -> Response:
     tenant, query, key = principal_of(request).tenant, _query(request), header(request.scope, KEY)
     with services.gate.around(exchange_of(request.scope).task), services.budget.holding(HELD_BYTES, tenant):
         version = await services.resolver.resolve(tenant, query.function)
+        check_job_time(services.registry, tenant, version)
         arriving: Any = pieces(request.scope, request.receive, BATCH_BODY)
         async with aclosing(arriving):
             name = read_key(key) if key else ""
@@ -108,7 +113,11 @@ async def show_results(request: Request, services: BatchServices) -> None:
     record = await services.batches.find(*_named(request))
     headers = [(b"content-type", NDJSON.encode()), (b"cache-control", b"no-store")]
     stream = EventStream(exchange_of(request.scope), headers, keepalive=LINE_BREAK)
-    results: Any = services.batches.results(record, read_value, frozenset(wanted))
+
+    async def render(job: JobRecord, output: bytes) -> bytes:
+        return b"".join(await services.codec.output_json(output, job.version, None, job.tenant))
+
+    results: Any = services.batches.results(record, render, frozenset(wanted))
 
     async def send_all() -> None:
         async with aclosing(results):
@@ -120,7 +129,7 @@ async def show_results(request: Request, services: BatchServices) -> None:
 
 
 def _line(result: ItemResult) -> bytes:
-    return encode_json(result) + LINE_BREAK
+    return msgspec.json.encode(result) + LINE_BREAK
 
 
 def _named(request: Request) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from pilotlight_core.model.api.curve_api import (
 )
 from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.deploys.deployer import Deployer
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.fleet.curve_trials import CurveService, loads_of

@@ -1,8 +1,7 @@
-"""Health and metrics of the gateway."""
+"""Health of the gateway."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -11,10 +10,6 @@ from starlette.responses import Response
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_gateway.http.protocol.api_operations import json_answer
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +17,6 @@ class HealthServices:
     """The ports of these endpoints."""
 
     readiness: Readiness
-    metrics: GatewayMetrics
-    ledger: Ledger
 
 
 async def healthz(_request: Request, _services: HealthServices) -> Response:
@@ -37,9 +30,3 @@ async def readyz(_request: Request, services: HealthServices) -> Response:
     if reason:
         raise Unavailable(f"Not ready: {reason}.", code="draining" if services.readiness.gate.draining else "starting")
     return json_answer({"status": "ready"})
-
-
-async def show_metrics(_request: Request, services: HealthServices) -> Response:
-    """`GET /metrics`."""
-    services.metrics.folded = await asyncio.to_thread(services.ledger.results)
-    return Response(services.metrics.exposition(), media_type=PROMETHEUS)

@@ -12,14 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from pilotlight_core.model.api.call_api import CallRequest, JobList, JobStatus
+from pilotlight_core.model.api.call_api import CallRequest, CallResponse, JobList, JobStatus
 from pilotlight_core.model.errors import BadInput, error_from_code
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_answer
-from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, read_value, response_of, usage_of
+from pilotlight_gateway.calls.call_responses import encode_msgpack, json_around, response_of, usage_of
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
@@ -45,6 +46,7 @@ class JobServices:
     jobs: JobService
     registry: RegistryPort
     budget: ByteBudget
+    codec: BodyCodec
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
@@ -104,12 +106,10 @@ async def _answer_ended(
     if job.state is not JobState.SUCCEEDED:
         raise error_of(job)
     output = await services.jobs.output(job)
-    result = _result_of(job, output)
-    value = read_value(output) if answer is BodyFormat.JSON else None
-    response = response_of(call, result, value, book=services.book, at=services.clock(), request_id=exchange.request_id)
+    at, result = services.clock(), _result_of(job, output)
+    response = response_of(call, result, book=services.book, at=at, request_id=exchange.request_id)
     response = msgspec.structs.replace(response, id=job.id)
-    body = encode_json(response) if answer is BodyFormat.JSON else encode_msgpack(response, output)
-    await _answer(scope, [(b"content-type", answer.value), *headers], body)
+    await _answer_with(services, job, response, output, answer, scope, headers)
 
 
 async def show_job(request: Request, services: JobServices, job: JobRecord) -> Response | None:
@@ -120,13 +120,7 @@ async def show_job(request: Request, services: JobServices, job: JobRecord) -> R
     status = await status_of(services, job)
     if job.state is JobState.SUCCEEDED:
         output = await services.jobs.output(job)
-        with services.budget.holding(len(output), job.tenant):
-            if answer is BodyFormat.MSGPACK:
-                body = msgspec.msgpack.encode(msgspec.structs.replace(status, output=msgspec.Raw(output or b"\xc0")))
-            else:
-                answer = BodyFormat.JSON
-                body = encode_json(msgspec.structs.replace(status, output=read_value(output)))
-            await _answer(request.scope, [(b"content-type", answer.value)], body)
+        await _answer_with(services, job, status, output, answer, request.scope, [])
         return None
     if answer is BodyFormat.MSGPACK:
         return Response(msgspec.msgpack.encode(status), media_type=answer.value.decode())
@@ -207,12 +201,31 @@ def _result_of(job: JobRecord, output: bytes) -> CallResult:
     )
 
 
-async def _answer(scope: Scope, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    exchange = exchange_of(scope)
-    if len(body) <= PIECE_BYTES:
-        await exchange.answer(200, headers, body)
+async def _answer_with(
+    services: JobServices,
+    job: JobRecord,
+    answer: CallResponse | JobStatus,
+    output: bytes,
+    form: BodyFormat,
+    scope: Scope,
+    headers: list[tuple[bytes, bytes]],
+) -> None:
+    """Send an answer with a job's output, which was checked when the job ended."""
+    with services.budget.holding(len(output), job.tenant):
+        if form is BodyFormat.MSGPACK:
+            body = [encode_msgpack(answer, output)]
+        else:
+            form = BodyFormat.JSON
+            value = await services.codec.output_json(output, job.version, None, job.tenant)
+            body = json_around(lambda raw: msgspec.structs.replace(answer, output=raw), value)
+    del output
+    exchange, size = exchange_of(scope), sum(map(len, body))
+    headers = [(b"content-type", form.value), *headers]
+    if size <= PIECE_BYTES:
+        await exchange.answer(200, headers, b"".join(body))
     else:
-        await answer_in_pieces(exchange, headers, body)
+        with services.budget.holding(size, job.tenant):
+            await answer_in_pieces(exchange, headers, body)
 
 
 def _number(text: str, field: str, most: int) -> int:

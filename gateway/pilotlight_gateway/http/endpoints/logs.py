@@ -22,9 +22,11 @@ from pilotlight_gateway.deploys.function_logs import (
 from pilotlight_gateway.http.protocol.api_operations import principal_of, truth_of
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
-from pilotlight_gateway.http.protocol.slot_limit import SlotLimit
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.tenancy.name_hints import check_function, known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+LONGEST_CALL_ID = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,7 @@ class LogServices:
 
     registry: RegistryPort
     logs: LogSource
-    followers: SlotLimit
+    followers: TenantSlots
 
 
 async def show_logs(request: Request, services: LogServices) -> None:
@@ -53,7 +55,7 @@ async def show_logs(request: Request, services: LogServices) -> None:
             async for piece in _pieces(lines, as_events=as_events):
                 await stream.send(piece)
 
-    with services.followers.slot():
+    with services.followers.slot(query.tenant):
         await relay(stream, request.receive, send_all)
     await stream.finish()
 
@@ -71,6 +73,7 @@ def _log_query(request: Request) -> LogQuery:
         tenant=principal_of(request).tenant,
         app=check_name(request.path_params["app"], "app"),
         function=check_name(function, "function") if function is not None else "*",
+        call_id=asked.get("call", "")[:LONGEST_CALL_ID],
         since=read_since(asked["since"]) if "since" in asked else 0.0,
         tail=read_tail(asked["tail"]) if "tail" in asked else None,
         follow=truth_of(request, "follow"),

@@ -21,7 +21,7 @@ from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.spec import FunctionSpec, check_spec
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements

@@ -19,7 +19,7 @@ from pilotlight_core.model.api.tenancy_api import (
     TierInfo,
     TierRequest,
 )
-from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.limits import FunctionLimits, Limits
 from pilotlight_gateway.http.endpoints import keys, shares, tenants
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.tenancy.api_keys import KeyInfo, NewKey, RevokedKey
@@ -86,7 +86,7 @@ TENANCY = (
     Operation(
         method="PUT", path="/v1/tenants/{tenant}/limits/{function}", name="setFunctionLimits",
         endpoint=tenants.set_function_limits, about="Replace what is set for a tenant's calls to one function.",
-        scopes=("operator",), request=Limits, answer=FunctionLimitsInfo,
+        scopes=("operator",), request=FunctionLimits, answer=FunctionLimitsInfo,
         errors=(*BODY, "not_found", "unknown_function", "conflict"),
         parameters=(
             Parameter(name="ahead", about="The function need not be deployed yet.", schema={"type": "boolean"}),

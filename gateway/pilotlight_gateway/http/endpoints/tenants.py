@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantRequest, TierRequest
-from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.limits import FunctionLimits, Limits
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct, truth_of
 from pilotlight_gateway.tenancy import tenant_limits, tenants
@@ -73,7 +74,8 @@ async def set_function_limits(request: Request, services: TenancyServices) -> Re
     tenant, function = await _tenant_and_function(request, services)
     if not truth_of(request, "ahead"):
         await tenant_limits.check_deployed(services.registry, function)
-    limits = await read_struct(request, services.budget, Limits)
+    asked = await read_struct(request, services.budget, FunctionLimits)
+    limits = Limits(**msgspec.structs.asdict(asked))
     await tenant_limits.set_limits(services.registry, tenant, limits, function, home=services.limits.epoch(tenant))
     return json_answer(await tenant_limits.function_limits_info(services.registry, tenant, function))
 

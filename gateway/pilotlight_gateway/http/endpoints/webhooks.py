@@ -17,7 +17,7 @@ from pilotlight_core.model.api.webhook_api import (
     WebhookRotation,
 )
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,

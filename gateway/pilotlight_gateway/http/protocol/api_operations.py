@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -13,10 +14,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.calls.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_requests import BodyFormat, format_of_body, wrong_shape
-from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
+from pilotlight_gateway.bodies.json_structs import read_json
+from pilotlight_gateway.http.protocol.http_exchange import authorization, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.tenancy.auth import Authenticator, Principal
 
 T = TypeVar("T")
@@ -25,8 +28,6 @@ G = TypeVar("G")
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
 TRUTHS = {"false": False, "0": False, "true": True, "1": True}
-EXACT = 2**53
-"""Up to here floats are exact."""
 BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded", "slow_body")
 """Errors of operations with a body."""
 
@@ -66,23 +67,28 @@ class Operation(Generic[G]):
     """The content of a 202, for operations that can be carried out later."""
     status: int = 200
     errors: tuple[str, ...] = ()
+    rated: bool = True
+    """Whether requests count under `api_requests_per_s`."""
     parameters: tuple[Parameter, ...] = ()
 
 
 class BoundOperation(Generic[G]):
     """An operation with its services, as an ASGI application."""
 
-    def __init__(self, operation: Operation[G], services: G, authenticator: Authenticator) -> None:
+    def __init__(self, operation: Operation[G], services: G, authenticator: Authenticator, rates: ApiRates) -> None:
         self.operation = operation
         self._services = services
         self._authenticator = authenticator
+        self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
         operation, exchange = self.operation, exchange_of(scope)
         exchange.route = operation.path
         if operation.scopes:
-            exchange.principal = await self._authenticator.authenticate(header(scope, b"authorization"))
+            exchange.principal = await self._authenticator.authenticate(authorization(scope))
             exchange.principal.require(*operation.scopes)
+            if operation.rated:
+                self._rates.take_request(exchange.principal.tenant)
         assert operation.endpoint is not None  # noqa: S101 - the edge serves that one
         response = await operation.endpoint(Request(scope, receive, exchange), self._services)
         if response is not None:
@@ -117,6 +123,23 @@ def json_answer(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status_code=status, media_type=JSON)
 
 
+@asynccontextmanager
+async def json_body(request: Request, budget: ByteBudget, limits: BodyLimits = SMALL_BODY) -> AsyncIterator[bytes]:
+    """The request's body, which should be JSON; the budget counts it until the block ends.
+
+    Raises:
+        BadInput: `too_large`, or `unsupported_media_type`.
+    """
+    if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
+        raise BadInput("This takes application/json only.", code="unsupported_media_type")
+    tenant = principal_of(request).tenant
+    body = await read_body(request.scope, request.receive, limits, budget, tenant)
+    try:
+        yield body
+    finally:
+        budget.give_back(len(body), tenant)
+
+
 async def read_struct(
     request: Request, budget: ByteBudget, kind: type[T], limits: BodyLimits = SMALL_BODY, default: T | None = None
 ) -> T:
@@ -125,39 +148,7 @@ async def read_struct(
     Raises:
         BadInput: `bad_request`, `too_large`, `unsupported_media_type`, or naming the field.
     """
-    if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
-        raise BadInput("This takes application/json only.", code="unsupported_media_type")
-    tenant = principal_of(request).tenant
-    body = await read_body(request.scope, request.receive, limits, budget, tenant)
-    try:
+    async with json_body(request, budget, limits) as body:
         if not body and default is not None:
             return default
-        return _decoded(body, kind)
-    except msgspec.ValidationError as error:
-        raise wrong_shape(error, kind if issubclass(kind, msgspec.Struct) else None) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"The body is not JSON: {error}.", code="bad_request") from None
-    except RecursionError:
-        raise BadInput("The body is nested too deep.", field="body") from None
-    finally:
-        budget.give_back(len(body), tenant)
-
-
-def _decoded(body: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as error:
-        if "got `float`" not in str(error):
-            raise
-        return msgspec.convert(_whole_numbers(msgspec.json.decode(body)), kind)
-
-
-def _whole_numbers(value: Any) -> Any:
-    """`value` with 3.0 as 3: JSON does not distinguish them, msgspec does."""
-    if isinstance(value, dict):
-        return {key: _whole_numbers(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole_numbers(inner) for inner in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
-        return int(value)
-    return value
+        return read_json(body, kind, patient=len(body) <= SMALL_BODY.size)

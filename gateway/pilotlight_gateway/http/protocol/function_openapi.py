@@ -9,9 +9,9 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import Latency, Usage
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.schema_examples import example_arguments
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.http.protocol.openapi import REF, error_answer, problem_schema, security
-from pilotlight_gateway.schemas.schema_examples import example_of
 from pilotlight_gateway.schemas.schema_validators import Validators
 
 FunctionDocument = dict[str, Any]
@@ -54,8 +54,7 @@ def curl_line(url: str, method: MethodSpec) -> str:
 
 
 def _example(method: MethodSpec) -> FunctionDocument:
-    value = example_of(method.input_schema) if method.input_schema else {}
-    example: FunctionDocument = {"input": value if isinstance(value, dict) else {}}
+    example: FunctionDocument = {"input": example_arguments(method.input_schema)}
     try:
         Validators().check_input("", method, example["input"], {})
     except BadInput:

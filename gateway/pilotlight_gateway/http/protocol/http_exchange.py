@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
+from pilotlight_gateway.http.protocol.peer_paths import hint_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
@@ -59,6 +60,7 @@ class Exchange:
         "call_id",
         "principal",
         "request_id",
+        "revoked",
         "route",
         "status",
         "task",
@@ -86,6 +88,21 @@ class Exchange:
         """The version id of that call."""
         self.usage: CallUsage | None = None
         """Counts its cost; None while it cannot have run."""
+        self.revoked: PilotlightError | None = None
+        """Why its principal may no more; the task is cancelled then."""
+
+    def revoke(self, error: PilotlightError) -> None:
+        """End the request with this error: its principal may no more."""
+        self.revoked = error
+        self.task.cancel()
+
+    def was_revoked(self) -> PilotlightError | None:
+        """The error, if `revoke` caused the cancellation that the task has caught, which is undone; else None."""
+        return self.revoked if self.revoked is not None and self.task.uncancel() == 0 else None
+
+    def begin_call(self, call_id: str) -> None:
+        """The request is a call: one id is that of both, so that what a failed request names is found in the logs."""
+        self.call_id = self.request_id = call_id
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -124,6 +141,28 @@ def header(scope: Scope, name: bytes) -> bytes:
     return b""
 
 
+def authorization(scope: Scope) -> bytes:
+    """The value of the Authorization header, b"" if it is absent.
+
+    Raises:
+        BadInput: `bad_request`: there are several, and whoever is in between may have looked at another one.
+    """
+    found = [value for name, value in scope["headers"] if name == b"authorization"]
+    if len(found) > 1:
+        raise BadInput(f"There are {len(found)} Authorization headers: send one.", code="bad_request")
+    return bytes(found[0]) if found else b""
+
+
+def log_failure(exchange: Exchange, error: PilotlightError) -> None:
+    """Write down a failure of the platform or of a function; what the caller did wrong is counted only."""
+    if error.meaning.status >= 500:
+        # Refusals come by the thousand when there is least time to write each of them down.
+        write = log.debug if error.meaning.status == 503 else log.info
+        named = {"tenant": exchange.principal.tenant, "version": exchange.version}
+        told = {key: value for key, value in named.items() if value}
+        write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route, **told)
+
+
 class CallApp(Protocol):
     """The application that takes calls."""
 
@@ -136,6 +175,37 @@ class CallApp(Protocol):
         ...
 
 
+class OpenRequests:
+    """Every exchange from its beginning to its end, so that those end whose key ends: streams may be open for hours."""
+
+    def __init__(self) -> None:
+        self._open: set[Exchange] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, exchange: Exchange) -> None:
+        self._open.add(exchange)
+
+    def remove(self, exchange: Exchange) -> None:
+        self._open.discard(exchange)
+
+    def end_revoked(self, why_ended: Callable[[Principal], PilotlightError | None]) -> int:
+        """End the requests of principals that `why_ended` has an error for, which is their answer; how many."""
+        verdicts: dict[str, PilotlightError | None] = {}
+        ended = 0
+        for exchange in list(self._open):
+            principal = exchange.principal
+            if principal is NOBODY or exchange.revoked is not None:
+                continue
+            if principal.key_id not in verdicts:
+                verdicts[principal.key_id] = why_ended(principal)
+            if (error := verdicts[principal.key_id]) is not None:
+                exchange.revoke(error)
+                ended += 1
+        return ended
+
+
 class Edge:
     """Sends calls straight to their endpoint and everything else to the routes."""
 
@@ -145,13 +215,15 @@ class Edge:
         routes: ASGIApp,
         *,
         release: Callable[[Exchange], None],
+        requests: OpenRequests,
         metrics: GatewayMetrics,
         clock: Callable[[], float],
     ) -> None:
-        """`release` gets each exchange that has ended; `clock`: monotonic seconds."""
+        """`release` gets each exchange that has ended, `requests` has the others; `clock`: monotonic seconds."""
         self._calls = calls
         self._routes = routes
         self._release = release
+        self._requests = requests
         self._metrics = metrics
         self._clock = clock
 
@@ -160,6 +232,7 @@ class Edge:
             await self._routes(scope, receive, send)
             return
         exchange = scope[KEY] = Exchange(scope, send, self._clock())
+        self._requests.add(exchange)
         try:
             if self._calls.serves(scope):
                 await self._calls(scope, receive, exchange)
@@ -169,6 +242,10 @@ class Edge:
             await self._answer_error(exchange, error)
         except HTTPException as error:
             await self._answer_error(exchange, _of_starlette(error, scope))
+        except asyncio.CancelledError:
+            if (revoked := exchange.was_revoked()) is None:
+                raise
+            await self._answer_error(exchange, revoked)
         except ClientGone:
             exchange.status = exchange.status or CLIENT_CLOSED
         except Exception as error:
@@ -177,6 +254,7 @@ class Edge:
                 raise  # the head is out: only a broken connection still tells the client
             await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
         finally:
+            self._requests.remove(exchange)
             self._release(exchange)
             self._metrics.requests[exchange.route, exchange.status] += 1
             # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
@@ -184,10 +262,8 @@ class Edge:
             scope.pop(SERVED, None)
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
-        if error.meaning.status >= 500 and cause is None:
-            # Refusals are counted. They come by the thousand when there is least time to write each of them down.
-            write = log.debug if error.meaning.status == 503 else log.info
-            write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route)
+        if cause is None:
+            log_failure(exchange, error)
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error
@@ -200,5 +276,6 @@ def _of_starlette(error: HTTPException, scope: Scope) -> PilotlightError:
         allow = (error.headers or {}).get("Allow", "")
         return BadInput(f"{scope['path']} does not take {scope['method']}.", code="method_not_allowed", allow=allow)
     if error.status_code == 404:
-        return NotFound(f"There is nothing at {scope['path'][:200]}.")
+        path, hint = scope["path"], hint_of(scope["path"])
+        return NotFound(f"There is nothing at {path[:200]}{': ' if hint else ''}{hint}.")
     return BadInput(str(error.detail), code="bad_request")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
 
@@ -23,19 +24,19 @@ def split_pieces(data: bytes) -> Iterator[bytes]:
 
 
 async def answer_in_pieces(
-    exchange: Exchange, headers: list[tuple[bytes, bytes]], body: bytes, stuck: float = STUCK_S
+    exchange: Exchange, headers: list[tuple[bytes, bytes]], body: Sequence[bytes], stuck: float = STUCK_S
 ) -> None:
-    """Send an answer with status 200; returns when at most one piece is left to send.
+    """Send an answer with status 200, whose body comes in parts; returns when at most one piece is left to send.
 
     Raises:
         ClientGone: the client read nothing for `stuck` seconds.
     """
     loop = asyncio.get_running_loop()
-    headers.append((b"content-length", str(len(body)).encode()))
+    headers.append((b"content-length", str(sum(map(len, body))).encode()))
     try:
         async with asyncio.timeout(stuck) as timeout:
             await exchange({"type": "http.response.start", "status": 200, "headers": headers})
-            for piece in split_pieces(body):
+            for piece in chain.from_iterable(map(split_pieces, body)):
                 await exchange({"type": "http.response.body", "body": piece, "more_body": True})
                 timeout.reschedule(loop.time() + stuck)
             await exchange({"type": "http.response.body", "body": b"", "more_body": False})

@@ -31,7 +31,7 @@ PLACES: dict[str, OpenApiDocument] = {
 }
 """Schemas of path parameters."""
 COMMON_ERRORS = ("internal", "starting")
-GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden")
+GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden", "rate_limited")
 
 
 def document(operations: Iterable[Operation[Any]]) -> OpenApiDocument:

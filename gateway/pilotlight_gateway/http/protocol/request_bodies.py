@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.http_exchange import SERVED, ClientGone, ServerRequest, header
 
 LATE = "The request's body did not arrive in time."

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pilotlight_core.model.devices import UNKNOWN_PRICE
+
 KNOWN = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S", "T4")
 """The products with a price of their own."""
 OTHER_PRICES = {"A10G": "a10"}
 """The A10 as one cloud has it built."""
-UNKNOWN_PRICE = "gpu"
 MAKER = frozenset({"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "GRID"})
 VGPU = re.compile(r"\d+[ABCQ]")
 """The end of a virtual GPU's name, such as "A100-10C"."""

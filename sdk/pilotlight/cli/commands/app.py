@@ -8,14 +8,18 @@ import typer
 
 from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, print_json, print_table
+from pilotlight.cli.completions import app_names
+from pilotlight.cli.confirm import confirmed
+from pilotlight.cli.output import ago, print_json, print_text
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
+from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model.api.call_api import AppInfo
 from pilotlight_core.model.tenancy import EVERYBODY
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
-Name = Annotated[str, typer.Argument(help="the app's name")]
+Name = Annotated[str, typer.Argument(help="the app's name", autocompletion=app_names)]
 
 
 @app.callback()
@@ -41,6 +45,7 @@ def list_apps(as_json: Json = False) -> None:
         [row for info in apps for row in _rows(info)],
         empty="Nothing is deployed: try 'pilotlight deploy examples/hello/app.py'.",
         right=("containers",),
+        less=("needs", "deployed"),
     )
 
 
@@ -57,7 +62,9 @@ def history(name: Name, as_json: Json = False) -> None:
         print_json(deploys)
         return
     rows = [_deploy(deploy) for deploy in sorted(deploys, key=lambda deploy: -int(deploy.get("revision", 0)))]
-    print_table(("revision", "deployed", "by", "functions", "message"), rows, empty=f"{name} was never deployed.")
+    print_table(
+        ("revision", "deployed", "by", "functions", "message"), rows, empty=f"{name} was never deployed.", less=("by",)
+    )
 
 
 @app.command()
@@ -72,7 +79,29 @@ def stop(name: Name, as_json: Json = False) -> None:
     if as_json:
         print_json(answer)
     else:
-        print(f"Stopped {name}.")
+        print_text(f"Stopped {name}.")
+
+
+@app.command()
+@advising(not_found=DEPLOYED)
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete an app with all its versions. What runs of it ends, and jobs that wait for it fail.
+
+    \b
+    pilotlight app delete hello
+    pilotlight app delete hello --yes
+    """
+    if not yes and not confirmed(f"Delete {name} with all its versions?"):
+        raise Misuse(f"{name} is not deleted: to delete it, say yes or add --yes.", field="yes")
+    answer = ask(client().platform.delete_app(name))
+    if as_json:
+        print_json(answer)
+    else:
+        print_text(f"Deleted {name}.")
 
 
 @app.command()
@@ -93,19 +122,24 @@ def share(
     if as_json:
         print_json(answer)
     else:
-        print(f"{_whom(tenant)} may call {', '.join(answer.get('functions', ())) or 'all functions'} of {name}.")
+        print_text(f"{_whom(tenant)} may call {', '.join(answer.get('functions', ())) or 'all functions'} of {name}.")
 
 
 @app.command()
 @advising(not_found=DEPLOYED)
-def unshare(name: Name, tenant: Annotated[str, typer.Argument(help="as it was shared with")]) -> None:
+def unshare(
+    name: Name, tenant: Annotated[str, typer.Argument(help="as it was shared with")], as_json: Json = False
+) -> None:
     """Stop sharing an app with a tenant.
 
     \b
     pilotlight app unshare llm acme
     """
     ask(client().tenancy.unshare_app(name, tenant))
-    print(f"{name} is not shared with {tenant} any more.")
+    if as_json:
+        print_json({"app": name, "grantee": tenant, "shared": False})
+    else:
+        print_text(f"{name} is not shared with {tenant} any more.")
 
 
 @app.command()
@@ -160,7 +194,7 @@ def _rows(info: AppInfo) -> list[tuple[Any, ...]]:
 
 
 def _deploy(deploy: dict[str, Any]) -> tuple[Any, ...]:
-    functions = deploy.get("functions") or {}
+    functions = [f"{name}@{version}" for name, version in (deploy.get("versions") or {}).items()]
     return (
         deploy.get("revision", ""),
         ago(float(deploy.get("at", 0.0))),

@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from codecs import getincrementaldecoder
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +16,10 @@ import typer
 
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
+from pilotlight.cli.output import ago, bar, note, on_terminal, print_json, print_text, span
+from pilotlight.cli.printable import printable_json
 from pilotlight.cli.session import ask, client, each
+from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import BadInput, Misuse
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.suggestions import did_you_mean, nearest
@@ -68,12 +71,12 @@ def submit(
         raise
     if wait:
         if not as_json:
-            print(batch["id"], flush=True)
+            print_text(batch["id"])
         batch = _watch(batch)
     if as_json:
         print_json(batch)
     elif not wait:
-        print(batch["id"])
+        print_text(batch["id"])
         follow = f"pilotlight batch status {batch['id']} --wait"
         note(f"{batch['total']} inputs for {batch['function']}; follow them with '{follow}'.")
     _exit(batch, wait=wait)
@@ -91,7 +94,8 @@ def list_batches(as_json: Json = False) -> None:
         print_json(batches)
         return
     columns = ("id", "function", "state", "done", "failed", "of", "created", "label")
-    print_table(columns, [_row(one) for one in batches], empty="No batches.", right=("done", "failed", "of"))
+    rows = [_row(one) for one in batches]
+    print_table(columns, rows, empty="No batches.", right=("done", "failed", "of"), less=("label", "created", "failed"))
 
 
 @app.command()
@@ -116,6 +120,7 @@ def results(
     id: Id,  # noqa: A002
     state: Annotated[str, typer.Option(help="only these, with commas between: succeeded,failed")] = "",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="a file instead of stdout")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="errors, and where they were written, as JSON too")] = False,
 ) -> None:
     """Print results as JSON lines, in the order of the inputs.
 
@@ -125,9 +130,7 @@ def results(
     """
     lines = each(client().batches.read_results(id, state))
     if output is None:
-        for piece in lines:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.flush()
+        _write(lines)
         return
     try:
         with output.open("wb") as file:
@@ -135,7 +138,10 @@ def results(
                 file.write(piece)
     except OSError as error:
         raise Misuse(f"{output} cannot be written: {error.strerror}. Name another with -o.", field="output") from None
-    note(f"Written to {output}.")
+    if as_json:
+        print_json({"id": id, "written": str(output)})
+    else:
+        note(f"Written to {output}.")
 
 
 @app.command()
@@ -146,6 +152,18 @@ def cancel(id: Id, as_json: Json = False) -> None:  # noqa: A002
     pilotlight batch cancel batch_8c1f…
     """
     _print_state(ask(client().batches.cancel(id)), as_json=as_json)
+
+
+def _write(pieces: Iterable[bytes]) -> None:
+    """Write results to stdout: as they come, and to a terminal with escapes that mean the same."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    shows = on_terminal()
+    for piece in pieces:
+        if shows:
+            sys.stdout.write(printable_json(decoder.decode(piece)))
+        else:
+            sys.stdout.buffer.write(piece)
+    sys.stdout.flush()
 
 
 @app.command()
@@ -225,20 +243,20 @@ def _watch(batch: dict[str, Any]) -> dict[str, Any]:
 def _show(batch: dict[str, Any]) -> None:
     counts = batch["counts"]
     ended = ", ".join(f"{counts[state]} {state}" for state in counts if counts[state]) or "none"
-    print(f"{batch['id']}  {batch['state']}  {batch['function']}  {batch['label']}".rstrip())
-    print(f"ended    {_ended(batch)} of {batch['total']}: {ended}")
-    print(f"under way  {batch['submitted'] - _ended(batch)}")
+    print_text(f"{batch['id']}  {batch['state']}  {batch['function']}  {batch['label']}".rstrip())
+    print_text(f"ended    {_ended(batch)} of {batch['total']}: {ended}")
+    print_text(f"under way  {batch['submitted'] - _ended(batch)}")
     if batch["state"] not in OVER:
-        print(f"expires  in {span(float(batch['expires_at']) - time.time())}")
+        print_text(f"expires  in {span(float(batch['expires_at']) - time.time())}")
     if batch["reason"]:
-        print(f"reason   {batch['reason']}")
+        print_text(f"reason   {batch['reason']}")
 
 
 def _print_state(batch: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(batch)
     else:
-        print(f"{batch['id']} is {batch['state']}.")
+        print_text(f"{batch['id']} is {batch['state']}.")
 
 
 def _exit(batch: dict[str, Any], *, wait: bool) -> None:

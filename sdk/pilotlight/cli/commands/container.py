@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pilotlight.cli.advice import advising
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import print_json, print_table, size, span
+from pilotlight.cli.output import print_json, print_text, size, span
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 
 app = command_app(no_args_is_help=True)
 
@@ -47,7 +49,36 @@ def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print 
         [_row(container) for container in containers],
         empty="No containers.",
         right=("calls", "running", "age", "idle", "memory"),
+        less=("sandbox", "slice", "memory", "calls", "idle", "node", "age"),
     )
+
+
+@app.command()
+@advising(not_found="'pilotlight container list' shows what runs.")
+def stop(
+    container: Annotated[str, typer.Argument(help="the container's id")],
+    grace: Annotated[
+        float | None, typer.Option(help="seconds that its calls have to end in; 0: none. Default: the platform's, 30")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """End a container.
+
+    It takes no new calls, and is killed if its calls have not ended in time. Calls that come start another one: to end
+    a function, stop its app.
+    One that still starts ends at once. An operator may end any tenant's.
+
+    \b
+    pilotlight container stop ctr_greet_1a_3
+    pilotlight container stop ctr_greet_1a_3 --grace 0
+    """
+    ended = ask(client().platform.stop_container(container, grace))
+    if as_json:
+        print_json(ended)
+    elif ended.grace_s:
+        print_text(f"{ended.id} on {ended.node} ends within {ended.grace_s:g} s.")
+    else:
+        print_text(f"{ended.id} on {ended.node} is killed.")
 
 
 def _row(container: dict[str, Any]) -> tuple[Any, ...]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pilotlight.cli.command_app import command_app
+from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.example_commands import call_line, curl_line
-from pilotlight.cli.output import console, note, on_terminal, print_json, size
+from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, size
 from pilotlight.cli.session import ask, client
 from pilotlight.packing import DeployTarget, find_target, load_apps, make_bundle
 from pilotlight.packing.deploys import Progress, deploy
 from pilotlight_core.model.api.call_api import DeployResponse
+from pilotlight_core.model.errors import RemovesFunctions
 from pilotlight_core.model.spec import FunctionSpec
 
 app = command_app()
@@ -27,19 +30,24 @@ Deployed = list[tuple[DeployResponse, dict[str, FunctionSpec]]]
 def command(
     path: Annotated[str, typer.Argument(help="a file, a folder with an app.py, or a module")],
     message: Annotated[str, typer.Option("--message", "-m", help="what the deploy is for, in the app's history")] = "",
+    prune: Annotated[
+        bool, typer.Option("--prune", "--yes", "-y", help="remove functions that the file does not have; do not ask")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
 
-    Files named in .pilotlightignore (as in .gitignore) are left out. An unchanged version keeps its number.
+    Files named in .pilotlightignore (as in .gitignore) are left out. An unchanged version keeps its number. Functions
+    of the app that the file does not have are removed, once you say so.
 
     \b
     pilotlight deploy examples/hello/app.py
     pilotlight deploy mypackage.app --message "a larger model"
+    pilotlight deploy app.py --prune
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
-    deployed = deploy_target(target, message=message)
+    deployed = deploy_target(target, message=message, prune=prune)
     if as_json:
         print_json([response for response, _ in deployed])
         return
@@ -47,21 +55,31 @@ def command(
         _show(response, functions, time.monotonic() - began)
 
 
-def deploy_target(target: DeployTarget, *, message: str = "") -> Deployed:
+def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = False) -> Deployed:
     """Pack and deploy each app of a target; return the answers, each with its specs."""
     apps = load_apps(target)
     bundle = make_bundle(target)
     platform = client().platform
     deployed = []
     for name, functions in apps.items():
-        with _progress(name) as progress:
-            response = ask(deploy(platform, name, functions, bundle, message=message, progress=progress))
+        send = partial(_deploy, partial(deploy, platform, name, functions, bundle, message=message), name)
+        try:
+            response = send(prune=prune)
+        except RemovesFunctions as error:
+            if not confirmed(f"{error.detail} Remove them?"):
+                raise
+            response = send(prune=True)
         deployed.append((response, functions))
         for warning in response.warnings:
             note(f"warning: {warning}")
     files = f"{len(bundle.files)} files" if len(bundle.files) != 1 else "1 file"
     note(f"packed {target.folder.name}: {files}, {size(bundle.size)}")
     return deployed
+
+
+def _deploy(send: Callable[..., Coroutine[Any, Any, DeployResponse]], name: str, *, prune: bool) -> DeployResponse:
+    with _progress(name) as progress:
+        return ask(send(prune=prune, progress=progress))
 
 
 @contextmanager
@@ -78,10 +96,12 @@ def _progress(name: str) -> Iterator[Progress | None]:
 
 
 def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float) -> None:
-    print(f"Deployed {response.app} (revision {response.revision}) in {seconds:.1f} s.")
+    print_text(f"Deployed {response.app} (revision {response.revision}) in {seconds:.1f} s.")
+    if response.removed:
+        print_text(f"Removed {', '.join(response.removed)}.")
     for deployed in response.functions:
         spec = functions.get(deployed.name)
-        print(f"\n{deployed.version}{'' if deployed.changed else '  (unchanged)'}")
+        print_text(f"\n{deployed.version}{'' if deployed.changed else '  (unchanged)'}")
         if spec is not None:
-            print(f"  {curl_line(client().config.url + deployed.endpoint, spec.methods[0])}")
-            print(f"  {call_line(f'{response.app}.{deployed.name}', spec.methods[0])}")
+            print_text(f"  {curl_line(client().config.url + deployed.endpoint, spec.methods[0])}")
+            print_text(f"  {call_line(f'{response.app}.{deployed.name}', spec.methods[0])}")

@@ -11,6 +11,7 @@ import typer
 
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import console, note, on_terminal, print_json
+from pilotlight.cli.printable import printable_line
 from pilotlight.cli.session import ask, client
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_
 FILL = {"used": "█", "free": "·", "stranded": "x"}
 PLAIN = {"used": "#", "free": ".", "stranded": "x"}
 SLOTS = "CPU"
+GIB = 2**30
 WORDS = (("in software", "software"), ("MIG", "mig"), ("spot", "spot"), ("draining", "draining"))
 
 
@@ -70,8 +72,19 @@ def _draw(*, as_json: bool, all_slots: bool, watched: bool) -> None:
         if slots and not all_slots:
             used = sum(part["use"] == "used" for row in slots for part in row["segments"])
             screen.print(f"{node}  {len(slots)} CPU slots, {used} used")
+    for host in found.get("hosts", ()):
+        screen.print(host_line(host))
     for text in legend(found, colours=on_terminal()):
         screen.print(text)
+
+
+def host_line(host: dict[str, Any]) -> str:
+    """Return what a node's containers are promised of its host."""
+    memory, promised = host["memory"] / GIB, host["memory_promised"] / GIB
+    return (
+        f"{host['node']}  {promised:.1f} of {memory:.1f} GiB of host memory promised, "
+        f"{host['cores_promised']:g} of {host['cores']:g} cores"
+    )
 
 
 def line(row: dict[str, Any], widths: list[int], *, colours: bool) -> Text:
@@ -79,7 +92,7 @@ def line(row: dict[str, Any], widths: list[int], *, colours: bool) -> Text:
     from rich.text import Text
 
     head = "  ".join(str(row[key]).ljust(width) for key, width in zip(("node", "id", "type"), widths, strict=True))
-    drawn = Text(f"{head}  [")
+    drawn = Text(f"{printable_line(head)}  [")
     done = 0
     for part in row["segments"]:
         begun, done = done, done + part["width"]
@@ -90,16 +103,16 @@ def line(row: dict[str, Any], widths: list[int], *, colours: bool) -> Text:
         if row[key]:
             drawn.append(f" {word}")
     if row["withdrawn"]:
-        drawn.append(f" takes nothing new: {row['withdrawn']}", style="red" if colours else "")
+        drawn.append(printable_line(f" takes nothing new: {row['withdrawn']}"), style="red" if colours else "")
     names = [f"{part['container']} ({part['tenant'] or '?'})" for part in row["segments"] if part["use"] == "used"]
-    drawn.append(f"  {', '.join(names)}" if names else "")
+    drawn.append(printable_line(f"  {', '.join(names)}") if names else "")
     return drawn
 
 
 def bar(part: dict[str, Any], cells: int, *, colours: bool) -> str:
     """Draw a segment in `cells` columns: its label, then its fill."""
     fill = (FILL if colours else PLAIN)[part["use"]]
-    label = part["label"][: max(0, cells - 1)] if part["use"] == "used" else ""
+    label = printable_line(part["label"])[: max(0, cells - 1)] if part["use"] == "used" else ""
     return label.ljust(cells, fill)
 
 
@@ -126,14 +139,14 @@ def legend(found: dict[str, Any], *, colours: bool) -> list[Text]:
         if name == SLOTS:
             continue
         shares = [f"{parts[use]:.4g} {word}" for use, word in TOTALS if parts[use] or use != "out"]
-        lines.append(Text(f"{name}: {parts['devices']:.0f} GPUs, of which {', '.join(shares)}"))
+        lines.append(Text(f"{printable_line(name)}: {parts['devices']:.0f} GPUs, of which {', '.join(shares)}"))
     tenants = sorted(
         {part["tenant"] for row in found["devices"] for part in row["segments"] if part["use"] == "used"} - {""}
     )
     if tenants and colours:
         names = Text("tenants: ")
         for tenant in tenants:
-            names.append(f"{FILL['used']} {tenant}  ", style=tenant_colour(tenant))
+            names.append(f"{FILL['used']} {printable_line(tenant)}  ", style=tenant_colour(tenant))
         lines.append(names)
     fills = FILL if colours else PLAIN
     lines.append(

@@ -8,14 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, bar, note, print_json, print_table, span
+from pilotlight.cli.output import ago, bar, note, print_json, span
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 from pilotlight_core.model.values import to_json
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Id = Annotated[str, typer.Argument(help="the job's id, or the id that its client gave it")]
 PAGE = 1_000
+NUMBERS = ("attempts", "starts", "took")
+LESS = ("starts", "took", "attempts", "created")
+"""Columns that a narrow window goes without."""
 SHOWN = ("id", "version", "state", "attempts", "reason", "run")
 STILL_RUNS = "It ran: a plain function runs on until it returns, and keeps its slot until then."
 
@@ -42,7 +46,7 @@ def list_jobs(
         print_json(jobs)
         return
     columns = ("job", "function", "state", "attempts", "created", "starts", "took", "reason")
-    print_table(columns, [_row(job) for job in jobs], empty="No jobs.", right=("attempts", "starts", "took"))
+    print_table(columns, [_row(job) for job in jobs], empty="No jobs.", right=NUMBERS, less=LESS)
 
 
 @app.command()

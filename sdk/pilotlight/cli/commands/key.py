@@ -10,8 +10,9 @@ import typer
 from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, note, print_json, print_table, span
+from pilotlight.cli.output import ago, note, print_json, print_text, span
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 
@@ -52,7 +53,7 @@ def create(
     if as_json:
         print_json(made)
         return
-    print(made["key"])
+    print_text(made["key"])
     note(f"{made['id']} may {', '.join(made.get('scopes', ()))}; it is not shown again.")
 
 
@@ -68,7 +69,12 @@ def list_keys(tenant: Tenant = None, as_json: Json = False) -> None:
     if as_json:
         print_json(keys)
         return
-    print_table(("id", "label", "scopes", "created", "expires"), [_row(key) for key in keys], empty="No keys.")
+    print_table(
+        ("id", "label", "scopes", "created", "expires"),
+        [_row(key) for key in keys],
+        empty="No keys.",
+        less=("created", "label"),
+    )
 
 
 @app.command()
@@ -92,7 +98,7 @@ def rotate(
     if as_json:
         print_json(made)
         return
-    print(made["key"])
+    print_text(made["key"])
     left = float(made["replaced_until"]) - time.time()
     old = f"which ends in {span(left)}" if left > 0 else "which is not valid any more"
     note(f"{made['id']} follows {id}, {old}; it is not shown again.")
@@ -115,17 +121,21 @@ def revoke(
     if as_json:
         print_json(answer)
     else:
-        print(f"{id} was revoked already." if answer.get("already") else f"Revoked {id}.")
+        print_text(f"{id} was revoked already." if answer.get("already") else f"Revoked {id}.")
 
 
 @app.command()
-def show() -> None:
+def show(as_json: Json = False) -> None:
     """Print this machine's key, for scripts.
 
     \b
     curl -H "Authorization: Bearer $(pilotlight key show)" …
     """
-    print(client().config.api_key)
+    config = client().config
+    if as_json:
+        print_json({"url": config.url, "api_key": config.api_key})
+    else:
+        print_text(config.api_key)
 
 
 def _row(key: dict[str, Any]) -> tuple[Any, ...]:

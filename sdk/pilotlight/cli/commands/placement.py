@@ -10,7 +10,7 @@ import typer
 from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import print_json
+from pilotlight.cli.output import print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.definitions.errors import Misuse
 from pilotlight.packing import find_target, load_apps
@@ -56,7 +56,7 @@ def explain(
         print_json(explanation)
         return
     for line in explanation["lines"]:
-        print(line)
+        print_text(line)
 
 
 @app.command()
@@ -82,7 +82,7 @@ def plan(
     if as_json:
         print_json(plans[0] if len(plans) == 1 else plans)
     else:
-        print("\n\n".join("\n".join((each["version"], *each["lines"])) for each in plans))
+        print_text("\n\n".join("\n".join((each["version"], *each["lines"])) for each in plans))
     if not all(each["fits"] for each in plans):
         raise typer.Exit(1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note
-from pilotlight.cli.platform_commands import command_line
+from pilotlight.cli.platform_commands import run_command
 from pilotlight.cli.session import ask, client
 from pilotlight.definitions.errors import BadInput, NotFound
 from pilotlight_core.model.api.curve_api import CPU_TYPE, Curve, CurvePoint, CurveSource
@@ -61,7 +60,7 @@ def plan(
             table = Path(folder) / "known.csv"
             write_known(table, unmeasured([demand, *([curves] if curves else [])]))
             flags.append(f"--curves={table}")
-        raise typer.Exit(subprocess.run([*command_line("plan"), *flags], check=False).returncode)
+        raise typer.Exit(run_command("plan", flags, as_json=as_json))
 
 
 def unmeasured(tables: Sequence[Path]) -> list[str]:

@@ -12,8 +12,10 @@ import typer
 
 from pilotlight.cli.arguments import read_arguments, read_ref
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import milliseconds, note, print_json, print_table
+from pilotlight.cli.completions import function_names
+from pilotlight.cli.output import milliseconds, note, print_json
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 from pilotlight.cli.timeline import Timeline
 from pilotlight.client.profiling import MIN_BATCHES, SliceBenchmark, batch_sizes, point_of
 from pilotlight.client.transport.wire import OutgoingCall
@@ -33,11 +35,15 @@ WAIT_S = 60.0
 """Long enough to empty and cut a GPU; others' work may take longer."""
 COLUMNS = ("gpu", "slice", "batch", "per second", "p50", "p95", "batches", "source")
 NUMBERS = COLUMNS[2:7]
+LESS = ("source", "batches", "p50")
 
 
 @app.command()
 def profile(
-    ref: Annotated[str, typer.Argument(help="app.function, app.Class.method, app.function@v7")],
+    ref: Annotated[
+        str,
+        typer.Argument(help="app.function, app.Class.method, app.function@v7", autocompletion=function_names),
+    ],
     arguments: Annotated[list[str] | None, typer.Argument(help="name=value; values are JSON if they can be")] = None,
     whole: Annotated[str | None, typer.Option("--input", help="all arguments: JSON, FILE, @FILE, or -")] = None,
     method: Annotated[str | None, typer.Option("--method", "-m", help="the method of a class")] = None,
@@ -53,8 +59,8 @@ def profile(
     """Measure how fast a function is on each kind of slice.
 
     It makes real calls with the given arguments, at their usual cost, in a container of its own for each kind of slice
-    in the fleet. The results are kept with the version; placement and `pilotlight plan` use them. Ctrl-C ends it and
-    keeps the results so far.
+    in the fleet. "Per second" is what came back to this caller; p50 and p95 are of one batch on the slice. The results
+    are kept with the version; placement and `pilotlight plan` use them. Ctrl-C ends it and keeps the results so far.
 
     \b
     pilotlight profile search.embed text="A small flame"
@@ -83,7 +89,7 @@ def profile(
     if as_json:
         print_json({"version": profiled.version, "version_id": profiled.version_id, "curves": profiled.curves})
     else:
-        print_table(COLUMNS, rows_of(profiled.curves), empty=unknown(profiled.version), right=NUMBERS)
+        print_table(COLUMNS, rows_of(profiled.curves), empty=unknown(profiled.version), right=NUMBERS, less=LESS)
 
 
 def unknown(version: str) -> str:
@@ -126,7 +132,7 @@ class ProfileRun:
             first = ask(bench.warm_up(timeline.on_stage, self.wait_s))
         self._count(1, first.cost)
         for size in self.sizes:
-            load = ask(bench.measure(size, self.seconds, batches=self.load.batches))
+            load = ask(bench.measure(size, self.seconds, batches=self.load.batches, most=self.load.most))
             self._count(len(load.samples), load.cost)
             point = point_of(load, batches=self.load.batches)
             if point is None:
@@ -138,7 +144,7 @@ class ProfileRun:
                 continue
             ask(platform.put_curve(own, CurveRequest(gpu=kind.gpu, slice=kind.slice, points=(point,))))
             self.kept += 1
-            note(f"  {line_of(point)}; {rate(load.calls_per_second)} calls per second came back")
+            note(f"  {line_of(point)}")
 
     def _count(self, calls: int, cost: Decimal) -> None:
         self.calls += calls
@@ -147,8 +153,8 @@ class ProfileRun:
 
 def line_of(point: CurvePoint) -> str:
     return (
-        f"batch {point.batch}: {rate(point.throughput)} per second, p50 {milliseconds(point.p50_ms)}, "
-        f"p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
+        f"batch {point.batch}: {rate(point.throughput)} per second came back; on the slice p50 "
+        f"{milliseconds(point.p50_ms)}, p95 {milliseconds(point.p95_ms)}, {point.samples} batches"
     )
 
 

@@ -9,8 +9,9 @@ import typer
 from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_arguments
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import print_json, print_table
+from pilotlight.cli.output import print_json, print_text
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
@@ -54,10 +55,12 @@ def set_limits(
     """Replace a tenant's own limits, which go over its tier's. They hold everywhere within a second.
 
     Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), concurrency, payload_bytes, queue_calls,
-    queue_seconds.
+    queue_seconds, timeout_s. Of the tenant alone: containers, gpus, floor_containers, apps, functions, versions,
+    record_bytes, blob_bytes, keys, deploys_per_hour, api_requests_per_s.
 
     \b
     pilotlight quota set acme requests_per_s=50 burst=100 concurrency=20
+    pilotlight quota set acme containers=8 gpus=4 timeout_s=3600
     pilotlight quota set acme requests_per_s=5 --function llm.chat
     """
     if not limits:
@@ -71,11 +74,11 @@ def set_limits(
         print_json(answer)
     else:
         what = f"calls of {tenant} to {answer['function']}" if function else f"all calls of {tenant}"
-        print(f"{what}: {_limits(answer.get('limits', {}))}")
+        print_text(f"{what}: {_limits(answer.get('limits', {}))}")
 
 
 @app.command()
-def clear(tenant: Tenant, function: Function = None) -> None:
+def clear(tenant: Tenant, function: Function = None, as_json: Json = False) -> None:
     """Remove a tenant's own limits: its tier's hold again.
 
     \b
@@ -83,7 +86,10 @@ def clear(tenant: Tenant, function: Function = None) -> None:
     pilotlight quota clear acme --function llm.chat
     """
     ask(client().tenancy.clear_limits(tenant, function))
-    print(f"Nothing is set any more for {f'calls of {tenant} to {function}' if function else tenant}.")
+    if as_json:
+        print_json({"tenant": tenant, "function": function, "limits": {}})
+    else:
+        print_text(f"Nothing is set any more for {f'calls of {tenant} to {function}' if function else tenant}.")
 
 
 @app.command()
@@ -126,14 +132,17 @@ def set_tier(
 
 
 @app.command()
-def drop_tier(name: Annotated[str, typer.Argument(help="the tier's name")]) -> None:
+def drop_tier(name: Annotated[str, typer.Argument(help="the tier's name")], as_json: Json = False) -> None:
     """Remove the tier of a 'set-tier'. The configured one of that name holds again.
 
     \b
     pilotlight quota drop-tier trial
     """
     ask(client().tenancy.delete_tier(name))
-    print(f"Dropped {name}.")
+    if as_json:
+        print_json({"name": name, "dropped": True})
+    else:
+        print_text(f"Dropped {name}.")
 
 
 def _origin(name: str, own: dict[str, Any], found: dict[str, Any]) -> str:

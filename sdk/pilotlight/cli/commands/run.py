@@ -15,6 +15,7 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.commands.call import show_call
 from pilotlight.cli.commands.deploy import deploy_target
 from pilotlight.cli.output import note
+from pilotlight.cli.printable import printable_line
 from pilotlight.cli.session import client
 from pilotlight.client import shared_portal
 from pilotlight.client.transport.wire import OutgoingCall
@@ -72,6 +73,6 @@ async def _follow(name: str, function: str) -> None:
     try:
         async with aclosing(lines):
             async for line in lines:
-                note(f"  | {line.get('text', '')}")
+                note(f"  | {printable_line(str(line.get('text', '')))}")
     except PilotlightError as error:
         note(f"  | (its log cannot be followed: {error.detail})")

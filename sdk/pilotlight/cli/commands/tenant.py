@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, print_json, print_table
+from pilotlight.cli.output import ago, print_json
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 from pilotlight_core.model.api.tenancy_api import STRANGERS_TIER, TenantChange, TenantRequest
 
 app = command_app(no_args_is_help=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shlex
 import shutil
 import signal
@@ -19,16 +20,19 @@ import msgspec
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import console, note, on_terminal
-from pilotlight.cli.platform_commands import command_line
+from pilotlight.cli.output import console, note, on_terminal, print_json, print_text
+from pilotlight.cli.platform_commands import child_error, command_line
+from pilotlight.client.transport.config import CLIENT_FILE, home
 
 app = command_app()
 ANNOUNCEMENT = "Pilotlight is up"
 """The start of the platform's line when it is ready, which is replaced."""
 PR_SET_PDEATHSIG = 1
+SHOWN = ("url", "urls", "state_dir", "api_key_file")
+"""What `--json` says of the platform."""
 NEXT = """
 Next, in another terminal:
-{activate}  pilotlight deploy examples/hello/app.py
+{activate}{home}  pilotlight deploy examples/hello/app.py
   pilotlight call hello.greet name=Ada
   pilotlight container list
 Ctrl-C stops it; what is deployed stays."""
@@ -47,6 +51,7 @@ def up(
     cpu_slots: Annotated[int | None, typer.Option(help="CPU slots to offer; default: one a core")] = None,
     blanks: Annotated[int | None, typer.Option(help="started sandboxes to keep ready")] = None,
     sandbox: Annotated[str | None, typer.Option(help="bubblewrap, or process: no isolation, one tenant only")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print a line of JSON when it is up")] = False,
 ) -> None:
     """Run the platform on this machine until Ctrl-C.
 
@@ -65,10 +70,10 @@ def up(
         "--sandbox": sandbox,
     }
     flags = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
-    raise typer.Exit(supervise([*command_line("up"), *flags, *context.args]))
+    raise typer.Exit(supervise([*command_line("up"), *flags, *context.args], as_json=as_json))
 
 
-def supervise(command: list[str]) -> int:
+def supervise(command: list[str], *, as_json: bool = False) -> int:
     """Run the platform as a child, announce it, and pass signals on; return its exit code."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-up-") as folder:
         ready = Path(folder) / "ready.json"
@@ -76,25 +81,40 @@ def supervise(command: list[str]) -> int:
         child = subprocess.Popen(
             [*command, "--json-ready", str(ready)],
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if as_json else None,
             text=True,
             start_new_session=True,
             preexec_fn=_end_with_parent,
         )
+        last, was_up = "", False
         with child, _status() as show, _passing_signals_to(child, show):
             show("starting nats, gateway, controller, duties, agent …")
             for line in child.stdout or ():
                 if line.startswith(ANNOUNCEMENT) and ready.exists():
                     show("")
-                    _welcome(ready)
+                    _welcome(ready, as_json=as_json)
+                    was_up = True
                 else:
                     note(line.rstrip())
+                    last = line
+    if as_json and child.returncode and not was_up:
+        print_json(child_error(last), indent=False)
     return child.returncode
 
 
-def _welcome(ready: Path) -> None:
+def _welcome(ready: Path, *, as_json: bool) -> None:
     found = msgspec.json.decode(ready.read_bytes())
-    print(f"Pilotlight is up at {found['url']} (state in {found['state_dir']}, key in {found['api_key_file']}).")
-    print(NEXT.format(activate=_activate()), flush=True)
+    if as_json:  # the rest is for tests: where the bus is, with its password, and pids, which change
+        print_json({name: found.get(name) for name in SHOWN}, indent=False)
+        return
+    print_text(f"Pilotlight is up at {found['url']} (state in {found['state_dir']}, key in {found['api_key_file']}).")
+    print_text(NEXT.format(activate=_activate(), home=_home_line(Path(found["api_key_file"]))))
+
+
+def _home_line(client_file: Path) -> str:
+    """Return the line without which a shell would speak to another platform, or ""."""
+    elsewhere = client_file != (home(os.environ) / CLIENT_FILE).resolve() and client_file.name == CLIENT_FILE
+    return f"  export PILOTLIGHT_HOME={shlex.quote(str(client_file.parent))}\n" if elsewhere else ""
 
 
 def _activate() -> str:

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import print_json, print_table
+from pilotlight.cli.output import print_json
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 
 app = command_app()
 COLUMNS = (
@@ -62,7 +63,7 @@ def usage(
         rows = [_row(line) for line in merged(lines)]
         if rows:
             rows.append(_row({"day": "total", **(report.get("total") or {})}))
-        print_table(SHOWN, rows, empty="Nothing was used.", right=NUMBERS)
+        print_table(SHOWN, rows, empty="Nothing was used.", right=NUMBERS, less=("price", "calls", "state"))
 
 
 def merged(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:

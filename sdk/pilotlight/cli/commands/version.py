@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import print_json
+from pilotlight.cli.output import print_json, print_text
 from pilotlight.definitions.version import VERSION
 
 app = command_app()
@@ -20,4 +20,4 @@ def version(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] 
     if as_json:
         print_json({"pilotlight": VERSION, "python": platform.python_version()})
     else:
-        print(f"pilotlight {VERSION} (Python {platform.python_version()})")
+        print_text(f"pilotlight {VERSION} (Python {platform.python_version()})")

@@ -9,8 +9,9 @@ import typer
 
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, milliseconds, note, print_json, print_table, span
+from pilotlight.cli.output import ago, milliseconds, note, print_json, print_text, span
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model.api.webhook_api import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 from pilotlight_core.model.suggestions import did_you_mean, nearest
@@ -47,7 +48,7 @@ def create(
     if as_json:
         print_json(made)
         return
-    print(made["secret"])
+    print_text(made["secret"])
     note(f"{made['id']} gets {', '.join(made['events'])}; the secret is not shown again.")
 
 
@@ -63,7 +64,7 @@ def list_webhooks(as_json: Json = False) -> None:
         print_json(webhooks)
         return
     rows = [(hook["id"], hook["url"], ", ".join(hook["events"]), _state(hook), hook["label"]) for hook in webhooks]
-    print_table(("id", "url", "events", "state", "label"), rows, empty="No webhooks.")
+    print_table(("id", "url", "events", "state", "label"), rows, empty="No webhooks.", less=("events", "label"))
 
 
 @app.command()
@@ -103,14 +104,17 @@ def disable(id: Id, as_json: Json = False) -> None:  # noqa: A002
 
 
 @app.command()
-def delete(id: Id) -> None:  # noqa: A002
+def delete(id: Id, as_json: Json = False) -> None:  # noqa: A002
     """Delete a webhook and its waiting deliveries.
 
     \b
     pilotlight webhook delete wh_8c1f…
     """
     ask(client().webhooks.delete(id))
-    print(f"Deleted {id}.")
+    if as_json:
+        print_json({"id": id, "deleted": True})
+    else:
+        print_text(f"Deleted {id}.")
 
 
 @app.command()
@@ -128,7 +132,7 @@ def rotate(
     if as_json:
         print_json(made)
         return
-    print(made["secret"])
+    print_text(made["secret"])
     note(f"The former secret of {id} signs for {overlap} more; this one is not shown again.")
 
 
@@ -158,7 +162,13 @@ def deliveries(
         print_json(found)
         return
     columns = ("id", "event", "about", "state", "created", "attempts", "last", "took")
-    print_table(columns, [_row(delivery) for delivery in found], empty="Nothing was sent.", right=("attempts", "took"))
+    print_table(
+        columns,
+        [_row(delivery) for delivery in found],
+        empty="Nothing was sent.",
+        right=("attempts", "took"),
+        less=("about", "took", "created", "attempts"),
+    )
 
 
 @app.command()
@@ -190,14 +200,14 @@ def _change(webhook: str, change: WebhookChange, *, as_json: bool) -> None:
     if as_json:
         print_json(made)
     else:
-        print(f"{made['id']} ({_state(made)}): {', '.join(made['events'])} to {made['url']}")
+        print_text(f"{made['id']} ({_state(made)}): {', '.join(made['events'])} to {made['url']}")
 
 
 def _sent(delivery: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(delivery)
     else:
-        print(delivery["id"])
+        print_text(delivery["id"])
 
 
 def _state(webhook: dict[str, Any]) -> str:

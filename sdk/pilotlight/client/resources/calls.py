@@ -15,7 +15,8 @@ from pilotlight.client.transport.retry import RequestRetries
 from pilotlight.client.transport.wire import EVENTS, MSGPACK, OutgoingCall, read_json, value_in
 from pilotlight.definitions.call_target import CallSettings, CallTarget
 from pilotlight.definitions.errors import DeadlineExceeded, Misuse
-from pilotlight.definitions.signature import METHOD, ORDER
+from pilotlight.definitions.signature import METHOD
+from pilotlight_core.model.schema_examples import ORDER
 
 GRACE_S = 5.0
 """How long a caller waits beyond its deadline for the platform's own error."""
@@ -46,7 +47,7 @@ class CallsClient:
                 if name == "chunk":
                     raise Misuse(f"{target.label} is a generator: iterate over .remote_gen(…) instead.")
                 if name == "result":
-                    return value_in(data, "output")
+                    return target.as_hinted(value_in(data, "output"))
         raise AssertionError("a stream ends with a result or raises")
 
     async def stream(
@@ -64,7 +65,7 @@ class CallsClient:
             async for name, data in stream:
                 if name == "chunk":
                     chunks += 1
-                    yield value_in(data, "value")
+                    yield target.as_hinted(value_in(data, "value"))
                 elif name == "result" and not chunks and value_in(data, "output") is not None:
                     raise Misuse(f"{target.label} is no generator: call .remote(…) instead.")
 
@@ -108,13 +109,14 @@ class CallsClient:
     async def _call_keyed(self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if target.is_generator:
             raise Misuse(f"{target.label} is a generator: iterate over .remote_gen(…) instead.")
-        return await call_keyed(
+        answer = await call_keyed(
             self._connection,
             await self.prepare(target, args, kwargs),
             target.settings.idempotency_key or AUTO,
             deadline=target.settings.deadline,
             grace_s=self._grace_s,
         )
+        return target.as_hinted(answer)
 
     async def _stream_of(
         self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -13,7 +13,7 @@ from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
 from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
-from pilotlight_core.model.api.placement_api import PlacementQuestion
+from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest, PlacementQuestion
 from pilotlight_core.model.spec import FunctionSpec
 
 T = TypeVar("T")
@@ -44,6 +44,10 @@ class PlatformClient:
         """Take an app out of service."""
         return await self.request("POST", f"/v1/apps/{app}/stop", answer_type=Json)
 
+    async def delete_app(self, app: str) -> Json:
+        """Delete an app with its versions."""
+        return await self.request("DELETE", f"/v1/apps/{app}", answer_type=Json)
+
     async def deploy_app(self, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy an app, unless blobs are `missing` and must be uploaded first."""
         return await self.request("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
@@ -59,6 +63,16 @@ class PlatformClient:
 
     async def list_containers(self) -> list[Json]:
         return list((await self.request("GET", "/v1/containers", answer_type=Json))["containers"])
+
+    async def stop_container(self, container: str, grace_s: float | None = None) -> ContainerStopInfo:
+        """End a container: its calls have `grace_s` seconds (default: the platform's grace), then it is killed.
+
+        Raises:
+            NotFound: if the tenant has none of that id.
+        """
+        path = f"/v1/containers/{quote(container, safe='')}/stop"
+        body = ContainerStopRequest(grace_s=grace_s)
+        return await self.request("POST", path, body=body, answer_type=ContainerStopInfo)
 
     async def get_fleet(self) -> Json:
         """Return every GPU and slot: `devices`, and `totals` by type."""
@@ -105,6 +119,11 @@ class PlatformClient:
         params = {key: value for key, value in (("from", start), ("to", end)) if value}
         return await self.request("GET", "/v1/usage", params=params, answer_type=Json)
 
+    async def get_quarantine(self, node: str | None, limit: int) -> Json:
+        """Return the last usage that cannot be, of one node or of all: `items` and `counts`."""
+        params = {"limit": str(limit)} | ({"node": node} if node else {})
+        return await self.request("GET", "/v1/usage/quarantine", params=params, answer_type=Json)
+
     async def cancel_call(self, id: str) -> bool:  # noqa: A002
         """Cancel a call by its id or the caller's own; return whether it was alive.
 
@@ -121,16 +140,18 @@ class PlatformClient:
         app: str,
         *,
         function: str | None = None,
+        call_id: str | None = None,
         since: str | None = None,
         tail: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[Json, None]:
         """Yield an app's log lines, oldest first; only the last `tail`; with `follow`, without end.
 
-        `since`: 30s, 10m, 2h or 1d ago, or unix seconds.
+        `call_id`: only those of one call. `since`: 30s, 10m, 2h or 1d ago, or unix seconds.
         """
         named = {
             "function": function,
+            "call": call_id,
             "since": since,
             "tail": None if tail is None else str(tail),
             "follow": "true" if follow else None,

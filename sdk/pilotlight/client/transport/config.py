@@ -14,6 +14,7 @@ from pilotlight.definitions.errors import Misuse, NotConfigured
 URL = "PILOTLIGHT_URL"
 API_KEY = "PILOTLIGHT_API_KEY"
 HOME = "PILOTLIGHT_HOME"
+CLIENT_FILE = "client.json"
 IN_CONTAINER = "PL_APP"
 """Set in containers, which have no network."""
 
@@ -40,15 +41,23 @@ def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
         NotConfigured: if there is none, or in a container.
         Misuse: if the file or the address cannot be read.
     """
-    if IN_CONTAINER in environ:
-        raise NotConfigured("A function cannot call another through the platform yet: containers have no network.")
-    file = home(environ) / "client.json"
+    check_place(environ)
+    file = home(environ) / CLIENT_FILE
     known = _read(file)
     url, key = environ.get(URL) or known.get("url"), environ.get(API_KEY) or known.get("api_key")
     if not url or not key:
         missing = " and ".join(name for name, value in ((URL, url), (API_KEY, key)) if not value)
         raise NotConfigured(f"{missing} not set, and not in {file}.")
     return make_config(url, key)
+
+
+def check_place(environ: Mapping[str, str] = os.environ) -> None:
+    """Raise NotConfigured in a container, where no platform can be reached."""
+    if IN_CONTAINER in environ:
+        raise NotConfigured(
+            "A function cannot call another through the platform yet: containers have no network. Call it as a plain "
+            "function, which runs here, or call both from outside."
+        )
 
 
 def make_config(url: str, api_key: str) -> ClientConfig:

@@ -16,7 +16,7 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-from pilotlight.client.transport.config import ClientConfig
+from pilotlight.client.transport.config import ClientConfig, check_place
 from pilotlight.client.transport.problems import error_of
 from pilotlight.definitions.errors import PilotlightError, Unreachable
 from pilotlight.definitions.version import VERSION
@@ -93,6 +93,7 @@ class PlatformConnection:
 
     def _client(self) -> httpx.AsyncClient:
         if self._http is None:
+            check_place()  # not before: a module may make a client that its container never uses
             config = self.config
             self._http = httpx.AsyncClient(
                 base_url=config.url,

@@ -92,7 +92,7 @@ async def test_an_empty_blob_is_a_blob(store: BlobStore) -> None:
     """A file may be empty."""
     assert await store.put("default", EMPTY, b"") == 0
     assert await store.read("default", EMPTY) == b""
-    assert await store.sizes("default", [EMPTY]) == {EMPTY: 0}
+    assert {one.sha256: one.size for one in (await store.stored("default", [EMPTY])).values()} == {EMPTY: 0}
 
 
 async def test_content_that_is_not_what_it_says_is_refused(store: BlobStore) -> None:
@@ -100,7 +100,7 @@ async def test_content_that_is_not_what_it_says_is_refused(store: BlobStore) -> 
     with pytest.raises(BadBlob, match=SHA):
         await store.put("default", OTHER, CONTENT)
 
-    assert await store.sizes("default", [OTHER, SHA]) == {}
+    assert {one.sha256: one.size for one in (await store.stored("default", [OTHER, SHA])).values()} == {}
 
 
 async def test_a_missing_blob_is_said(store: BlobStore) -> None:
@@ -115,8 +115,8 @@ async def test_tenants_do_not_share(store: BlobStore) -> None:
     """Having a digest gives no way to another tenant's file."""
     await store.put("one", SHA, CONTENT)
 
-    assert await store.sizes("one", [SHA, OTHER]) == {SHA: len(CONTENT)}
-    assert await store.sizes("two", [SHA]) == {}
+    assert {one.sha256: one.size for one in (await store.stored("one", [SHA, OTHER])).values()} == {SHA: len(CONTENT)}
+    assert {one.sha256: one.size for one in (await store.stored("two", [SHA])).values()} == {}
     with pytest.raises(BlobMissing):
         await store.read("two", SHA)
 
@@ -128,7 +128,7 @@ async def test_deleted_is_gone(store: BlobStore) -> None:
     await store.delete("default", SHA)
     await store.delete("default", SHA)
 
-    assert await store.sizes("default", [SHA]) == {}
+    assert {one.sha256: one.size for one in (await store.stored("default", [SHA])).values()} == {}
 
 
 @pytest.mark.parametrize(

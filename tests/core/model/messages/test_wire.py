@@ -90,7 +90,7 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
             items=(
                 Enqueue(DESCRIPTOR),
                 HandBack(call=DESCRIPTOR, container="c", epoch=1, reason=Refusal.NO_SLOT),
-                Settle(call_id="a", container="c", grant_number=2),
+                Settle(call_id="a", node="n", container="c", grant_number=2),
                 Withdraw("a"),
             ),
         ),
@@ -101,8 +101,8 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
                 {"type": "Enqueue", "call": DESCRIPTOR_FIELDS},
                 {"type": "HandBack", "call": DESCRIPTOR_FIELDS, "container": "c", "epoch": 1, "reason": "no_slot"},
                 {
-                    "type": "Settle", "call": "a", "container": "c", "number": 2, "cost": None, "frees": True,
-                    "outcome": None,
+                    "type": "Settle", "call": "a", "node": "n", "container": "c", "number": 2, "cost": None,
+                    "frees": True, "outcome": None,
                 },
                 {"type": "Withdraw", "call": "a"},
             ],

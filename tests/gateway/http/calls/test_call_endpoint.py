@@ -10,7 +10,9 @@ import pytest
 
 from pilotlight_core.model.api.call_api import CallResponse
 from pilotlight_core.model.errors import FunctionRaised
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import MethodSpec, Priority
+from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.calls.call_port import ChunkEvent
 from pilotlight_gateway.http.calls.call_endpoint import wants_async
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
@@ -92,6 +94,24 @@ async def test_a_wrong_request_never_reaches_a_container(
     assert (answer.status_code, document["code"], document.get("field")) == (status, code, field)
     assert world.calls.seen == []
     assert world.services.metrics.calls["error", code] == 1
+
+
+async def test_a_call_takes_no_longer_than_its_tenant_may(world: World) -> None:
+    """Without a deadline it has the limit; a longer deadline is refused, and of a job it is no time to run."""
+    world.deploy(function(timeout=300.0))
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(timeout_s=100.0))
+    async with world.client() as client:
+        plain = await client.post(HELLO_CALL, json={"input": {"name": "x"}})
+        short = await client.post(HELLO_CALL, json={"input": {"name": "x"}, "deadline_ms": 99_000})
+        long = await client.post(HELLO_CALL, json={"input": {"name": "x"}, "deadline_ms": 101_000})
+        body = {"input": {"name": "x"}, "deadline_ms": 101_000}
+        job = await client.post(HELLO_CALL, json=body, headers={"prefer": "respond-async"})
+
+    assert (plain.status_code, short.status_code) == (200, 200)
+    assert [round(call.deadline_at - call.arrived_at) for call in world.calls.seen] == [100, 99]
+    assert (long.status_code, long.json()["field"]) == (422, "deadline_ms")
+    assert long.json()["limits"] == [{"limit": "timeout_s", "tenant": "acme", "allowed": 100.0, "current": 101.0}]
+    assert (job.status_code, job.json()["field"], job.json()["limits"][0]["current"]) == (422, "timeout", 300.0)
 
 
 @pytest.mark.parametrize(

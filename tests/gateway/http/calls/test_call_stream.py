@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.model.errors import FunctionRaised, TooMuch
 from pilotlight_core.model.spec import MethodSpec
@@ -78,13 +79,16 @@ async def test_what_fails_later_is_the_last_event(world: World) -> None:
     world.deploy(function("g", generator()))
     world.calls.events = [*chunks("a")]
     world.calls.error = FunctionRaised("ValueError: no", traceback="Traceback…")
-    async with world.client() as client:
-        answer = await client.post(PATH, headers=EVENTS)
+    with capture_logs() as logs:
+        async with world.client() as client:
+            answer = await client.post(PATH, headers=EVENTS)
 
     (_, _), (name, problem) = events_of(answer.text)
     assert answer.status_code == 200
     assert (name, problem["code"], problem["traceback"]) == ("error", "function_raised", "Traceback…")
-    assert problem["request_id"] == answer.headers["x-request-id"]
+    assert problem["request_id"] == answer.headers["x-request-id"] == answer.headers["pilotlight-call-id"]
+    (line,) = [entry for entry in logs if entry["event"] == "a request failed"]
+    assert (line["request_id"], line["code"], line["tenant"]) == (problem["request_id"], "function_raised", "acme")
     assert world.services.metrics.calls["error", "function_raised"] == 1
 
 

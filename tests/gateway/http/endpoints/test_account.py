@@ -1,4 +1,4 @@
-"""What a tenant has: usage, containers and calls."""
+"""What a tenant has: usage and calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.api.call_api import CallStatus
-from tests.gateway.ledger.metering import SECOND, busy, event
+from tests.gateway.ledger.metering import SECOND, busy, delivered, event
 from tests.gateway.world import World, function
 
 CALL = "call_local_1_00000000000000000001"
@@ -15,7 +15,8 @@ CALL = "call_local_1_00000000000000000001"
 
 async def test_usage_is_told_as_json_and_csv(world: World) -> None:
     """The tenant's own lines and their total, grouped as asked."""
-    world.ledger.fold("USAGE", 1, [busy(1, 0, ("a", SECOND, "ok")), event(2, SECOND, 2 * SECOND, tenant="rival")])
+    rivals = event(2, SECOND, 2 * SECOND, tenant="rival")
+    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok")), rivals]))
     query = "/v1/usage?from=2026-09-01&to=2026-10-01"
     async with world.client() as client:
         report = (await client.get(query)).json()
@@ -33,7 +34,7 @@ async def test_usage_names_versions_as_people_do(world: World) -> None:
     """By number where the registry has the version, else by its id."""
     (version,) = world.deploy(function())
     lines = [event(1, 0, 5, version=version.id), event(2, 5, 9, version="ver_gone")]
-    world.ledger.fold("USAGE", 1, lines)
+    world.ledger.fold("USAGE", 1, delivered(lines))
     async with world.client() as client:
         report = (await client.get("/v1/usage?from=2026-09-01&to=2026-10-01")).json()
 
@@ -51,13 +52,6 @@ async def test_a_wrong_usage_query_names_its_field(world: World, query: str, fie
         answer = await client.get(f"/v1/usage?{query}")
 
     assert (answer.status_code, answer.json()["field"]) == (422, field)
-
-
-async def test_containers_are_the_tenants_own(world: World) -> None:
-    """As the nodes last reported them."""
-    world.calls.listed = [{"tenant": "acme", "id": "c1"}, {"tenant": "rival", "id": "c2"}]
-    async with world.client() as client:
-        assert (await client.get("/v1/containers")).json() == {"containers": [{"tenant": "acme", "id": "c1"}]}
 
 
 async def test_a_call_is_looked_at_and_cancelled_by_either_id(world: World) -> None:

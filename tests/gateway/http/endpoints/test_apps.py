@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 import pytest
 
 from pilotlight_core.model.api.call_api import AppInfo, DeployFunction, DeployRequest, DeployResponse
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.tenancy import LimitsRecord
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, entry, function
 
@@ -36,11 +39,27 @@ async def test_deploying_asks_for_blobs_takes_them_and_deploys(world: World) -> 
         assert shown == msgspec.convert(app, AppInfo)
         assert [(line.version, line.containers) for line in shown.functions] == [("shop.hello@v1", 1)]
         (line,) = (await client.get("/v1/apps/shop/history")).json()["history"]
-        assert (line["revision"], line["by"]) == (1, world.key.id)
+        assert (line["revision"], line["by"], line["versions"]) == (1, world.key.id, {"hello": "v1"})
 
         assert (await client.post("/v1/apps/shop/stop")).json() == {"app": "shop", "revision": 2, "stopped": True}
         gone = await client.post(done.functions[0].endpoint, json={"input": {"name": "x"}})
         assert (gone.status_code, gone.json()["code"]) == (404, "unknown_function")
+
+
+async def test_what_looks_like_a_secret_is_warned_of_and_hidden(world: World) -> None:
+    """The deployer is told by name; lists show no value; the container gets it."""
+    spec = function(env={"OPENAI_API_KEY": "sk-secret", "MODE": "fast"})
+    body = deploy_body(functions=(DeployFunction(spec=spec),))
+    async with world.client() as client:
+        await client.put(f"/v1/blobs/{entry(b'print()').sha256}", content=b"print()")
+        done = (await client.post(DEPLOYS, content=body)).json()
+        lists = [await client.get(f"/v1/apps{path}") for path in ("", "/shop", "/shop/history")]
+
+    (warning,) = done["warnings"]
+    assert warning.startswith("hello: env OPENAI_API_KEY looks like a secret.")
+    assert "sk-secret" not in "".join(answer.text for answer in lists) + warning
+    assert lists[1].json()["functions"][0]["spec"]["env"] == {"OPENAI_API_KEY": "***", "MODE": "fast"}
+    assert world.registry.versions[done["functions"][0]["version_id"]].spec.env["OPENAI_API_KEY"] == "sk-secret"
 
 
 @pytest.mark.parametrize(
@@ -84,10 +103,73 @@ async def test_a_blob_has_a_size_limit_and_uploads_a_number(world: World) -> Non
     await ask(world.app, wire, "PUT", f"/v1/blobs/{'0' * 64}", authorization=bearer, content_length="200000001")
     assert (wire.status, wire.json["code"]) == (413, "too_large")
 
-    world.services.uploads.taken = 10**6
-    async with world.client() as client:
-        busy = await client.put(f"/v1/blobs/{'0' * 64}", content=b"")
+    with ExitStack() as held:
+        for _ in range(8):
+            held.enter_context(world.services.uploads.slot("acme"))
+        async with world.client() as client:
+            busy = await client.put(f"/v1/blobs/{'0' * 64}", content=b"")
+        async with world.client(world.add_key("rival", "admin")) as client:
+            free = await client.put(f"/v1/blobs/{entry(b'x').sha256}", content=b"x")
     assert (busy.status_code, busy.headers["retry-after"]) == (429, "1")
+    assert free.status_code == 201
+
+
+async def test_a_deploy_that_removes_functions_has_to_say_so(world: World) -> None:
+    """Another file under an app's name takes nothing out of service unawares."""
+    world.deploy(function("hello"), function("other"))
+    await world.blobs.put("acme", entry(b"print()").sha256, b"print()")
+    async with world.client() as client:
+        refused = await client.post(DEPLOYS, content=deploy_body())
+        assert (refused.status_code, refused.json()["code"]) == (409, "removes_functions")
+        assert refused.json()["removes"] == ["other"]
+        assert "which would be removed: other" in refused.json()["detail"]
+        assert set(world.registry.apps["acme", "shop"].functions) == {"hello", "other"}
+
+        done = await client.post(DEPLOYS, content=deploy_body(prune=True))
+        assert (done.status_code, done.json()["removed"]) == (200, ["other"])
+        assert set(world.registry.apps["acme", "shop"].functions) == {"hello"}
+        again = await client.post(DEPLOYS, content=deploy_body())
+        assert (again.status_code, again.json()["removed"]) == (200, [])
+
+
+async def test_an_app_is_deleted_with_its_versions(world: World) -> None:
+    """And its name is free; another tenant's of the same name stays."""
+    world.deploy(function())
+    world.deploy(function(), tenant="rival")
+    async with world.client() as client:
+        assert (await client.delete("/v1/apps/shop")).json() == {"app": "shop", "revision": 1, "deleted": True}
+        assert (await client.get("/v1/apps")).json() == {"apps": []}
+        assert (await client.delete("/v1/apps/shop")).status_code == 404
+
+    assert {version.tenant for version in world.registry.versions.values()} == {"rival"}
+
+
+async def test_quotas_refuse_a_deploy_by_the_limits_name(world: World) -> None:
+    """What is deployed already stays, and may be deployed anew."""
+    world.deploy(function(), app="first")
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(apps=1, deploys_per_hour=40))
+    await world.blobs.put("acme", entry(b"print()").sha256, b"print()")
+    async with world.client() as client:
+        answer = await client.post(DEPLOYS, content=deploy_body())
+        assert (answer.status_code, answer.json()["code"]) == (403, "quota_exceeded")
+        assert answer.json()["limits"] == [{"limit": "apps", "tenant": "acme", "allowed": 1, "current": 2}]
+        assert (await client.post("/v1/apps/first/deploys", content=deploy_body())).status_code == 200
+
+        for _ in range(2):
+            await client.post(DEPLOYS, content=deploy_body())
+        late = await client.post(DEPLOYS, content=deploy_body())
+        assert (late.status_code, late.json()["limits"][0]["limit"]) == (429, "deploys_per_hour")
+        assert int(late.headers["retry-after"]) >= 89
+
+
+async def test_requests_to_the_api_have_a_rate(world: World) -> None:
+    """Uploads of files have none: a deploy makes thousands."""
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(api_requests_per_s=0.1))
+    async with world.client() as client:
+        assert (await client.get("/v1/apps")).status_code == 200
+        late = await client.get("/v1/apps")
+        assert (late.status_code, late.json()["limits"][0]["limit"]) == (429, "api_requests_per_s")
+        assert (await client.put(f"/v1/blobs/{entry(b'x').sha256}", content=b"x")).status_code == 201
 
 
 async def test_tenants_do_not_see_each_other(world: World) -> None:

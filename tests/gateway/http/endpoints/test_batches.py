@@ -12,9 +12,11 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.batches import BatchState, ItemCounts, job_of
 from pilotlight_core.model.records.jobs import FailurePoint, JobError
+from pilotlight_core.model.tenancy import LimitsRecord
 from tests.builders.jobs import job as job_record
 from tests.gateway.batches.makers import batch
 from tests.gateway.world import WALL, World, function
@@ -108,8 +110,21 @@ async def test_other_bodies_are_refused(world: World) -> None:
         empty = await submitted(client, b"\n")
 
     assert (whole.status_code, whole.json()["code"]) == (415, "unsupported_media_type")
+    assert "This takes application/x-ndjson" in whole.json()["detail"]
+    assert "application/json" not in whole.json()["advice"]  # the detail names the type, and calls take others
     assert (nameless.status_code, nameless.json()["field"]) == (422, "function")
     assert empty.status_code == 422
+
+
+async def test_a_batch_whose_items_could_run_too_long_is_refused(world: World) -> None:
+    """Before its lines are read: a job is bounded by its function's timeout alone."""
+    world.deploy(function(timeout=300.0))
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(timeout_s=100.0))
+    async with world.client() as client:
+        answer = await submitted(client)
+
+    assert (answer.status_code, answer.json()["field"]) == (422, "timeout")
+    assert answer.json()["limits"][0]["limit"] == "timeout_s"
 
 
 async def test_a_repeated_submission_is_the_same_batch(world: World) -> None:

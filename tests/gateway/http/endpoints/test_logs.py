@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import msgspec
 import pytest
 
@@ -19,10 +21,10 @@ async def test_logs_are_lines_of_json_or_events(world: World) -> None:
     """All of the app, one function's, the last few, or those since; each line names its function."""
     world.deploy(function(), function("bye"))
     world.logs.kept = [
-        logged(1, "logs.local.acme.shop.hello", "one", "two"),
-        logged(2, "logs.local.acme.shop.bye", "three"),
-        logged(3, "logs.local.rival.shop.hello", "foreign"),
-        logged(4, "logs.local.acme.shop.hello", "four"),
+        logged(1, "logs.local.n1.acme.shop.hello", "one", "two"),
+        logged(2, "logs.local.n1.acme.shop.bye", "three"),
+        logged(3, "logs.local.n1.rival.shop.hello", "foreign"),
+        logged(4, "logs.local.n1.acme.shop.hello", "four"),
     ]
 
     async with world.client() as client:
@@ -42,6 +44,19 @@ async def test_logs_are_lines_of_json_or_events(world: World) -> None:
         assert await texts("?since=1h") == []
         answer = await client.get("/v1/apps/shop/logs", headers={"accept": "text/event-stream"})
         assert [data["text"] for _, data in events_of(answer.text)] == ["one", "two", "three", "four"]
+
+
+async def test_the_lines_of_one_call_are_found_by_its_id(world: World) -> None:
+    """Its tail is of its own lines; what no call has printed is not among them."""
+    world.deploy(function())
+    lines = [LogLine(1.0, "stderr", text, "c1", call) for text, call in (("a", "x"), ("b", "y"), ("c", "x"), ("d", ""))]
+    subject = "logs.local.acme.shop.hello"
+    world.logs.kept = [DecodedMessage(seq=1, subject=subject, message=LogBatch(lines=tuple(lines)), at=1.0)]
+    async with world.client() as client:
+        found = [await client.get(f"/v1/apps/shop/logs?call={call}") for call in ("x", "x&tail=1", "z")]
+
+    texts = [[msgspec.json.decode(line)["text"] for line in answer.content.splitlines()] for answer in found]
+    assert texts == [["a", "c"], ["c"], []]
 
 
 async def test_logs_of_a_function_that_never_was_are_refused(world: World) -> None:
@@ -64,8 +79,12 @@ async def test_a_wrong_log_query_names_its_field(world: World, query: str) -> No
 
 
 async def test_log_readers_are_bounded(world: World) -> None:
-    """So many at a time."""
+    """So many at a time of each tenant."""
     world.deploy(function())
-    world.services.followers.taken = 10**6
-    async with world.client() as client:
-        assert (await client.get("/v1/apps/shop/logs")).status_code == 429
+    with ExitStack() as held:
+        for _ in range(64):
+            held.enter_context(world.services.followers.slot("acme"))
+        async with world.client() as client:
+            assert (await client.get("/v1/apps/shop/logs")).status_code == 429
+        async with world.client(world.add_key("rival", "admin")) as client:
+            assert (await client.get("/v1/apps/shop/logs")).status_code == 404

@@ -73,7 +73,8 @@ async def test_limits_are_set_over_the_tiers_and_removed(world: World) -> None:
         assert (found["tier"], found["effective"]["concurrency"]) == ("free", 3)
         one = (await tenant.get(f"{path}/acme:shop.hello")).json()
         assert one["effective"] == {
-            "requests_per_s": 2.0, "payload_bytes": 10_000_000, "queue_calls": 100, "queue_seconds": 60.0
+            "requests_per_s": 2.0, "payload_bytes": 10_000_000, "queue_calls": 100, "queue_seconds": 60.0,
+            "timeout_s": 900.0,
         }  # fmt: skip
 
         assert (await tenant.put(path, json={})).status_code == 403
@@ -100,7 +101,9 @@ async def test_a_limit_of_a_function_that_is_not_there_is_refused(world: World) 
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [("", {"concurrency": 0}, "concurrency"), ("", {"speed": 1}, "speed"), ("/shop", {}, "ref"),
-     ("/shop.hello@v1", {}, "function"), ("/shop.hello?ahead=true", {"burst": "x"}, "burst")],
+     ("/shop.hello@v1", {}, "function"), ("/shop.hello?ahead=true", {"burst": "x"}, "burst"),
+     ("/shop.hello?ahead=true", {"containers": 1}, "containers"), ("/shop.hello?ahead=true", {"gpus": 1}, "gpus"),
+     ("/shop.hello?ahead=true", {"floor_containers": 0}, "floor_containers")],
 )  # fmt: skip
 async def test_wrong_limits_name_their_field(world: World, path: str, body: dict[str, Any], field: str) -> None:
     """422."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx
@@ -12,8 +13,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
-from pilotlight_gateway.calls.byte_budget import ByteBudget
+from pilotlight_core.model.limits import NO_LIMITS
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import (
+    SMALL_BODY,
     BoundOperation,
     Operation,
     json_answer,
@@ -24,6 +27,7 @@ from pilotlight_gateway.http.protocol.api_operations import (
 )
 from pilotlight_gateway.http.protocol.http_exchange import KEY, Exchange
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.tenancy.auth import Principal
 
 READER = Principal(tenant="acme", key_id="k", scopes=frozenset({"read"}))
@@ -60,7 +64,9 @@ def operation(endpoint: Any, *scopes: str) -> Operation[str]:
 
 
 async def post(made: Operation[str], content: bytes = b"", **headers: str) -> httpx.Response:
-    transport = httpx.ASGITransport(within(BoundOperation(made, "needs", Doorman())))
+    transport = httpx.ASGITransport(
+        within(BoundOperation(made, "needs", Doorman(), ApiRates(lambda _: NO_LIMITS, time.monotonic)))
+    )
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         return await client.post("/x?follow=true&odd=maybe", content=content, headers=headers)
 
@@ -96,12 +102,14 @@ async def test_who_may_not_is_refused_before_the_endpoint(
     assert refused.value.wire_code == code
 
 
-async def read(content: bytes, default: Order | None = None, kind: str = "application/json") -> tuple[Order, int]:
+async def read(
+    content: bytes, default: Order | None = None, kind: str = "application/json", most: int = 1_000
+) -> tuple[Order, int]:
     """What a body is read as, and the bytes that are still held for it."""
     budget, found = ByteBudget(limit=10**6), []
 
     async def take(request: Request, _: str) -> Response:
-        found.append(await read_struct(request, budget, Order, BodyLimits(size=1_000), default))
+        found.append(await read_struct(request, budget, Order, BodyLimits(size=most), default))
         return Response()
 
     await post(operation(take), content, **{"content-type": kind})
@@ -133,6 +141,12 @@ async def test_what_is_no_such_struct_says_why(content: bytes, kind: str, code: 
     with pytest.raises(BadInput) as refused:
         await read(content, kind=kind)
     assert refused.value.wire_code == code
+
+
+async def test_a_large_body_is_not_read_twice() -> None:
+    """Reading 3.0 as 3 takes a walk through all of it, on the event loop."""
+    with pytest.raises(BadInput, match="count: expected a whole number"):
+        await read(b'{"count": 3.0}' + b" " * SMALL_BODY.size, most=10**6)
 
 
 async def test_a_query_is_true_or_false() -> None:

@@ -65,6 +65,17 @@ async def test_each_request_has_its_own_name() -> None:
     assert (one.status, two.status, one.arrived_at) == (200, 0, 1.5)
 
 
+async def test_a_call_and_its_request_have_one_name() -> None:
+    """What the error of a failed call names is what the lines of its log have."""
+    client = Client()
+    made = await exchange(client)
+    made.begin_call("call_1")
+    await made.answer(500, [], b"")
+
+    headers = client.headers()
+    assert (headers[b"x-request-id"], headers[b"pilotlight-call-id"]) == (b"call_1", b"call_1")
+
+
 async def test_what_an_endpoint_sends_by_itself_is_named_too() -> None:
     """Its head alone."""
     client = Client()

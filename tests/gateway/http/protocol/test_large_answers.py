@@ -28,7 +28,7 @@ async def test_a_client_that_reads_nothing_is_taken_for_gone() -> None:
     wire = Wire(reads=False)
 
     with pytest.raises(ClientGone):
-        await answer_in_pieces(Exchange({}, wire.send, 0.0), [], b"x" * PIECE_BYTES * 3, stuck=0.02)
+        await answer_in_pieces(Exchange({}, wire.send, 0.0), [], [b"x" * PIECE_BYTES] * 3, stuck=0.02)
 
     assert len(wire.body) == PIECE_BYTES
 
@@ -41,7 +41,7 @@ async def test_a_slow_client_has_its_time_for_each_piece() -> None:
         await asyncio.sleep(0.04)
         sent.append(message)
 
-    await answer_in_pieces(Exchange({}, send, 0.0), [], b"x" * PIECE_BYTES * 4, stuck=0.12)
+    await answer_in_pieces(Exchange({}, send, 0.0), [], [b"x" * PIECE_BYTES * 4], stuck=0.12)
 
     assert sum(len(message.get("body", b"")) for message in sent) == PIECE_BYTES * 4
     assert [message.get("more_body") for message in sent] == [None, True, True, True, True, False]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.devices import UNKNOWN_PRICE
 from pilotlight_core.model.units import parse_gpu
 from pilotlight_gateway.ledger.price_book import load_prices
-from pilotlight_runtime.devices.nvidia.gpu_product import KNOWN, UNKNOWN_PRICE, product_of
+from pilotlight_runtime.devices.nvidia.gpu_product import KNOWN, product_of
 
 GIB = 2**30
 

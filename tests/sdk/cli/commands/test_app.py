@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pilotlight import App
-from tests.sdk.cli.shell import cells, invoke, run
+from tests.sdk.cli.shell import cells, invoke, on_terminal, run
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
 
 
@@ -42,6 +42,21 @@ def test_an_app_is_stopped(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("app", "stop", "search", "--json"))["stopped"] is True
 
 
+def test_an_app_is_deleted_once_somebody_says_yes(platform: ScriptedPlatform) -> None:
+    """Where nobody can be asked nothing is deleted, and the error says how."""
+    platform.will("DELETE", "/v1/apps/search", answer({"app": "search", "revision": 3, "deleted": True}))
+
+    refused = invoke("app", "delete", "search")
+    assert refused.exit_code == 1
+    assert "search is not deleted: to delete it, say yes or add --yes." in refused.stderr
+    assert "Deleted" not in on_terminal("app", "delete", "search", typed="n\n")
+    assert not platform.requests
+
+    assert "Deleted search." in on_terminal("app", "delete", "search", typed="y\n")
+    assert run("app", "delete", "search", "--yes") == "Deleted search.\n"
+    assert msgspec.json.decode(run("app", "delete", "search", "-y", "--json"))["deleted"] is True
+
+
 def embed(text: str) -> str:
     return text
 
@@ -53,8 +68,22 @@ APPS = [
     {"app": "old", "revision": 1, "deployed_at": 0.0, "stopped": True, "functions": []},
 ]
 HISTORY = [
-    {"revision": 1, "at": time.time() - 90_000, "by": "k1", "functions": {"embed": "ver_0"}, "message": ""},
-    {"revision": 2, "at": time.time() - 10_800, "by": "k1", "functions": {"embed": "ver_1"}, "message": "larger"},
+    {
+        "revision": 1,
+        "at": time.time() - 90_000,
+        "by": "k1",
+        "functions": {"embed": "ver_0"},
+        "versions": {"embed": "v6"},
+        "message": "",
+    },
+    {
+        "revision": 2,
+        "at": time.time() - 10_800,
+        "by": "k1",
+        "functions": {"embed": "ver_1"},
+        "versions": {"embed": "v7"},
+        "message": "larger",
+    },
 ]
 SHARES = [{"grantee": "*", "functions": ["embed"]}, {"grantee": "acme", "functions": []}]
 SHARED = [{"ref": "zoo:llm.chat", "owner": "zoo", "app": "llm", "function": "chat", "endpoint": ""}]
@@ -68,7 +97,7 @@ SHARED = [{"ref": "zoo:llm.chat", "owner": "zoo", "app": "llm", "function": "cha
           ["search", "embed", "v7", "H100 or CPU", "2", "2h ago"], ["old", "-", "-", "-", "0", "stopped"]]),
         ("history search", "/v1/apps/search/history", "history", HISTORY,
          [["revision", "deployed", "by", "functions", "message"],
-          ["2", "3h ago", "k1", "embed", "larger"], ["1", "1d ago", "k1", "embed"]]),
+          ["2", "3h ago", "k1", "embed@v7", "larger"], ["1", "1d ago", "k1", "embed@v6"]]),
         ("shares search", "/v1/apps/search/shares", "shares", SHARES,
          [["tenant", "functions"], ["*", "embed"], ["acme", "all"]]),
         ("shared", "/v1/shared", "shared", SHARED, [["function", "owner"], ["zoo:llm.chat", "zoo"]]),

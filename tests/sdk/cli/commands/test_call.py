@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
-from tests.sdk.scripted import ScriptedPlatform, chunk, event, problem_document, result, stream
+from tests.sdk.scripted import JOB, ScriptedPlatform, chunk, event, job_taken, problem_document, result, stream
 
 GREET = "/v1/functions/hello.greet/calls"
 
@@ -103,3 +103,26 @@ def test_a_function_that_did_not_load_shows_its_traceback(platform: ScriptedPlat
     assert call("hello.greet").stderr.splitlines()[:4] == [
         "Traceback", "  app.py", "RuntimeError: no", "error: RuntimeError: no",
     ]  # fmt: skip
+
+
+def test_a_spawned_call_is_a_job_whose_id_is_all_of_stdout(platform: ScriptedPlatform) -> None:
+    """It is stored under a key of its own; the deadline is the time in which it must start."""
+    platform.will("POST", GREET, job_taken())
+    done = call("hello.greet", "name=Ada", "--spawn", "--deadline", "60")
+
+    assert (done.exit_code, done.stdout) == (0, f"{JOB}\n")
+    assert f"'pilotlight job get {JOB} --wait 60' prints its answer." in done.stderr
+    (request,) = platform.requests
+    assert request.headers["prefer"] == "respond-async"
+    assert request.headers["idempotency-key"].startswith("key_")
+    assert request.call == {"input": {"name": "Ada"}, "expires_in_s": 60.0}
+    assert msgspec.json.decode(call("hello.greet", "--spawn", "--json").stdout) == {"id": JOB}
+
+
+def test_a_spawned_call_has_no_events(platform: ScriptedPlatform) -> None:
+    """Both options together are refused before anything is stored."""
+    done = call("hello.greet", "--spawn", "--stream")
+
+    assert done.exit_code == 2
+    assert "--spawn waits for no events" in done.stderr
+    assert platform.requests == []

@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight.cli.commands.container import _state
 from tests.sdk.cli.shell import ESCAPE, cells, invoke, on_terminal, run
-from tests.sdk.scripted import ScriptedPlatform, answer
+from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,27 @@ def test_a_cell_is_never_broken(platform: ScriptedPlatform) -> None:
     """Names stay whole on a narrow terminal, so that they can be copied."""
     platform.will("GET", "/v1/containers", answer({"containers": [CONTAINER]}))
     shown = ESCAPE.sub("", on_terminal("container", "list", columns=40))
-    assert cells(shown)[1] == ROW
+    assert cells(shown)[1] == ["ctr_1", "search.embed", "ready", "1/4"]
+    assert "Left out: calls, age, idle, memory, node, slice, sandbox" in shown
+
+
+def test_a_container_is_ended(platform: ScriptedPlatform) -> None:
+    """With the platform's grace unless another is given."""
+    told = {"id": "ctr_1", "node": "n1", "grace_s": 30.0}
+    path = "/v1/containers/ctr_1/stop"
+    platform.will("POST", path, *[answer(told, status=202)] * 2, answer(told | {"grace_s": 0.0}, status=202))
+
+    assert run("container", "stop", "ctr_1") == "ctr_1 on n1 ends within 30 s.\n"
+    assert msgspec.json.decode(run("container", "stop", "ctr_1", "--json")) == told
+    assert run("container", "stop", "ctr_1", "--grace", "0") == "ctr_1 on n1 is killed.\n"
+    assert [asked.json for asked in platform.asked(path)] == [{"grace_s": None}, {"grace_s": None}, {"grace_s": 0.0}]
+
+
+def test_a_container_that_is_not_there_is_said_to_be_found_in_the_list(platform: ScriptedPlatform) -> None:
+    """The error names the command that lists them."""
+    platform.will("POST", "/v1/containers/ctr_9/stop", problem("not_found", detail="There is no container ctr_9."))
+
+    done = invoke("container", "stop", "ctr_9")
+
+    assert done.exit_code != 0
+    assert "pilotlight container list" in done.stderr

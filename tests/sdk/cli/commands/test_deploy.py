@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from tests.sdk.cli.shell import ESCAPE, invoke, on_terminal
-from tests.sdk.scripted import ScriptedPlatform, answer
+from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
 
 def test_a_deploy_prints_lines_that_work(platform: ScriptedPlatform, folder: Path) -> None:
@@ -45,6 +45,25 @@ def test_warnings_of_the_platform_go_to_stderr(platform: ScriptedPlatform, folde
     assert done.exit_code == 0
     assert "warning: greet: of min_containers=9 only 4.\n" in done.stderr
     assert "warning" not in done.stdout
+
+
+def test_functions_are_removed_once_somebody_says_yes(platform: ScriptedPlatform, folder: Path) -> None:
+    """The question names them; where nobody can be asked it is an error that says what to add."""
+    gone = problem("removes_functions", "hello has functions that are not in this deploy: old, older.", removes=["old"])
+    done = answer({"app": "hello", "revision": 4, "functions": [], "removed": ["old", "older"]})
+    path = "/v1/apps/hello/deploys"
+    platform.will("POST", path, gone, gone, done)
+
+    refused = invoke("deploy", "app.py")
+    assert refused.exit_code == 1
+    assert "To remove them add --prune; to keep them deploy them too." in refused.stderr
+
+    asked = on_terminal("deploy", "app.py", cwd=folder, typed="y\n")
+    assert "hello has functions that are not in this deploy: old, older. Remove them? [y/N]" in ESCAPE.sub("", asked)
+    assert "Removed old, older." in asked
+    for flag in ("--prune", "--yes", "-y"):
+        assert "Removed old, older." in invoke("deploy", "app.py", flag).stdout
+    assert [request.json["prune"] for request in platform.asked(path)] == [False, False, True, True, True, True]
 
 
 def test_a_deploy_as_json(folder: Path) -> None:

@@ -91,3 +91,13 @@ def test_an_empty_fleet_is_a_sentence(platform: ScriptedPlatform) -> None:
     done = CliRunner().invoke(app, ["fleet"])
 
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "No node has reported.\n")
+
+
+def test_what_is_promised_of_each_host_is_a_line(platform: ScriptedPlatform) -> None:
+    """Memory and cores, of what there is for containers."""
+    host = {"node": "n1", "cores": 8.0, "cores_promised": 2.1, "memory": 24 << 30, "memory_promised": 20 << 30}
+    platform.will("GET", "/v1/fleet", answer({**TOLD, "hosts": [host]}))
+
+    done = CliRunner().invoke(app, ["fleet"])
+
+    assert "n1  20.0 of 24.0 GiB of host memory promised, 2.1 of 8 cores\n" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -47,11 +48,28 @@ def test_up_prints_the_next_commands_and_ends_its_child_in_order(tmp_path: Path,
         rest, errors = parent.communicate(timeout=20)
     assert parent.returncode == 3
     assert shown.startswith("Pilotlight is up at http://127.0.0.1:1 (state in /s, key in /k/client.json).\n")
-    assert "pilotlight deploy examples/hello/app.py" in shown
+    assert "  export PILOTLIGHT_HOME=/k\n  pilotlight deploy examples/hello/app.py" in shown  # it is not the user's own
     assert rest == ""
     assert errors.splitlines() == [
         "starting nats, gateway, controller, duties, agent …", "a warning", "stopping …", f"ended by {name}",
     ]  # fmt: skip
+
+
+def test_up_as_json_is_a_line_without_secrets(tmp_path: Path) -> None:
+    """Where it is and where its key is; the address of the bus has a password, and pids change."""
+    (tmp_path / "child.py").write_text(CHILD.replace('"state_dir": "/s"', '"state_dir": "/s", "nats_url": "secret"'))
+    code = (
+        "import sys; from pilotlight.cli.commands.up import supervise; "
+        "sys.exit(supervise([sys.executable, *sys.argv[1:]], as_json=True))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "child.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        line = parent.stdout.readline()
+        parent.send_signal(signal.SIGINT)
+        rest, _ = parent.communicate(timeout=20)
+    told = {"url": "http://127.0.0.1:1", "urls": None, "state_dir": "/s", "api_key_file": "/k/client.json"}
+    assert (json.loads(line), rest) == (told, "")
 
 
 def test_up_passes_its_options_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -38,6 +39,16 @@ def count(upto: int) -> Iterator[int]:
 @gpu_function(app="hello")
 async def later(values: Any) -> Any:
     return values
+
+
+@gpu_function(app="hello")
+def day() -> datetime.date:
+    return datetime.date(2026, 1, 31)
+
+
+@gpu_function(app="hello")
+def days() -> Iterator[datetime.date]:
+    yield datetime.date(2026, 1, 31)
 
 
 @gpu_function(app="hello")
@@ -77,6 +88,15 @@ def test_arrays_and_bytes_keep_their_type(platform: ScriptedPlatform) -> None:
     assert back.dtype == sent.dtype
     assert (back == sent).all()
     assert later.remote(b"\x00\xff") == b"\x00\xff"
+
+
+def test_answers_are_what_the_hint_says(platform: ScriptedPlatform) -> None:
+    """A date is a string on the wire, and a date again here; chunks alike."""
+    platform.will("POST", "/v1/functions/hello.days/calls", stream(chunk(1, "2026-01-31"), result(None)))
+    platform.will("POST", "/v1/functions/hello.day/calls", stream(result("2026-01-31")))
+
+    assert list(days.remote_gen()) == [datetime.date(2026, 1, 31)]
+    assert day.remote() == datetime.date(2026, 1, 31)
 
 
 def test_arguments_that_do_not_fit_are_refused(platform: ScriptedPlatform) -> None:

@@ -61,6 +61,30 @@ def flaky(name: str, failures: int) -> int:
     return tries[name]
 
 
+@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1, timeout=2.0, startup_timeout=2.0)
+def slow_flaky(name: str, failures: int, seconds: float) -> int:
+    """As `flaky`, after a while that its timeout allows once."""
+    time.sleep(seconds)
+    return flaky.local(name, failures)
+
+
+@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1)
+def flaky_stream(name: str, failures: int) -> Iterator[int]:
+    """As `flaky`, before it yields."""
+    tried = flaky.local(name, failures)
+    yield tried
+    yield tried
+
+
+@app.gpu_function(scaledown_window=LONGER_THAN_PAUSES, retries=2, max_containers=1)
+class FlakyBatch:
+    """As `flaky`, of a batch."""
+
+    @batched(max_batch_size=FULL, wait_ms=1)
+    def work(self, name: list[str], failures: list[int]) -> list[int]:
+        return [flaky.local(one, most) for one, most in zip(name, failures, strict=True)]
+
+
 @app.gpu_function(scaledown_window=SHORT, idempotent=True, max_containers=1)
 def hopeless(name: str) -> None:
     """Die every time."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pilotlight import App
+from pilotlight import App, Client, Function
 
 app = App("inside")
 SECRETS = Path("/tmp/secrets")
@@ -26,6 +26,13 @@ def looks() -> dict[str, Any]:
         "interfaces": [name for _, name in socket.if_nameindex()],
         "descriptors": [target for path in Path("/proc/self/fd").iterdir() if (target := _target(path))],
     }
+
+
+@app.gpu_function(scaledown_window=2.0)
+def calls_another(how: str) -> Any:
+    """Call a function through the platform, in a way that no byte code tells."""
+    client = Client(url="http://127.0.0.1:1", api_key="k") if how == "client" else None
+    return getattr(Function.from_name("inside", "looks").options(client=client), "rem" + "ote")()
 
 
 @app.gpu_function(scaledown_window=2.0)

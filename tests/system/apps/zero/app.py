@@ -63,6 +63,19 @@ class Heavy:
         print("left")
 
 
+@app.gpu_function(scaledown_window=5.0, max_containers=1)
+class Prompt:
+    """Takes longer to load than its callers wait, and stays for longer than they are told to stay away."""
+
+    @enter()
+    def load(self) -> None:
+        time.sleep(SHORT)
+
+    @method()
+    def ask(self) -> str:
+        return "there"
+
+
 @app.gpu_function(scaledown_window=SHORT, max_containers=1)
 class Together:
     """Works on four items at once."""

@@ -1,0 +1,53 @@
+"""Stops of single containers that people ask for."""
+
+from __future__ import annotations
+
+import time
+
+from pilotlight_autoscaler.world import World
+from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import CommandReply, ContainerState, Drain
+from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+
+ANSWER_S = 2.0
+"""Agents answer a command at once, before they execute it."""
+
+
+class ContainerStops:
+    """Passes stops on to the nodes that report the container."""
+
+    def __init__(self, bus: Bus, world: World, *, region: str, stop_grace_s: float) -> None:
+        self._bus = bus
+        self._world = world
+        self._region = region
+        self._grace_ms = stop_grace_s * 1000.0
+
+    async def stop(self, asked: StopContainer, epoch: int) -> ContainerStopReply:
+        """Tell the container to end, as the leader of `epoch`; what its node said."""
+        within_ms = self._grace_ms if asked.within_ms is None else asked.within_ms
+        nodes = [
+            node
+            for node, each in self._world.containers(time.monotonic())
+            if each.id == asked.container
+            and asked.tenant in ("", each.tenant)
+            and each.state is not ContainerState.GONE
+        ]
+        reason = "gone"
+        for node in nodes:  # several, if one of them lies
+            command = Drain(epoch=epoch, container=asked.container, within_ms=within_ms, reason=asked.reason)
+            reason = await self._send(node, command)
+            if not reason:
+                self._world.draining[asked.container] = time.monotonic()
+                return ContainerStopReply(node=node, within_ms=within_ms)
+        return ContainerStopReply(reason=reason)
+
+    async def _send(self, node: str, command: Drain) -> str:
+        """Why it was not obeyed; "": it was."""
+        try:
+            answer = await self._bus.request(subjects.command(self._region, node), command, ANSWER_S)
+        except (BusDown, BusTimeout, NoResponders):
+            return "silent"
+        if isinstance(answer, CommandReply):
+            return "" if answer.ok else "gone" if answer.reason == "gone" else "silent"
+        return "silent"

@@ -1,0 +1,105 @@
+"""What the controller believes of the nodes' messages, on its way into the `World`.
+
+A node may be hostile: it is believed about itself, and about containers that were bound on it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pilotlight_autoscaler.world import World
+from pilotlight_core.host.binding_book import Bindings
+from pilotlight_core.host.node_faults import NodeFaults
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.agent_messages import Credit, NodeReport, Stop
+from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault
+from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.subjects import node_of
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.reports import node_of as placed_node_of
+
+NODES_AT_MOST = 10_000
+STRAYS_OF_A_NODE = 8
+"""Containers of one node that are stopped at a time because they were not bound."""
+STOP_AGAIN_S = 5.0
+
+
+class NodeIntake:
+    """The handlers of the nodes' messages. `clock` gives monotonic seconds."""
+
+    def __init__(self, world: World, bindings: Bindings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._world = world
+        self._bindings = bindings
+        self._clock = clock
+        self.faults = NodeFaults()
+        self._strays: dict[str, dict[str, float]] = {}
+        """Node -> containers in its last report that are not bound, and when each was last stopped."""
+
+    def on_report(self, subject: str, report: NodeReport) -> bool:
+        """Record a node's report; False if it is not believed."""
+        node, at = node_of(subject), self._clock()
+        if report.node != node:
+            self.faults.note(node, "report", NodeFault.OTHER_NODE, at)
+            return False
+        if node not in self._world.nodes and len(self._world.nodes) >= NODES_AT_MOST:
+            self.faults.note(node, "report", NodeFault.TOO_MANY_NODES, at)
+            return False
+        kept, faults = believed(node, report, self._bindings.live)
+        for name, fault in faults.items():
+            self.faults.note(node, name, fault, at)
+        if why := self._why_senseless(kept):
+            self.faults.note(node, f"report: {why}", NodeFault.SENSELESS, at)
+            return False
+        self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
+        self._world.on_report(kept, at)
+        return True
+
+    def on_credit(self, subject: str, credit: Credit) -> None:
+        """Record the end of a container's start."""
+        node, at = node_of(subject), self._clock()
+        fault = credit_fault(node, credit, self._bindings.lately(credit.container))
+        if fault is None:
+            self._world.on_credit(credit, at)
+        else:
+            self.faults.note(node, f"credit of {credit.container}", fault, at)
+
+    def on_ran(self, subject: str, ran: Ran) -> None:
+        """Learn from the batches of containers that are bound on the node."""
+        node, at = node_of(subject), self._clock()
+        if ran.node != node:
+            self.faults.note(node, "batches", NodeFault.OTHER_NODE, at)
+            return
+        for batches in ran.batches:
+            binding = self._bindings.lately(batches.container)
+            said = (node, batches.version, batches.slice)
+            if binding is None or said != (binding.node, binding.version, binding.slice):
+                self.faults.note(node, f"batches of {batches.container}", NodeFault.NOT_BOUND, at)
+                return
+        self._world.on_ran(ran, at)
+
+    def stops(self, epoch: int, at: float) -> list[tuple[str, Stop]]:
+        """The commands that end containers which nobody has bound, with their nodes."""
+        found = []
+        for node, strays in self._strays.items():
+            for container, stopped_at in strays.items():
+                if at - stopped_at >= STOP_AGAIN_S and node in self._world.nodes:
+                    strays[container] = at
+                    found.append((node, Stop(epoch=epoch, container=container, reason="it is not bound")))
+        return found
+
+    def _why_senseless(self, report: NodeReport) -> str:
+        """Why its hardware cannot be placed on; "" if it can, or is known."""
+        last = self._world.nodes.get(report.node)
+        if last is not None and (last.slices, last.devices) == (report.slices, report.devices):
+            return ""
+        try:
+            Fleet((placed_node_of(report),))
+        except (ValueError, LookupError, ArithmeticError, PilotlightError) as error:
+            return repr(error)
+        return ""
+
+    def _note_strays(self, node: str, containers: list[str]) -> None:
+        before = self._strays.pop(node, {})
+        if containers:
+            self._strays[node] = {name: before.get(name, float("-inf")) for name in containers[:STRAYS_OF_A_NODE]}

@@ -1,0 +1,54 @@
+"""What the controller has bound: the only containers of a node that others believe in.
+
+A `Binding` is written before its `Bind` is sent and removed when the container has ended. Homes grant to bound
+containers only, the ledger bills their tenants only, and readers of logs show their lines only.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.messages.agent_messages import Message
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of a version on a slice of a node."""
+
+    container: str
+    node: str
+    version: str
+    tenant: str
+    """The owner of the version."""
+    function: str
+    """`tenant:app.function`"""
+    slice: str
+    ppm: int
+    """Of each device of the slice."""
+    price: str
+    """The price id of its devices."""
+    slots: int
+    """The most calls that it holds at once."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The metered slices: the slice itself, or each of several whole devices."""
+        devices = self.slice.split("+")
+        return tuple(devices) if len(devices) > 1 else (self.slice,)
+
+    @property
+    def app_and_function(self) -> tuple[str, str]:
+        app, _, function = self.function.partition(":")[2].partition(".")
+        return app, function
+
+
+class Bound(Message, frozen=True, kw_only=True):
+    """A container was bound: from here on the ledger takes its usage."""
+
+    binding: Binding
+
+
+class Unbound(Message, frozen=True, kw_only=True):
+    """A bound container has ended: from here on no time passes for it."""
+
+    container: str
+    node: str

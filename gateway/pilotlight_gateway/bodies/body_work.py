@@ -1,0 +1,98 @@
+"""What is done with the body of a call or of an answer, and how much of it at once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pilotlight_core.model.api.call_api import CallRequest
+from pilotlight_core.model.errors import BadInput, BadOutput
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec
+from pilotlight_core.model.values import ValueRoom, check_count, decode_opaque, to_json
+from pilotlight_gateway.bodies import call_requests
+from pilotlight_gateway.bodies.call_requests import BodyFormat, pack_arguments
+from pilotlight_gateway.schemas.schema_validators import MOST_WORK, Validators
+
+
+class WorkBounds(NamedTuple):
+    """How much is done with one body. What is more raises `TooManyValues`."""
+
+    values: int | None
+    """Its values; None: as many as its bytes can hold."""
+    arrays: int
+    """Lists and elements that its arrays become in JSON."""
+    checks: int
+    """Parts of its check against a schema (see `work_of`)."""
+
+
+AT_ONCE = WorkBounds(values=8_192, arrays=8_192, checks=200_000)
+"""On the event loop: about 2 ms."""
+IN_WORKER = WorkBounds(values=None, arrays=16 * 10**6, checks=MOST_WORK)
+"""Ten million bytes as numbers, and their lists: about 2 s."""
+
+
+def read_call(
+    body: bytes, kind: BodyFormat, version: str, spec: FunctionSpec, validators: Validators, bounds: WorkBounds
+) -> tuple[CallRequest, MethodSpec, bytes]:
+    """Read the body of a request to call a function: the request without its arguments, its method, these as msgpack.
+
+    Raises:
+        BadInput: `bad_request` if it cannot be decoded, else naming the field.
+        TooManyValues.
+    """
+    request = call_requests.read_call(body, kind, bounds.values)
+    method = spec.method(request.method)
+    given = dict.fromkeys(request.parameters, "parameters")
+    validators.check_input(version, method, request.input, given, at_once=bounds.checks)
+    without = msgspec.structs.replace(request, input={}, parameters={})
+    return without, method, pack_arguments(request.input)
+
+
+def output_json(
+    output: bytes, version: str, method: MethodSpec | None, validators: Validators, bounds: WorkBounds
+) -> bytes:
+    """A function's output as JSON text, checked by the method's type hints (None: it is not checked).
+
+    Raises:
+        BadOutput: it cannot be decoded, does not match the hints, or JSON cannot hold it.
+        TooManyValues.
+    """
+    value = _checked(output, version, method, validators, bounds)
+    return _encode_json(value, ValueRoom(bounds.arrays))
+
+
+def check_output(output: bytes, version: str, method: MethodSpec, validators: Validators, bounds: WorkBounds) -> None:
+    """Check a function's output by its type hints; raises as `output_json`."""
+    if method.output_schema:
+        _checked(output, version, method, validators, bounds)
+
+
+def _checked(output: bytes, version: str, method: MethodSpec | None, validators: Validators, bounds: WorkBounds) -> Any:
+    try:
+        value = decode_opaque(output) if output else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise BadOutput(f"The function's answer cannot be read: {error}.") from None
+    if bounds.values is not None and len(output) > bounds.values:  # a value takes a byte at least
+        check_count(bounds.values, value)
+    if method is not None:
+        validators.check_output(version, method, value, at_once=bounds.checks)
+    return value
+
+
+def _encode_json(value: Any, room: ValueRoom) -> bytes:
+    """JSON in which bytes are base64, NaN is null, and arrays are nested lists as far as `room` suffices.
+
+    Raises:
+        BadOutput: an array in it does not match its header, or is too many lists; only outputs have arrays.
+        TooManyValues.
+    """
+    hook = partial(to_json, room=room)
+    try:
+        try:
+            return msgspec.json.Encoder(enc_hook=hook).encode(value)
+        except (TypeError, RecursionError):  # keys that JSON does not have, such as None
+            return msgspec.json.encode(hook(value))
+    except BadInput as error:
+        raise BadOutput(f"The function's answer cannot be read: {error.detail}") from None

@@ -1,0 +1,171 @@
+"""An app's record after a deploy or a stop, which of its versions are kept, and how it is shown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployLine, FunctionInfo
+from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.secret_names import masked
+from pilotlight_core.model.spec import AppRecord, DeployRecord
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+DEPLOYS_KEPT = 100
+VERSIONS_KEPT = 1_000
+"""Of a function whose tenant has no limit."""
+RECORD_BYTES = 800_000
+"""The largest record of an app. Every gateway has it in memory, and each deploy writes it anew."""
+
+
+def next_record(
+    record: AppRecord | None,
+    *,
+    tenant: str,
+    app: str,
+    functions: dict[str, str],
+    by: str,
+    at: float,
+    message: str,
+    keep: int = VERSIONS_KEPT,
+) -> AppRecord | None:
+    """The app's record after a deploy of `functions` (name -> version id); None: nothing changes.
+
+    Of each function the newest `keep` versions stay, and the deployed one. A function that no deploy of the history
+    has is forgotten.
+
+    Raises:
+        Conflict: the record would be too large.
+    """
+    if record is None:
+        record = AppRecord(tenant=tenant, app=app, revision=0, functions={})
+    elif record.functions == functions and not record.stopped:
+        return None
+    versions = dict(record.versions)
+    for name, version_id in functions.items():
+        if version_id not in versions.get(name, ()):
+            versions[name] = (*versions.get(name, ()), version_id)
+    line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions=functions, message=message)
+    after = msgspec.structs.replace(
+        record,
+        revision=record.revision + 1,
+        functions=functions,
+        versions=versions,
+        history=(*record.history, line)[-DEPLOYS_KEPT:],
+        stopped=False,
+    )
+    return _fitting(_trimmed(after, keep))
+
+
+def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None:
+    """The app's record when it is stopped; None if it is already."""
+    if record.stopped:
+        return None
+    line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions={}, message="stopped")
+    history = (*record.history, line)[-DEPLOYS_KEPT:]
+    return _fitting(msgspec.structs.replace(record, revision=record.revision + 1, stopped=True, history=history))
+
+
+def _trimmed(record: AppRecord, keep: int) -> AppRecord:
+    """The record without the versions that are not kept."""
+    lately = {name for line in record.history for name in line.functions}
+    versions, forgotten = {}, {}
+    for name, known in record.versions.items():
+        if name not in lately and name not in record.functions:
+            continue
+        deployed = record.functions.get(name)
+        drop = max(0, len(known) - keep)
+        if deployed is not None:
+            drop = min(drop, known.index(deployed))
+        versions[name] = known[drop:]
+        if gone := record.forgotten.get(name, 0) + drop:
+            forgotten[name] = gone
+    return msgspec.structs.replace(record, versions=versions, forgotten=forgotten)
+
+
+def _fitting(record: AppRecord) -> AppRecord:
+    """`record` with as much of its history as fits.
+
+    Raises:
+        Conflict: it does not fit without history.
+    """
+    while len(msgspec.msgpack.encode(record)) > RECORD_BYTES:
+        if len(record.history) <= 1:
+            raise Conflict(f"The app {record.app} has too many functions and versions: divide it into several.")
+        record = msgspec.structs.replace(record, history=record.history[len(record.history) // 2 :])
+    return record
+
+
+def removed(before: AppRecord | None, functions: Iterable[str]) -> tuple[str, ...]:
+    """The functions that a deploy of `functions` takes out of service."""
+    if before is None or before.stopped:
+        return ()
+    return tuple(sorted(before.functions.keys() - set(functions)))
+
+
+def version_name(record: AppRecord, function: str, version_id: str) -> str:
+    """`app.function@v7`; of a version that is not kept, with its id."""
+    number = record.number_of(function, version_id)
+    return f"{record.app}.{function}@{version_id if number is None else f'v{number}'}"
+
+
+def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunction, ...]:
+    """The functions of `record`, compared with the record before it."""
+    return tuple(
+        DeployedFunction(
+            name=name,
+            version=version_name(record, name, version_id),
+            version_id=version_id,
+            endpoint=f"/v1/functions/{record.app}.{name}/calls",
+            changed=before is None or before.functions.get(name) != version_id,
+        )
+        for name, version_id in record.functions.items()
+    )
+
+
+def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dict[str, object]]) -> AppInfo:
+    """An app as `GET /v1/apps` shows it, without what looks like a secret."""
+    running: dict[object, int] = {}
+    for container in containers:
+        running[container.get("version")] = running.get(container.get("version"), 0) + 1
+    functions = []
+    for name, version_id in record.functions.items():
+        version = registry.version(version_id)
+        if version is not None:
+            functions.append(
+                FunctionInfo(
+                    name=name,
+                    version=version_name(record, name, version_id),
+                    version_id=version_id,
+                    containers=running.get(version_id, 0),
+                    spec=msgspec.structs.replace(version.spec, env=masked(version.spec.env)),
+                )
+            )
+    return AppInfo(
+        app=record.app,
+        revision=record.revision,
+        deployed_at=record.history[-1].at if record.history else 0.0,
+        stopped=record.stopped,
+        functions=tuple(functions),
+    )
+
+
+def deploy_lines(record: AppRecord) -> list[DeployLine]:
+    """An app's history, oldest first."""
+    lines = []
+    for line in record.history:
+        names = {name: version_name(record, name, id_).partition("@")[2] for name, id_ in line.functions.items()}
+        lines.append(msgspec.convert(msgspec.structs.asdict(line) | {"versions": names}, DeployLine))
+    return lines
+
+
+def own_app(record: AppRecord | None, app: str) -> AppRecord:
+    """`record`, if there is one.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if record is None:
+        raise NotFound(f"There is no app {app}.")
+    return record

@@ -1,0 +1,138 @@
+"""Deletes versions that are not kept any more: older ones, those of deleted apps, and trials.
+
+A version stays while its app's record has it, a job or batch may still run it, or a call of it may run. It also stays
+for an hour after it was stored, within which its app's record is written. A deploy renews a version that it finds, so
+that a delete that was decided before fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+import structlog
+
+from pilotlight_core.bus import Bus, KeyConflict, KvEntry
+from pilotlight_core.bus.streams import MARKER_TTL
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_core.model.subjects import BATCH_BUCKET, REGISTRY_BUCKET
+
+YOUNG_S = 3_600.0
+TRIAL_S = 86_400.0
+LONGEST_CALL_S = 86_400.0
+
+log = structlog.get_logger(__name__)
+
+
+class _Placing(msgspec.Struct, frozen=True):
+    slice: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    timeout: float = LONGEST_CALL_S
+    placing: _Placing = _Placing()
+
+
+class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """What the registry's record of a version says about how long it is needed."""
+
+    id: str
+    tenant: str
+    app: str
+    function: str
+    created_at: float
+    renewed_at: float = 0.0
+    manifest_sha256: str = ""
+    spec: _Spec = _Spec()
+
+
+class _Running(msgspec.Struct, frozen=True):
+    """What a batch's record says about the version that it runs."""
+
+    version: str
+    ended_at: float = 0.0
+
+
+_apps = msgspec.msgpack.Decoder(AppRecord)
+_versions = msgspec.msgpack.Decoder(StoredVersion)
+_batches = msgspec.msgpack.Decoder(_Running)
+
+
+def is_needed(version: StoredVersion, app: AppRecord | None, at: float) -> bool:
+    """Whether a version may be needed after the unix second `at`, but for jobs and batches. `app` is its record."""
+    since = at - max(version.created_at, version.renewed_at)
+    if since < YOUNG_S or (version.spec.placing.slice and since < TRIAL_S):
+        return True
+    if app is None:
+        return False
+    if version.id in app.versions.get(version.function, ()) or version.id in app.functions.values():
+        return True
+    return at - _served_until(version, app) < version.spec.timeout + YOUNG_S
+
+
+def _served_until(version: StoredVersion, app: AppRecord) -> float:
+    """The unix second at which another version took its place; long ago if the history does not say."""
+    until = 0.0
+    for line, following in zip(app.history, app.history[1:], strict=False):
+        if line.functions.get(version.function) == version.id:
+            until = following.at
+    return until
+
+
+class VersionCollector:
+    """Looks through the registry."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._registry = bus.kv(REGISTRY_BUCKET)
+        self._batches = bus.kv(BATCH_BUCKET)
+
+    async def stored(self) -> dict[str, tuple[StoredVersion, int]]:
+        """All versions by key, with their revisions. Raises BusError."""
+        entries = (await self._registry.entries("version.")).items()
+        return {key: (version, entry.revision) for key, entry in entries for version in _read(_versions, key, entry)}
+
+    async def collect(self, of_jobs: Collection[str], at: float) -> int:
+        """Delete what is not needed at the unix second `at`; returns the number of versions.
+
+        `of_jobs` are versions that jobs may run. Raises BusError.
+        """
+        versions = await self.stored()
+        records = [
+            app for key, entry in (await self._registry.entries("app.")).items() for app in _read(_apps, key, entry)
+        ]
+        apps = {(app.tenant, app.app): app for app in records}
+        dead = {
+            key: (version, revision)
+            for key, (version, revision) in versions.items()
+            if version.id not in of_jobs and not is_needed(version, apps.get((version.tenant, version.app)), at)
+        }
+        used = await self._of_batches() if dead else ()
+        deleted = 0
+        for key, (version, revision) in dead.items():
+            if version.id not in used and await self._delete(key, version.id, revision):
+                deleted += 1
+        if deleted:
+            log.info("versions that are not kept any more were deleted", versions=deleted)
+        return deleted
+
+    async def _delete(self, key: str, version_id: str, revision: int) -> bool:
+        try:
+            await self._registry.delete(key, revision, ttl=MARKER_TTL)
+        except KeyConflict:
+            return False  # it was deployed anew
+        await self._registry.delete(f"curves.{version_id}", ttl=MARKER_TTL)
+        return True
+
+    async def _of_batches(self) -> set[str]:
+        entries = (await self._batches.entries()).items()
+        running = [record for key, entry in entries for record in _read(_batches, key, entry)]
+        return {record.version for record in running if not record.ended_at}
+
+
+def _read(decoder: msgspec.msgpack.Decoder[Any], key: str, entry: KvEntry) -> Iterator[Any]:
+    """The record, unless it cannot be read."""
+    try:
+        yield decoder.decode(entry.value)
+    except msgspec.DecodeError as error:
+        log.warning("a record cannot be read", key=key, error=str(error))

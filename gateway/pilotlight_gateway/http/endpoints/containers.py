@@ -1,0 +1,71 @@
+"""Containers: the list of what runs, and the end of one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest
+from pilotlight_core.model.errors import BadInput, NotFound
+from pilotlight_core.model.messages.container_stops import StopContainer
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.fleet.container_stopper import ContainerStopper
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
+from pilotlight_gateway.tenancy.name_hints import no_container
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+CONTAINER = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContainerServices:
+    """The ports of these endpoints."""
+
+    registry: RegistryPort
+    calls: CallPort
+    stopper: ContainerStopper
+    budget: ByteBudget
+
+
+async def show_containers(request: Request, services: ContainerServices) -> Response:
+    """`GET /v1/containers`."""
+    return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
+
+
+async def stop_container(request: Request, services: ContainerServices) -> Response:
+    """`POST /v1/containers/{id}/stop`: an owner its own, an operator any."""
+    principal, name = principal_of(request), request.path_params["id"]
+    if not CONTAINER.fullmatch(name):
+        raise BadInput("id: expected a container's id, as 'GET /v1/containers' lists them.", field="id")
+    asked = await read_struct(request, services.budget, ContainerStopRequest, default=ContainerStopRequest())
+    reply = await services.stopper.stop(
+        StopContainer(
+            container=name,
+            tenant="" if principal.operator else principal.tenant,
+            within_ms=None if asked.grace_s is None else asked.grace_s * 1000.0,
+            reason="stopped by an operator" if principal.operator else "stopped by its owner",
+        )
+    )
+    if reply is None:
+        there = (str(each["id"]) for each in services.calls.containers(principal.tenant))
+        hint = await no_container(services.registry, principal.tenant, name, there)
+        raise hint or NotFound(f"There is no container {name}.")
+    return json_answer(ContainerStopInfo(id=name, node=reply.node, grace_s=reply.within_ms / 1000.0), status=202)
+
+
+CONTAINERS = (
+    Operation(
+        method="GET", path="/v1/containers", name="listContainers", about="The containers that run now.",
+        endpoint=show_containers, scopes=("read",), answer={"type": "object"},
+    ),
+    Operation(
+        method="POST", path="/v1/containers/{id}/stop", name="stopContainer", status=202, endpoint=stop_container,
+        about="End a container: its calls have a grace, then it is killed. One that still starts ends at once.",
+        scopes=("deploy", "operator"), request=ContainerStopRequest, body_required=False, answer=ContainerStopInfo,
+        errors=(*BODY, "not_found", "starting"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,190 @@
+"""Whether a metered interval can be true. Pure.
+
+A node may be hostile, and the fold must not stop for what it sends: whatever has no place in the ledger goes into
+quarantine. Beyond ranges, three bounds hold, all by the bus's clock, since a node has only its own word for its clocks:
+
+    who    a tenant pays only for a container that the controller bound on that node, at its slice, ppm and price
+    time   all intervals of a container are no longer than it has been bound
+    sum    all intervals of a device are no longer than the device has been known
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
+from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
+from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
+
+OLDEST_S = 60 * 86_400.0
+"""An agent keeps what the bus does not take, but not for so long."""
+CLOCK_SKEW_S = 3_600.0
+"""The wall clocks of two hosts differ by less."""
+MOST_NS = 2**62
+MOST_BATCH = 1_000_000
+DRIFT = 1.001
+"""Two clocks that run alike differ by less."""
+BOUND_SLACK_NS = 10 * NS_PER_S
+DEVICE_SLACK_NS = 3_600 * NS_PER_S
+"""A device may have been metered for so long before the bus heard of it."""
+MOST_DEVICES = 4_096
+"""Of one node."""
+
+TEXT = re.compile(r"[!-~]{0,255}")
+"""Ids of events, devices and slices: without spaces, and short enough for their columns."""
+CALL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+LONGEST_NAME = 63
+
+
+class UsageFault(StrEnum):
+    """Why usage is in quarantine."""
+
+    UNREADABLE = "unreadable"  # no message of the platform
+    NOT_ITS_PLACE = "not_its_place"  # another message than agents store there
+    OTHER_NODE = "other_node"  # an interval of another node than its sender's
+    REPEATED_ID = "repeated_id"  # its id is another node's
+    BAD_NAME = "bad_name"  # a name or an id that is none
+    BAD_TIME = "bad_time"  # instants that cannot be
+    BAD_PART = "bad_part"  # a part of a device that cannot be
+    BAD_SHARES = "bad_shares"  # shares of calls that are not the interval
+    BAD_STATE = "bad_state"  # a state for which nobody pays, with a tenant, or the reverse
+    NOT_BOUND = "not_bound"  # no such container was bound there
+    OTHER_TERMS = "other_terms"  # the container was bound for another tenant, version, slice or price
+    TOO_LONG = "too_long"  # the container has not been bound for so long
+    TOO_MUCH = "too_much"  # the device has not been known for so long
+    NOT_STORED = "not_stored"  # the database did not take it
+
+
+@dataclass(slots=True, kw_only=True)
+class BoundContainer:
+    """A row of `bound_container`: the terms of a binding, and how much was folded under it."""
+
+    container: str
+    node: str
+    tenant: str
+    app: str
+    function: str
+    version: str
+    slice: str
+    ppm: int
+    price: str
+    bound_at: float
+    """Unix seconds, by the bus's clock."""
+    ended_at: float | None = None
+    ns: int = 0
+    """Folded so far, over all devices of its slice."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The metered slices: the slice itself, or each of several whole devices."""
+        devices = self.slice.split("+")
+        return tuple(devices) if len(devices) > 1 else (self.slice,)
+
+
+@dataclass(slots=True, kw_only=True)
+class KnownDevice:
+    """A row of `known_device`: how much of a device was folded."""
+
+    node: str
+    device: str
+    since: float
+    """When the bus first heard of it, in unix seconds."""
+    ns: int = 0
+    """Of the whole device."""
+
+
+def fault_of(event: UsageEvent, delivery: UsageDelivery) -> UsageFault | None:
+    """Why an interval cannot be, whoever pays for it; None: it can."""
+    if delivery.sender is Sender.AGENT and event.node != delivery.node:
+        return UsageFault.OTHER_NODE
+    if not _are_names(event):
+        return UsageFault.BAD_NAME
+    if not _is_time(event, delivery.at):
+        return UsageFault.BAD_TIME
+    if not 0 < event.ppm <= WHOLE_DEVICE:
+        return UsageFault.BAD_PART
+    if bool(event.tenant) is (event.state in (LeaseState.FREE, LeaseState.BLANK)):
+        return UsageFault.BAD_STATE
+    if event.state is LeaseState.BUSY:
+        if not all(map(_is_share, event.shares)) or sum(share.ns for share in event.shares) != event.t1 - event.t0:
+            return UsageFault.BAD_SHARES
+    elif event.shares:
+        return UsageFault.BAD_SHARES
+    return None
+
+
+def binding_fault(event: UsageEvent, bound: BoundContainer | None, at: float) -> UsageFault | None:
+    """Why a tenant does not pay for an interval that was stored at `at`; None: it does."""
+    if bound is None or bound.node != event.node:
+        return UsageFault.NOT_BOUND
+    if (event.tenant, event.app, event.function, event.version, event.ppm, event.price) != (
+        bound.tenant, bound.app, bound.function, bound.version, bound.ppm, bound.price,
+    ) or event.slice not in bound.parts:  # fmt: skip
+        return UsageFault.OTHER_TERMS
+    until = at if bound.ended_at is None else min(at, bound.ended_at)
+    longest = len(bound.parts) * _allowed_ns(until - bound.bound_at, BOUND_SLACK_NS)
+    return UsageFault.TOO_LONG if bound.ns + event.t1 - event.t0 > longest else None
+
+
+def device_fault(event: UsageEvent, device: KnownDevice, at: float) -> UsageFault | None:
+    """Why an interval that was stored at `at` is more than the device has; None: it is not."""
+    longest = _allowed_ns(at - device.since, DEVICE_SLACK_NS)
+    return UsageFault.TOO_MUCH if device.ns + device_ns(event) > longest else None
+
+
+def device_ns(event: UsageEvent) -> int:
+    """The nanoseconds of a whole device that an interval stands for."""
+    return (event.t1 - event.t0) * event.ppm // WHOLE_DEVICE
+
+
+def _allowed_ns(elapsed_s: float, slack_ns: int) -> int:
+    return int(max(0.0, elapsed_s) * NS_PER_S * DRIFT) + slack_ns
+
+
+def _are_names(event: UsageEvent) -> bool:
+    names = (event.tenant, event.app, event.function, event.version)
+    texts = (event.id, event.slice, event.device, event.container, event.price)
+    return (
+        _is_name(event.node)
+        and all(not name or _is_name(name) for name in names)
+        and all(map(TEXT.fullmatch, texts))
+        and bool(event.id and event.device)
+        and len(event.device) <= 128 >= len(event.container)
+        and len(event.slice) <= 128
+        and len(event.price) <= 63
+    )
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= LONGEST_NAME and _matches_name(text)  # what is cached is short
+
+
+@lru_cache(8_192)
+def _matches_name(text: str) -> bool:
+    return NAME.fullmatch(text) is not None
+
+
+def _is_time(event: UsageEvent, at: float) -> bool:
+    return (
+        0 <= event.t0 <= event.t1 <= MOST_NS
+        and event.t1 - event.t0 <= LONGEST_NS
+        and math.isfinite(event.ended_at)
+        and at - OLDEST_S <= event.ended_at <= at + CLOCK_SKEW_S
+    )
+
+
+def _is_share(share: CallShare) -> bool:
+    return (
+        0 <= share.ns <= MOST_NS
+        and 0 < share.batch_size <= MOST_BATCH
+        and len(share.ended) <= 16
+        and CALL.fullmatch(share.call_id) is not None
+        and _is_name(share.tenant)
+        and TEXT.fullmatch(share.ended) is not None
+    )

@@ -1,0 +1,233 @@
+"""Sorts deliveries of the usage stream: what the ledger takes, what it has already, and what goes into quarantine.
+
+Pure but for `read_known`: the rows that deliveries may touch are read before, and written after in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from pilotlight_core.bus import Undecodable
+from pilotlight_core.model.messages.bindings import Binding, Bound, Unbound
+from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_gateway.ledger.ledger_tables import bound_container, known_device, lease_line
+from pilotlight_gateway.ledger.usage_checks import (
+    MOST_DEVICES,
+    BoundContainer,
+    KnownDevice,
+    UsageFault,
+    binding_fault,
+    device_fault,
+    device_ns,
+    fault_of,
+)
+from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
+
+KEYS_AT_A_TIME = 500
+"""SQLite binds at most 32,766 parameters in a statement, older builds 999."""
+TEXT_CHARACTERS = 2_000
+SHARES_SHOWN = 3
+
+
+class QuarantinedUsage(NamedTuple):
+    """Usage that has no place in the ledger, and the beginning of its text."""
+
+    seq: int
+    at: float
+    node: str
+    reason: UsageFault
+    text: str
+
+
+@dataclass(kw_only=True)
+class KnownUsage:
+    """The ledger's rows that deliveries may touch."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    """Event id -> its node."""
+    bound: dict[str, BoundContainer] = field(default_factory=dict)
+    devices: dict[tuple[str, str], KnownDevice] = field(default_factory=dict)
+    """Of every node that is named: all its devices."""
+
+
+@dataclass(kw_only=True)
+class SortedUsage:
+    """What becomes of deliveries. `known` has the rows as they are to be written."""
+
+    known: KnownUsage
+    fresh: list[UsageEvent] = field(default_factory=list)
+    quarantined: list[QuarantinedUsage] = field(default_factory=list)
+    repeated: int = 0
+    bound: set[str] = field(default_factory=set)
+    """Containers whose rows have changed."""
+    devices: set[tuple[str, str]] = field(default_factory=set)
+
+
+def sort_usage(deliveries: Iterable[UsageDelivery], known: KnownUsage) -> SortedUsage:
+    """Sort deliveries in their order. `known` is changed."""
+    intake = _Intake(known)
+    for delivery in deliveries:
+        intake.take(delivery)
+    return intake.sorted
+
+
+def read_known(connection: sa.Connection, deliveries: Sequence[UsageDelivery]) -> KnownUsage:
+    """Read the rows that these deliveries may touch."""
+    events = [event for delivery in deliveries for event in _events_of(delivery)]
+    containers = {event.container for event in events} | {
+        delivery.message.container for delivery in deliveries if isinstance(delivery.message, Unbound)
+    }
+    containers |= {d.message.binding.container for d in deliveries if isinstance(d.message, Bound)}
+    known = KnownUsage()
+    ids = lease_line.c.id
+    for row in _rows(connection, lambda some: sa.select(ids, lease_line.c.node).where(ids.in_(some)), _keys(events)):
+        known.nodes[row["id"]] = row["node"]
+    known.bound = read_bound(connection, containers)
+    nodes = known_device.c.node
+    senders = {delivery.node for delivery in deliveries if delivery.sender is Sender.AGENT}
+    for row in _rows(connection, lambda some: sa.select(known_device).where(nodes.in_(some)), _storable(senders)):
+        known.devices[row["node"], row["device"]] = KnownDevice(**row)
+    return known
+
+
+def read_bound(connection: sa.Connection, containers: Iterable[str]) -> dict[str, BoundContainer]:
+    """Those of `containers` that were bound."""
+    names = bound_container.c.container
+    rows = _rows(connection, lambda some: sa.select(bound_container).where(names.in_(some)), _storable(containers))
+    return {row["container"]: BoundContainer(**row) for row in rows}
+
+
+class _Intake:
+    def __init__(self, known: KnownUsage) -> None:
+        self._known = known
+        self.sorted = SortedUsage(known=known)
+        self._devices_of: dict[str, int] = {}
+        for node, _ in known.devices:
+            self._devices_of[node] = self._devices_of.get(node, 0) + 1
+
+    def take(self, delivery: UsageDelivery) -> None:
+        match delivery.message:
+            case UsageBatch(events=events) if delivery.sender is not Sender.CONTROLLER:
+                for event in events:
+                    self._take_event(event, delivery)
+            case Bound(binding=binding) if self._is_controllers(delivery, binding.node):
+                self._bind(binding, delivery.at)
+            case Unbound(container=container, node=node) if self._is_controllers(delivery, node):
+                self._end(container, delivery.at)
+            case Undecodable(error=error, data=data):
+                text = f"{error}: {data[:TEXT_CHARACTERS]!r}"
+                self._set_aside(delivery, UsageFault.UNREADABLE, text)
+            case other:
+                self._set_aside(delivery, UsageFault.NOT_ITS_PLACE, repr(other))
+
+    def _take_event(self, event: UsageEvent, delivery: UsageDelivery) -> None:
+        known = self._known.nodes.get(event.id)
+        if known == event.node:
+            self.sorted.repeated += 1
+            return
+        fault = UsageFault.REPEATED_ID if known is not None else fault_of(event, delivery)
+        if fault is None and delivery.sender is Sender.AGENT:
+            fault = self._bounds_fault(event, delivery)
+        if fault is not None:
+            self._set_aside(delivery, fault, _text_of(event))
+            return
+        self._known.nodes[event.id] = event.node
+        self.sorted.fresh.append(event)
+
+    def _bounds_fault(self, event: UsageEvent, delivery: UsageDelivery) -> UsageFault | None:
+        """Check an interval against what is known of its container and device, and count it there if it fits."""
+        device = self._device(event, delivery.at)
+        if device is None:
+            return UsageFault.TOO_MUCH
+        bound = self._known.bound.get(event.container)
+        if event.tenant and (fault := binding_fault(event, bound, delivery.at)) is not None:
+            return fault
+        if (fault := device_fault(event, device, delivery.at)) is not None:
+            return fault
+        if event.tenant and bound is not None:
+            bound.ns += event.t1 - event.t0
+            self.sorted.bound.add(bound.container)
+        device.ns += device_ns(event)
+        self.sorted.devices.add((device.node, device.device))
+        return None
+
+    def _device(self, event: UsageEvent, at: float) -> KnownDevice | None:
+        key = event.node, event.device
+        device = self._known.devices.get(key)
+        if device is None:
+            count = self._devices_of.get(event.node, 0)
+            if count >= MOST_DEVICES:
+                return None
+            self._devices_of[event.node] = count + 1
+            device = self._known.devices[key] = KnownDevice(node=event.node, device=event.device, since=at)
+        device.since = min(device.since, at)
+        return device
+
+    def _is_controllers(self, delivery: UsageDelivery, node: str) -> bool:
+        return delivery.sender is Sender.CONTROLLER and delivery.node == node
+
+    def _bind(self, binding: Binding, at: float) -> None:
+        if binding.container in self._known.bound:
+            return
+        app, function = binding.app_and_function
+        self._known.bound[binding.container] = BoundContainer(
+            container=binding.container,
+            node=binding.node,
+            tenant=binding.tenant,
+            app=app,
+            function=function,
+            version=binding.version,
+            slice=binding.slice,
+            ppm=binding.ppm,
+            price=binding.price,
+            bound_at=at,
+        )
+        self.sorted.bound.add(binding.container)
+
+    def _end(self, container: str, at: float) -> None:
+        bound = self._known.bound.get(container)
+        if bound is not None and bound.ended_at is None:
+            bound.ended_at = at
+            self.sorted.bound.add(container)
+
+    def _set_aside(self, delivery: UsageDelivery, reason: UsageFault, text: str) -> None:
+        self.sorted.quarantined.append(quarantined(delivery, reason, text))
+
+
+def quarantined(delivery: UsageDelivery, reason: UsageFault, text: str = "") -> QuarantinedUsage:
+    """A delivery, or a part of it, on its way into quarantine."""
+    start = (text or repr(delivery.message))[:TEXT_CHARACTERS]
+    # A terminal shows it, and a database keeps it: neither must find control characters.
+    shown = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in start)
+    return QuarantinedUsage(delivery.seq, delivery.at, delivery.node, reason, shown)
+
+
+def _text_of(event: UsageEvent) -> str:
+    short = msgspec.structs.replace(event, shares=event.shares[:SHARES_SHOWN])
+    return repr(short)
+
+
+def _events_of(delivery: UsageDelivery) -> Sequence[UsageEvent]:
+    return delivery.message.events if isinstance(delivery.message, UsageBatch) else ()
+
+
+def _keys(events: Iterable[UsageEvent]) -> list[str]:
+    return _storable({event.id for event in events})
+
+
+def _storable(names: Iterable[str]) -> list[str]:
+    """Names that a row may have: a database refuses others even in a question."""
+    return [name for name in names if name and len(name) <= 255 and name.isascii() and name.isprintable()]
+
+
+def _rows(
+    connection: sa.Connection, query: Callable[[list[str]], sa.Select[Any]], keys: list[str]
+) -> Iterator[dict[str, Any]]:
+    for start in range(0, len(keys), KEYS_AT_A_TIME):
+        for row in connection.execute(query(keys[start : start + KEYS_AT_A_TIME])).mappings():
+            yield dict(row)

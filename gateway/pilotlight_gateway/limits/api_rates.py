@@ -1,0 +1,60 @@
+"""How often a tenant may manage what it has: requests to the API other than calls. Each gateway counts its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cachetools import LRUCache
+
+from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model.limits import Limits, ReachedLimit
+from pilotlight_gateway.limits.gcra import PS, Rate, RateBucket, instant, rate
+
+REMEMBERED = 8_192
+"""Tenants and limits that are counted; who is forgotten has a full burst."""
+REQUEST_BURST_S = 10.0
+HOUR_S = 3_600.0
+BURSTS_AN_HOUR = 10.0
+API_REQUESTS, DEPLOYS = "api_requests_per_s", "deploys_per_hour"
+
+
+class ApiRates:
+    """Counts requests by tenant. `limits_of` has the limits of a tenant, and `clock` is monotonic seconds."""
+
+    def __init__(self, limits_of: Callable[[str], Limits], clock: Callable[[], float]) -> None:
+        self._limits_of = limits_of
+        self._clock = clock
+        self._buckets: LRUCache[tuple[str, str], tuple[float, RateBucket]] = LRUCache(REMEMBERED)
+
+    def take_request(self, tenant: str) -> None:
+        """Count a request.
+
+        Raises:
+            TooMuch: names the limit, and says when to come again.
+        """
+        per_second = self._limits_of(tenant).api_requests_per_s
+        if per_second is not None:
+            self._take(tenant, API_REQUESTS, per_second, rate(per_second, max(1.0, per_second * REQUEST_BURST_S)))
+
+    def take_deploy(self, tenant: str) -> None:
+        """Count a deploy; as `take_request`."""
+        per_hour = self._limits_of(tenant).deploys_per_hour
+        if per_hour is not None:
+            self._take(tenant, DEPLOYS, per_hour, rate(per_hour / HOUR_S, max(1.0, per_hour / BURSTS_AN_HOUR)))
+
+    def _take(self, tenant: str, limit: str, allowed: float, wanted: Rate) -> None:
+        at = instant(self._clock())
+        known = self._buckets.get((tenant, limit))
+        if known is None or known[0] != allowed:
+            known = self._buckets[tenant, limit] = (allowed, RateBucket(wanted, at))
+        bucket = known[1]
+        if wait := bucket.wait(wanted.interval, at):
+            raise TooMuch(
+                f"{tenant} may make {allowed:g} {_WHAT[limit]} (the limit {limit}): none is left now.",
+                retry_after=wait / PS,
+                limits=(ReachedLimit(limit=limit, tenant=tenant, allowed=allowed, left=0.0),),
+            )
+        bucket.take(wanted.interval, at)
+
+
+_WHAT = {API_REQUESTS: "requests to the API a second", DEPLOYS: "deploys an hour"}

@@ -1,0 +1,159 @@
+"""What the controller believes of nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_autoscaler.decide import Pass, PassInput
+from pilotlight_autoscaler.node_intake import STOP_AGAIN_S, STRAYS_OF_A_NODE, NodeIntake
+from pilotlight_autoscaler.world import World
+from pilotlight_core.host.binding_book import MemoryBindings
+from pilotlight_core.model import subjects
+from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.messages.agent_messages import ContainerState, NodeReport
+from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_core.model.messages.ran import BatchesRan, Ran
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.fleet.audit import check_integrity
+from tests.autoscaler.builders import demand, record, report
+from tests.builders.calls import credit
+from tests.builders.nodes import binding, container, cpu_slot, gpu_device, node_report
+
+FUNCTION = "acme:hello.greet"
+BEAT = subjects.beat("local", "n1")
+
+
+class Place:
+    """An intake at the instant `at`; `c1` is bound on `n1`."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.world, self.bindings = World(), MemoryBindings()
+        self.bindings.bind(binding("c1"))
+        self.intake = NodeIntake(self.world, self.bindings, lambda: self.at)
+
+    def containers(self) -> list[str]:
+        return [each.id for _, each in self.world.containers(self.at)]
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def test_a_report_in_another_nodes_name_is_dropped(place: Place) -> None:
+    """It is counted for its sender."""
+    assert not place.intake.on_report(subjects.beat("local", "evil"), report(container("c1")))
+
+    assert place.world.nodes == {}
+    assert place.intake.faults.counts == {NodeFault.OTHER_NODE: 1}
+
+
+def test_containers_that_nobody_bound_do_not_count_and_are_stopped(place: Place) -> None:
+    """Else a node could make a version seem to have all that it needs. A few at a time, and not each second."""
+    forged = [container(f"x{n}", slice=f"cpu-{n}") for n in range(50)]
+    assert place.intake.on_report(BEAT, report(container("c1"), *forged))
+
+    assert place.containers() == ["c1"]
+    stops = place.intake.stops(7, 10.0)
+    assert len(stops) == STRAYS_OF_A_NODE
+    assert {(node, stop.epoch) for node, stop in stops} == {("n1", 7)}
+    assert place.intake.stops(7, 11.0) == []
+    assert len(place.intake.stops(7, 10.0 + STOP_AGAIN_S)) == STRAYS_OF_A_NODE
+    place.intake.on_report(BEAT, report(container("c1"), seq=2))
+    assert place.intake.stops(7, 100.0) == []
+
+
+def test_one_whose_binding_has_ended_is_a_stray(place: Place) -> None:
+    """It was taken for gone, and is there."""
+    place.bindings.end("c1")
+    place.intake.on_report(BEAT, report(container("c1")))
+
+    assert place.containers() == []
+    assert [stop.container for _, stop in place.intake.stops(7, 0.0)] == ["c1"]
+
+
+def test_a_credit_of_a_forged_container_delays_no_start(place: Place) -> None:
+    """That of a bound one does: the next start would fail too."""
+    place.intake.on_credit(
+        subjects.credit("local", "evil", "ver_1"),
+        credit("c1", function=FUNCTION, node="evil", state=ContainerState.GONE),
+    )
+    place.intake.on_credit(
+        subjects.credit("local", "evil", "ver_1"),
+        credit("x", function=FUNCTION, node="evil", state=ContainerState.GONE),
+    )
+    assert not place.world.backoff.is_failing("ver_1")
+
+    place.intake.on_credit(
+        subjects.credit("local", "n1", "ver_1"), credit("c1", function=FUNCTION, state=ContainerState.GONE)
+    )
+    assert place.world.backoff.is_failing("ver_1")
+
+
+@pytest.mark.parametrize(
+    ("node", "sender", "more"),
+    [
+        ("n1", "evil", {}), ("evil", "evil", {}), ("n1", "n1", {"container": "x"}), ("n1", "n1", {"version": "ver_2"}),
+        ("n1", "n1", {"slice": "cpu-1"}),
+    ],
+)  # fmt: skip
+def test_batches_teach_nothing_of_others_containers(
+    place: Place, node: str, sender: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of another node's nor of another version."""
+    learnt: list[Ran] = []
+    monkeypatch.setattr(World, "on_ran", lambda _, ran, __: learnt.append(ran))
+    fields: dict[str, Any] = {"container": "c1", "version": "ver_1", "slice": "cpu-0", "batch": 1, "count": 1}
+    told = Ran(node=node, instance="i1", batches=(BatchesRan(ms=(1.0,), **fields | more),))
+    place.intake.on_ran(subjects.ran("local", sender), told)
+    assert learnt == []
+
+    place.intake.on_ran(
+        subjects.ran("local", "n1"), Ran(node="n1", instance="i1", batches=(BatchesRan(ms=(1.0,), **fields),))
+    )
+    assert len(learnt) == 1
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> NodeReport:
+    """Hardware within the bounds of its types, and else as it comes: ids twice, impossible cuts, huge memories."""
+    ids = st.sampled_from(["cpu-0", "GPU-1", "GPU-2", "", "a+b", "GPU-1:3g@4", "x" * 600])
+    slots = st.builds(cpu_slot, st.integers(0, 3), ppm=st.integers(1, 10**8), memory=st.integers(0, 2**60))
+    gpus = st.builds(
+        gpu_device, ids, kind=st.sampled_from(["H100", "T4", "A100-80GB", "", "cpu"]), gib=st.integers(0, 2**30),
+        mig=st.sampled_from(list(MigMode)), shareable=st.booleans(), price=st.sampled_from(["gpu", "h100"]),
+    )  # fmt: skip
+    return node_report(
+        seq=draw(st.integers(1, 9)),
+        slices=tuple(draw(st.lists(slots, max_size=4))),
+        devices=tuple(draw(st.lists(gpus, max_size=4))),
+        containers=tuple(draw(st.lists(st.builds(container, st.just("c1"), slice=ids), max_size=3))),
+    )
+
+
+WANTED = (
+    record("ver_1"),
+    msgspec.structs.replace(record("ver_2", gpu=(GpuAsk("H100"),), vram=8 * 2**30), function="large"),
+    msgspec.structs.replace(record("ver_3", gpu=(GpuAsk("T4"),)), function="small"),
+)
+
+
+@given(st.lists(reports(), max_size=4))
+def test_no_report_stops_the_controller(told: list[NodeReport]) -> None:
+    """What cannot be placed on is dropped; the fleet stays whole, and all is decided on."""
+    place = Place()
+    known = {version.id: version for version in WANTED}
+    for each in told:
+        place.intake.on_report(BEAT, each)
+        place.at += 1.0
+        for version in known:
+            place.world.on_demand(demand(version, queued=1), place.at)
+        given = PassInput(versions=known, deployed=known, epoch=1, new_id=lambda one: f"new_{one.id}", at=place.at)
+        Pass(place.world, given).run()
+        check_integrity(place.world.fleet(place.at))

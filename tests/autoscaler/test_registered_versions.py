@@ -1,0 +1,75 @@
+"""What the registry says of versions, on a real bus."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from pilotlight_autoscaler.registered_versions import RegisteredVersions
+from pilotlight_core.bus import connect
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
+from tests.autoscaler.builders import record
+
+
+@pytest.fixture
+async def registry(server_url: str) -> AsyncIterator[Registry]:
+    async with connect(server_url, name="registered-versions-test") as bus, Registry(bus) as registry:
+        yield registry
+
+
+async def deployed(registry: Registry, tenant: str, *, stopped: bool = False) -> VersionRecord:
+    """A version that keeps three containers, deployed as an app of its own."""
+    name = f"app{token(6)}"
+    version = msgspec.structs.replace(
+        record(f"ver_{token()}", min_containers=3, max_containers=3), tenant=tenant, app=name
+    )
+    await registry.put_version(version)
+    functions = {"greet": version.id}
+    await registry.deploy(AppRecord(tenant=tenant, app=name, revision=1, functions=functions, stopped=stopped), 0)
+    return version
+
+
+async def test_what_was_stopped_disabled_or_deleted_is_shut_down(registry: Registry) -> None:
+    """And is not deployed."""
+    good, bad = f"good-{token(6)}", f"bad-{token(6)}"
+    await registry.put_tenant(TenantRecord(name=good, created_at=0.0))
+    await registry.put_tenant(TenantRecord(name=bad, created_at=0.0, disabled=True))
+    serving = await deployed(registry, good)
+    stopped = await deployed(registry, good, stopped=True)
+    disabled = await deployed(registry, bad)
+    orphan = msgspec.structs.replace(record(f"ver_{token()}"), tenant=good, app=f"gone{token(6)}")
+    await registry.put_version(orphan)
+    known = RegisteredVersions(registry)
+    ids = [serving.id, stopped.id, disabled.id, orphan.id, "ver_never_was"]
+
+    records = await known.read(ids)
+    shut_down = await known.shut_down(ids, records)
+
+    assert set(records) == set(ids[:4])
+    assert shut_down == {
+        stopped.id: "its app is stopped",
+        disabled.id: "its tenant is disabled",
+        orphan.id: "its app is gone",
+        "ver_never_was": "its version is deleted",
+    }
+    assert known.deployed() & set(ids) == {serving.id}
+
+
+async def test_limits_and_floors_are_the_tenants(registry: Registry) -> None:
+    """Its own over its tier's; a floor only as far as they allow."""
+    tenant = f"poor-{token(6)}"
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0, tier="free"))
+    await registry.change_limits(tenant, lambda _: LimitsRecord(tenant=tenant, limits=Limits(floor_containers=2)))
+    version = await deployed(registry, tenant)
+    known = RegisteredVersions(registry)
+
+    limits = known.limits_of(tenant)
+
+    assert (limits.floor_containers, limits.containers) == (2, registry.tier_of(tenant).limits.containers)
+    assert known.floors([version.id, "ver_unknown"]) == {version.id: 2}

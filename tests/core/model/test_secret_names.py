@@ -1,0 +1,48 @@
+"""Which environment variables look like secrets."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pilotlight_core.model.secret_names import HIDDEN_VALUE, masked, secret_names
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "apiKey", "SIGNING_KEY_2",
+     "GOOGLE_CREDENTIALS", "DB_PWD", "BASIC_AUTH", "SSH_PASSPHRASE", "KEY"],
+)  # fmt: skip
+def test_a_name_tells_a_secret(name: str) -> None:
+    """As they are called at other services."""
+    assert secret_names({name: "abc"}) == [name]
+
+
+@pytest.mark.parametrize(
+    "name", ["MODE", "TOKENIZERS_PARALLELISM", "MAX_TOKENS", "PWD", "KEYBOARD", "AUTHOR", "HF_HOME"]
+)
+def test_other_names_do_not(name: str) -> None:
+    """Also such as have a part of those words."""
+    assert secret_names({name: "1"}) == []
+
+
+def test_an_address_with_a_password_is_one() -> None:
+    """Whatever the variable is called; an address without one is none."""
+    env = {"DB": "postgres://ada:lovelace@db/x", "URL": "https://example.com:8080/a@b", "REDIS": "redis://:pw@host"}
+    assert secret_names(env) == ["DB", "REDIS"]
+
+
+@pytest.mark.parametrize("value", ["a" * 32_000, "://" * 10_000, "://a:" * 6_000, "x@" * 16_000])
+def test_a_long_value_is_read_at_once(value: str) -> None:
+    """The gateway reads them on its loop; this would take seconds if time grew with the square of the length."""
+    began = time.process_time()
+    secret_names({"TEXT": value})
+    assert time.process_time() - began < 0.5
+
+
+def test_only_the_value_is_hidden() -> None:
+    """An empty one hides nothing."""
+    env = {"MODE": "fast", "HF_TOKEN": "hf_abc", "OTHER_TOKEN": ""}
+    assert masked(env) == {"MODE": "fast", "HF_TOKEN": HIDDEN_VALUE, "OTHER_TOKEN": ""}
+    assert env["HF_TOKEN"] == "hf_abc"

@@ -1,0 +1,125 @@
+"""An app's record after deploys and stops, and which of its versions are kept."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_gateway.deploys.app_records import (
+    DEPLOYS_KEPT,
+    RECORD_BYTES,
+    deployed,
+    next_record,
+    removed,
+    stopped_record,
+    version_name,
+)
+
+
+def deploy(record: AppRecord | None, functions: dict[str, str], at: float = 1.0, keep: int = 1_000) -> AppRecord | None:
+    return next_record(record, tenant="acme", app="shop", functions=functions, by="key", at=at, message="", keep=keep)
+
+
+def deployed_once(functions: dict[str, str]) -> AppRecord:
+    record = deploy(None, functions)
+    assert record is not None
+    return record
+
+
+def test_a_repeated_deploy_changes_nothing() -> None:
+    """A client that asks again after a lost answer makes no new revision."""
+    assert deploy(deployed_once({"a": "ver_1"}), {"a": "ver_1"}) is None
+
+
+def test_a_deploy_replaces_the_app_whole() -> None:
+    """What is not in it is not deployed any more, but keeps its versions and numbers."""
+    first = deployed_once({"a": "ver_1", "b": "ver_2"})
+    second = deploy(first, {"a": "ver_3"})
+    assert second is not None
+    third = deploy(second, {"a": "ver_1"})
+    assert third is not None
+
+    assert (second.revision, second.functions) == (2, {"a": "ver_3"})
+    assert third.versions == {"a": ("ver_1", "ver_3"), "b": ("ver_2",)}
+    assert third.number_of("a", "ver_1") == 1
+    assert [line.functions for line in third.history] == [{"a": "ver_1", "b": "ver_2"}, {"a": "ver_3"}, {"a": "ver_1"}]
+    changed = {line.name: (line.version, line.changed) for line in deployed(second, first)}
+    assert changed == {"a": ("shop.a@v2", True)}
+
+
+def test_stopping_is_a_revision_that_a_deploy_undoes() -> None:
+    """A stopped app deploys the same content again as a change."""
+    record = deployed_once({"a": "ver_1"})
+    stopped = stopped_record(record, by="key", at=2.0)
+    assert stopped is not None
+
+    assert (stopped.stopped, stopped.revision) == (True, 2)
+    assert stopped_record(stopped, by="key", at=3.0) is None
+    started = deploy(stopped, {"a": "ver_1"})
+    assert started is not None
+    assert (started.stopped, started.revision) == (False, 3)
+
+
+def test_history_and_record_stay_within_bounds() -> None:
+    """The last hundred deploys are kept, fewer where the record would outgrow a message; then it is refused."""
+    record: AppRecord | None = None
+    for number in range(DEPLOYS_KEPT + 5):
+        record = deploy(record, {"a": f"ver_{number}"})
+    assert record is not None
+    assert [line.revision for line in record.history] == list(range(6, DEPLOYS_KEPT + 6))
+
+    wide = {f"f{number:03d}": f"ver_{number:032d}" for number in range(200)}
+    record = None
+    for number in range(DEPLOYS_KEPT):
+        record = deploy(record, wide | {"f000": f"ver_{number}"})
+    assert record is not None
+    assert len(msgspec.msgpack.encode(record)) <= RECORD_BYTES
+    assert 1 < len(record.history) < DEPLOYS_KEPT
+
+    full = msgspec.structs.replace(record, functions={f"f{number}": "v" * 5_000 for number in range(200)})
+    with pytest.raises(Conflict, match="divide it"):
+        deploy(full, full.functions | {"a": "ver_new"})
+
+
+def test_the_newest_versions_are_kept_under_their_numbers() -> None:
+    """Older ones are forgotten; a version that is deployed again is not."""
+    record: AppRecord | None = None
+    for number in range(1, 6):
+        record = deploy(record, {"a": f"ver_{number}"}, keep=3)
+    assert record is not None
+    assert record.versions == {"a": ("ver_3", "ver_4", "ver_5")}
+    assert (record.number_of("a", "ver_3"), record.number_of("a", "ver_2")) == (3, None)
+    assert (record.version_at("a", 5), record.version_at("a", 2), record.version_at("a", 6)) == ("ver_5", None, None)
+    assert version_name(record, "a", "ver_2") == "shop.a@ver_2"
+
+    back = deploy(record, {"a": "ver_3"}, keep=3)
+    assert back is not None
+    fewer = deploy(back, {"a": "ver_3", "b": "ver_b"}, keep=1)
+    assert fewer is not None
+    assert fewer.versions == {"a": ("ver_3", "ver_4", "ver_5"), "b": ("ver_b",)}
+    assert fewer.newest_number("a") == 5
+
+
+def test_a_function_that_was_long_gone_is_forgotten() -> None:
+    """When no deploy of the history has it."""
+    record = deployed_once({"a": "ver_a", "old": "ver_old"})
+    for number in range(DEPLOYS_KEPT - 1):
+        record = deploy(record, {"a": f"ver_{number}"}) or record
+    assert "old" in record.versions
+
+    record = deploy(record, {"a": "ver_last"}) or record
+
+    assert "old" not in record.versions
+
+
+def test_what_a_deploy_removes() -> None:
+    """Functions in service that it does not have; of a stopped app there are none."""
+    record = deployed_once({"a": "ver_1", "b": "ver_2"})
+    stopped = stopped_record(record, by="key", at=2.0)
+
+    assert removed(record, ["b", "c"]) == ("a",)
+    assert removed(record, ["a", "b"]) == ()
+    assert removed(None, ["a"]) == ()
+    assert removed(stopped, ["c"]) == ()

@@ -1,0 +1,43 @@
+"""What blobs tenants' versions need."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.model.spec import FileEntry, SignedManifest
+from pilotlight_gateway.deploys.deploy_plan import signed_blob
+from pilotlight_gateway.duties.bundle_files import BundleFiles
+from pilotlight_gateway.duties.version_collector import StoredVersion
+from tests.builders.specs import manifest
+from tests.gateway.world import entry, function
+
+
+async def stored(blobs: MemoryBlobs, tenant: str, *files: FileEntry) -> StoredVersion:
+    made = manifest(function(), *files, tenant=tenant, app="shop")
+    digest, data = signed_blob(SignedManifest(manifest=made.encode(), key_id="k", signature=b""))
+    await blobs.put(tenant, digest, data)
+    return StoredVersion(id="v", tenant=tenant, app="shop", function="f", created_at=0.0, manifest_sha256=digest)
+
+
+async def test_a_tenants_files_are_those_of_all_its_versions() -> None:
+    """And the manifests themselves; those of others are not."""
+    blobs, one, two, three = MemoryBlobs(), entry(b"1"), entry(b"2"), entry(b"3")
+    mine = [await stored(blobs, "acme", one), await stored(blobs, "acme", one, two)]
+    files = BundleFiles(blobs, [*mine, await stored(blobs, "rival", three)])
+
+    assert set(await files.of("acme") or ()) == {one.sha256, two.sha256, *(version.manifest_sha256 for version in mine)}
+    assert await files.of("nobody") == frozenset()
+
+
+async def test_a_manifest_that_is_gone_needs_nothing_and_one_that_cannot_be_read_keeps_all() -> None:
+    """What is not known to be needless stays."""
+    blobs = MemoryBlobs()
+    gone = msgspec.structs.replace(await stored(blobs, "acme"), manifest_sha256="0" * 64)
+    assert await BundleFiles(blobs, [gone]).of("acme") == frozenset({"0" * 64})
+
+    odd = hashlib.sha256(b"odd").hexdigest()
+    await blobs.put("acme", odd, b"odd")
+    assert await BundleFiles(blobs, [msgspec.structs.replace(gone, manifest_sha256=odd)]).of("acme") is None

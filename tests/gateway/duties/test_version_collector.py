@@ -1,0 +1,116 @@
+"""Versions that are not kept any more are deleted, and no others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pilotlight_core.bus import Bus, connect
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.api.curve_api import CurvesRecord
+from pilotlight_core.model.spec import AppRecord, DeployRecord, VersionRecord
+from pilotlight_gateway.duties.version_collector import TRIAL_S, YOUNG_S, StoredVersion, VersionCollector, is_needed
+from pilotlight_supervisor.embedded_bus import embedded_nats
+from tests.builders.specs import function_spec, version_record
+from tests.gateway.batches.makers import batch
+
+AT = 1_000_000.0
+OLD = AT - 10 * YOUNG_S
+
+
+def stored(id_: str, *, created_at: float = OLD, renewed_at: float = 0.0, **spec: object) -> VersionRecord:
+    record = version_record(function_spec("f", **spec), id=id_, tenant="acme", app="shop", created_at=created_at)
+    return msgspec.structs.replace(record, renewed_at=renewed_at)
+
+
+def read(record: VersionRecord) -> StoredVersion:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=StoredVersion)
+
+
+def curves_of(version: str, _: CurvesRecord | None) -> CurvesRecord:
+    return CurvesRecord(version=version)
+
+
+def app(*history: tuple[float, str], versions: tuple[str, ...] = ()) -> AppRecord:
+    """An app whose function f was deployed at these seconds."""
+    lines = tuple(
+        DeployRecord(revision=number, at=at, by="k", functions={"f": id_})
+        for number, (at, id_) in enumerate(history, 1)
+    )
+    functions = lines[-1].functions if lines else {}
+    return AppRecord(
+        tenant="acme", app="shop", revision=1, functions=functions, versions={"f": versions}, history=lines
+    )
+
+
+def test_a_version_is_needed_while_its_app_has_it() -> None:
+    """Deployed or kept; also as what was deployed until lately, whose calls may still run."""
+    version = read(stored("ver_1", timeout=600.0))
+    long_ago, lately = AT - YOUNG_S - 601.0, AT - YOUNG_S - 599.0
+
+    assert is_needed(version, app((OLD, "ver_1")), AT)
+    assert is_needed(version, app((OLD, "ver_1"), (OLD + 1, "ver_2"), versions=("ver_1", "ver_2")), AT)
+    assert is_needed(version, app((OLD, "ver_1"), (lately, "ver_2"), versions=("ver_2",)), AT)
+    assert not is_needed(version, app((OLD, "ver_1"), (long_ago, "ver_2"), versions=("ver_2",)), AT)
+    assert not is_needed(version, app((OLD, "ver_2"), versions=("ver_2",)), AT)
+    assert not is_needed(version, None, AT)
+
+
+def test_a_version_is_needed_while_it_is_young() -> None:
+    """Its app's record may be about to be written; a deploy that finds it renews it. A trial has a day."""
+    assert is_needed(read(stored("ver_1", created_at=AT - YOUNG_S + 1)), None, AT)
+    assert not is_needed(read(stored("ver_1", created_at=AT - YOUNG_S - 1)), None, AT)
+    assert is_needed(read(stored("ver_1", renewed_at=AT - YOUNG_S + 1)), None, AT)
+    trial = msgspec.structs.replace(function_spec("f").placing, slice="H100/whole")
+    assert is_needed(read(stored("ver_1", created_at=AT - TRIAL_S + 1, placing=trial)), None, AT)
+    assert not is_needed(read(stored("ver_1", created_at=AT - TRIAL_S - 1, placing=trial)), None, AT)
+
+
+@pytest.fixture
+async def own_bus(tmp_path: Path) -> AsyncIterator[Bus]:
+    async with embedded_nats(tmp_path) as server, connect(server.url, name="collector") as bus:
+        yield bus
+
+
+async def test_what_nothing_needs_is_deleted_with_its_curves(own_bus: Bus) -> None:
+    """What a job or a batch may run stays, whoever deployed what since."""
+    async with Registry(own_bus) as registry:
+        for id_ in ("ver_kept", "ver_dead", "ver_job", "ver_batch", "ver_ended"):
+            await registry.put_version(stored(id_))
+            await registry.change_curves(id_, partial(curves_of, id_))
+        await registry.deploy(app((OLD, "ver_kept"), versions=("ver_kept",)), 0)
+        for id_, ended_at in (("ver_batch", 0.0), ("ver_ended", OLD)):
+            record = batch("acme", id=f"batch_{id_}", version=id_, ended_at=ended_at)
+            await own_bus.kv("BATCHES").put(record.key, msgspec.msgpack.encode(record))
+
+        assert await VersionCollector(own_bus).collect({"ver_job"}, AT) == 2
+
+        assert {key.id for key in registry.versions()} >= {"ver_kept", "ver_job", "ver_batch"}
+    async with Registry(own_bus) as anew:
+        assert {version.id for version in anew.versions("acme")} == {"ver_kept", "ver_job", "ver_batch"}
+        assert anew.curves("ver_dead") is None
+        assert anew.curves("ver_kept") is not None
+    assert await VersionCollector(own_bus).collect({"ver_job"}, AT) == 0
+
+
+async def test_a_version_that_is_deployed_anew_meanwhile_stays(own_bus: Bus) -> None:
+    """The deploy's renewal and the delete are of one record: one of them fails, and the deploy stores it again."""
+    collector = VersionCollector(own_bus)
+    async with Registry(own_bus) as registry:
+        await registry.put_version(stored("ver_1"))
+        before = await collector.stored()
+        await registry.put_version(stored("ver_1", created_at=time.time()))
+
+        (key,) = before
+        assert not await collector._delete(key, "ver_1", before[key][1])
+        assert registry.version("ver_1") is not None
+
+        after = await collector.stored()
+        assert await collector._delete(key, "ver_1", after[key][1])
+        await registry.put_version(stored("ver_1", created_at=time.time()))
+        assert [version.id for version, _ in (await collector.stored()).values()] == ["ver_1"]

@@ -1,0 +1,163 @@
+"""Which intervals cannot be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
+from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
+from pilotlight_gateway.ledger.usage_checks import (
+    BOUND_SLACK_NS,
+    CLOCK_SKEW_S,
+    DEVICE_SLACK_NS,
+    OLDEST_S,
+    BoundContainer,
+    KnownDevice,
+    UsageFault,
+    binding_fault,
+    device_fault,
+    device_ns,
+    fault_of,
+)
+from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
+
+AT = MIDNIGHT + 86_400.0
+AGENT = UsageDelivery(seq=1, at=AT, sender=Sender.AGENT, node="n1", message=UsageBatch(events=()))
+
+
+def bound_container(**more: Any) -> BoundContainer:
+    """As `event` says it, bound for a minute."""
+    fields: dict[str, Any] = {
+        "container": "c1", "node": "n1", "tenant": "acme", "app": "shop", "function": "hello", "version": "ver_1",
+        "slice": "s0", "ppm": 1_000_000, "price": "cpu", "bound_at": AT - 60.0,
+    }  # fmt: skip
+    return BoundContainer(**fields | more)
+
+
+def shared(*shares: CallShare, length: int = 5) -> UsageEvent:
+    return event(1, 0, length, LeaseState.BUSY, shares=shares)
+
+
+def test_what_agents_meter_can_be() -> None:
+    """Also the operator's time, a call without time, and a share of a call that goes on."""
+    assert fault_of(event(1, 0, SECOND), AGENT) is None
+    assert fault_of(event(1, 0, SECOND, LeaseState.FREE, tenant="", container="", app="", function=""), AGENT) is None
+    assert fault_of(event(1, 5, 5, LeaseState.BUSY, shares=(CallShare("a", "acme", 0, "ok"),)), AGENT) is None
+    assert fault_of(busy(1, 0, ("call_local_1_abc", 3, ""), ("b", 4, "raised")), AGENT) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"node": "n2"}, UsageFault.OTHER_NODE),
+        ({"ended_at": 1e300}, UsageFault.BAD_TIME),
+        ({"ended_at": math.nan}, UsageFault.BAD_TIME),
+        ({"ended_at": math.inf}, UsageFault.BAD_TIME),
+        ({"ended_at": 0.0}, UsageFault.BAD_TIME),
+        ({"ended_at": AT - OLDEST_S - 1.0}, UsageFault.BAD_TIME),
+        ({"ended_at": AT + CLOCK_SKEW_S + 1.0}, UsageFault.BAD_TIME),
+        ({"t0": 2**63, "t1": 2**63}, UsageFault.BAD_TIME),
+        ({"t0": -5}, UsageFault.BAD_TIME),
+        ({"t0": SECOND + 1}, UsageFault.BAD_TIME),
+        ({"t1": LONGEST_NS + 1, "ended_at": AT}, UsageFault.BAD_TIME),
+        ({"ppm": 0}, UsageFault.BAD_PART),
+        ({"ppm": -1}, UsageFault.BAD_PART),
+        ({"ppm": 1_000_001}, UsageFault.BAD_PART),
+        ({"ppm": 2**64 - 1}, UsageFault.BAD_PART),
+        ({"tenant": "a b"}, UsageFault.BAD_NAME),
+        ({"tenant": "x" * 64}, UsageFault.BAD_NAME),
+        ({"node": ""}, UsageFault.OTHER_NODE),
+        ({"app": "a\0b"}, UsageFault.BAD_NAME),
+        ({"id": "x" * 256}, UsageFault.BAD_NAME),
+        ({"id": ""}, UsageFault.BAD_NAME),
+        ({"container": "c\ud7ff"}, UsageFault.BAD_NAME),
+        ({"device": "d" * 129}, UsageFault.BAD_NAME),
+        ({"price": "p" * 64}, UsageFault.BAD_NAME),
+        ({"tenant": ""}, UsageFault.BAD_STATE),
+        ({"state": LeaseState.FREE}, UsageFault.BAD_STATE),
+        ({"shares": (CallShare("a", "acme", SECOND),)}, UsageFault.BAD_SHARES),
+    ],
+)
+def test_a_number_or_name_that_cannot_be_is_found(more: dict[str, Any], fault: UsageFault) -> None:
+    """Before anything is computed from it, or given to the database."""
+    fields = {"t0": 0, "t1": SECOND} | more
+    state = fields.pop("state", LeaseState.IDLE)
+    assert fault_of(event(1, fields.pop("t0"), fields.pop("t1"), state, **fields), AGENT) is fault
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        (),
+        (CallShare("a", "acme", 4),),
+        (CallShare("a", "acme", 6),),
+        (CallShare("a", "rival", 10**15 + 5), CallShare("b", "acme", -(10**15))),
+        (CallShare("a", "acme", 5, "ok", 0),),
+        (CallShare("a", "acme", 5, "x" * 17),),
+        (CallShare("a b", "acme", 5),),
+        (CallShare("x" * 65, "acme", 5),),
+        (CallShare("a", "", 5),),
+    ],
+)
+def test_shares_are_the_interval(shares: tuple[CallShare, ...]) -> None:
+    """Each of a call of a tenant, none below nothing, and no more and no less together."""
+    assert fault_of(shared(*shares), AGENT) is UsageFault.BAD_SHARES
+
+
+def test_a_bound_container_is_billed_for_the_time_that_it_was_bound() -> None:
+    """By the bus's clock, and a little more for the clocks' difference; then no more, whatever its node says."""
+    bound = bound_container()
+    minute = event(1, 0, 60 * SECOND, ended_at=AT)
+    assert binding_fault(minute, bound, AT) is None
+    bound.ns = 60 * SECOND
+    assert binding_fault(event(2, 0, BOUND_SLACK_NS, ended_at=AT), bound, AT) is None
+    assert binding_fault(minute, bound, AT) is UsageFault.TOO_LONG
+    assert binding_fault(minute, bound, AT + 60.0) is None
+    bound.ended_at = AT
+    assert binding_fault(minute, bound, AT + 3_600.0) is UsageFault.TOO_LONG
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"node": "n2"}, UsageFault.NOT_BOUND),
+        ({"tenant": "rival"}, UsageFault.OTHER_TERMS),
+        ({"app": "other"}, UsageFault.OTHER_TERMS),
+        ({"function": "other"}, UsageFault.OTHER_TERMS),
+        ({"version": "ver_2"}, UsageFault.OTHER_TERMS),
+        ({"slice": "s1"}, UsageFault.OTHER_TERMS),
+        ({"ppm": 500_000}, UsageFault.OTHER_TERMS),
+        ({"price": "h200"}, UsageFault.OTHER_TERMS),
+    ],
+)
+def test_a_tenant_pays_on_the_terms_of_the_binding(more: dict[str, Any], fault: UsageFault) -> None:
+    """Neither for another's container nor at another price."""
+    assert binding_fault(event(1, 0, SECOND, **more), bound_container(), AT) is fault
+
+
+def test_a_tenant_does_not_pay_for_what_nobody_bound() -> None:
+    """However plausible it looks."""
+    assert binding_fault(event(1, 0, SECOND), None, AT) is UsageFault.NOT_BOUND
+
+
+def test_several_devices_have_the_time_of_each() -> None:
+    """A container on two GPUs is metered on both."""
+    bound = bound_container(slice="GPU-1+GPU-2")
+    bound.ns = 100 * SECOND
+    assert binding_fault(event(1, 0, 20 * SECOND, slice="GPU-1"), bound, AT) is None
+    assert binding_fault(event(1, 0, 50 * SECOND, slice="GPU-2"), bound, AT) is UsageFault.TOO_LONG
+
+
+def test_a_device_has_no_more_time_than_has_passed() -> None:
+    """Since the bus first heard of it; what it is cut into does not matter."""
+    half = event(1, 0, 2 * SECOND, ppm=500_000)
+    assert device_ns(half) == SECOND
+    device = KnownDevice(node="n1", device="d0", since=AT - 60.0, ns=DEVICE_SLACK_NS + 59 * SECOND)
+    assert device_fault(half, device, AT) is None
+    device.ns += SECOND
+    assert device_fault(half, device, AT) is UsageFault.TOO_MUCH
+    assert device_fault(half, device, AT + 1.0) is None

@@ -1,0 +1,68 @@
+"""How often a tenant may manage what it has."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model.limits import Limits
+from pilotlight_gateway.limits.api_rates import ApiRates
+
+LIMITS = Limits(api_requests_per_s=2.0, deploys_per_hour=20)
+
+
+class Time:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_requests_beyond_the_rate_are_refused_until_some_have_returned() -> None:
+    """Ten seconds' worth at once, then the rate; each tenant for itself."""
+    time = Time()
+    rates = ApiRates(lambda _: LIMITS, time)
+    for _ in range(20):
+        rates.take_request("acme")
+
+    with pytest.raises(TooMuch, match="acme may make 2 requests to the API a second") as refused:
+        rates.take_request("acme")
+    rates.take_request("other")
+    time.now += 0.5
+    rates.take_request("acme")
+
+    assert refused.value.retry_after == pytest.approx(0.5)
+    (reached,) = refused.value.more["limits"]
+    assert (reached.limit, reached.allowed) == ("api_requests_per_s", 2.0)
+
+
+def test_deploys_have_a_rate_of_their_own() -> None:
+    """A tenth of an hour's at once."""
+    time = Time()
+    rates = ApiRates(lambda _: LIMITS, time)
+    for _ in range(2):
+        rates.take_deploy("acme")
+
+    with pytest.raises(TooMuch, match="20 deploys an hour") as refused:
+        rates.take_deploy("acme")
+
+    assert refused.value.retry_after == pytest.approx(180.0)
+    rates.take_request("acme")
+
+
+def test_a_changed_limit_holds_at_once_and_none_is_no_limit() -> None:
+    """As it is now, not as it was when the tenant came first."""
+    time, limits = Time(), [LIMITS]
+    rates = ApiRates(lambda _: limits[0], time)
+    for _ in range(20):
+        rates.take_request("acme")
+    limits[0] = Limits(api_requests_per_s=3.0)
+    for _ in range(30):
+        rates.take_request("acme")
+    with pytest.raises(TooMuch):
+        rates.take_request("acme")
+
+    limits[0] = Limits()
+    for _ in range(1_000):
+        rates.take_request("acme")
+        rates.take_deploy("acme")

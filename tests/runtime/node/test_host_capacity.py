@@ -1,0 +1,87 @@
+"""What a node has to promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.config import AgentSettings
+from pilotlight_core.model.errors import BadInput
+from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
+from pilotlight_runtime.node import host_capacity as module
+from pilotlight_runtime.node.host_capacity import default_reserve, host_capacity, usable_host
+
+GIB = 2**30
+MOUNTS = "30 1 0:27 / {folder} rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine of 8 cores and 24 GiB whose agent is in the group a/b; its folder."""
+    monkeypatch.setattr(module, "memory_bytes", lambda: 24 * GIB)
+    monkeypatch.setattr(module, "usable_cores", lambda: 8)
+    folder = tmp_path / "cgroup"
+    (folder / "a" / "b").mkdir(parents=True)
+    process = tmp_path / "proc"
+    process.mkdir()
+    (process / "mountinfo").write_text(MOUNTS.format(folder=folder))
+    (process / "cgroup").write_text("0::/a/b\n")
+    return tmp_path
+
+
+def test_containers_get_what_the_platform_does_not_keep(host: Path) -> None:
+    """By default 1 GiB and a twentieth; nothing of the cores, which are taken in turns."""
+    found = host_capacity(AgentSettings(), host / "proc")
+
+    assert found.memory == 24 * GIB - (GIB + 24 * GIB // 20)
+    assert found.cpu_millis == 8000
+    assert default_reserve(2 * GIB) == GIB // 2
+    assert default_reserve(1000 * GIB) == 51 * GIB
+
+
+def test_the_reserve_is_a_setting(host: Path) -> None:
+    """In MiB, and in cores."""
+    found = host_capacity(AgentSettings(reserve_memory=4096, reserve_cpu=0.5), host / "proc")
+
+    assert (found.memory, found.cpu_millis) == (20 * GIB, 7500)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (AgentSettings(reserve_memory=25 * 1024), "--reserve-memory 25600 leaves nothing of the 24576 MiB"),
+        (AgentSettings(reserve_cpu=8.0), "--reserve-cpu 8 leaves nothing of the 8 cores"),
+    ],
+)
+def test_a_reserve_that_leaves_nothing_is_refused(host: Path, settings: AgentSettings, sentence: str) -> None:
+    """By its flag: the node could run nothing."""
+    with pytest.raises(BadInput, match=sentence):
+        host_capacity(settings, host / "proc")
+
+
+def test_agents_on_one_machine_share_it(host: Path) -> None:
+    """Else each would promise all of it."""
+    whole = host_capacity(AgentSettings(reserve_memory=4096), host / "proc")
+    third = host_capacity(AgentSettings(reserve_memory=4096, agents_here=3), host / "proc")
+
+    assert third.memory == whole.memory // 3
+    assert third.cpu_millis == whole.cpu_millis // 3
+
+
+def test_an_agent_in_a_container_has_no_more_than_the_container(host: Path) -> None:
+    """The tightest limit of its groups counts, whichever of them has it."""
+    (host / "cgroup" / "a" / "memory.max").write_text(f"{6 * GIB}\n")
+    (host / "cgroup" / "a" / "b" / "memory.max").write_text("max\n")
+    (host / "cgroup" / "a" / "b" / "cpu.max").write_text("250000 100000\n")
+    (host / "cgroup" / "a" / "cpu.max").write_text("max 100000\n")
+
+    assert usable_host(host / "proc") == (6 * GIB, 2500)
+
+
+def test_a_machine_that_says_nothing_of_groups_is_taken_whole(tmp_path: Path) -> None:
+    """Without /proc, and with it, as it is here."""
+    assert usable_host(tmp_path) == (memory_bytes(), usable_cores() * 1000)
+    memory, cpu_millis = usable_host()
+    assert 0 < memory <= memory_bytes()
+    assert 0 < cpu_millis <= usable_cores() * 1000

@@ -1,0 +1,258 @@
+"""Every command of the command line once, on a platform that answers it with what a real one would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from pilotlight import App
+from pilotlight.cli.main import COMMANDS
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer, chunk, result, stream
+
+CODE = """
+from pilotlight import App
+app = App("hello")
+@app.gpu_function
+def greet(name: str = "world") -> str: return name
+"""
+DEMAND = "function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n"
+NOW = time.time()
+JOB = "call_local_12_imh71kb2qszd0b60ua3n"
+CONTAINER = "ctr_paraphrase_multilingual_1z_4k"
+
+
+def embed(text: str) -> str:
+    return text
+
+
+SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "A100-80GB"])(embed).spec))
+APP = {
+    "app": "paraphrase-search", "revision": 3, "deployed_at": NOW - 7_200, "stopped": False,
+    "functions": [
+        {"name": "paraphrase_multilingual", "version": "paraphrase-search.paraphrase_multilingual@v17",
+         "version_id": "ver_1", "containers": 2, "spec": SPEC}
+    ],
+}  # fmt: skip
+DEPLOY = {
+    "revision": 2, "at": NOW - 10_800, "by": "8c1f0eXYabcd", "functions": {"paraphrase_multilingual": "ver_1"},
+    "message": "a larger model, since the small one mistook questions for answers",
+}  # fmt: skip
+RUNNING = {
+    "id": CONTAINER, "app": "paraphrase-search", "function": "paraphrase_multilingual", "state": "ready", "calls": 5123,
+    "running": 1, "slots": 4, "age_s": 6500.0, "idle_s": 0.0, "memory_bytes": 2_500_000_000, "node": "gpu-node-17",
+    "slice": "GPU-8f2e9d1c-aa11-4c51-9c0f-3f1b7a1d2e4f:3g@4", "sandbox": "bubblewrap",
+}  # fmt: skip
+STORED = {
+    "id": JOB, "version": "paraphrase-search.paraphrase_multilingual@v17", "state": "failed", "attempts": 3,
+    "reason": "raised", "created_at": NOW - 60, "started_at": NOW - 50, "ended_at": NOW - 40,
+    "error": {"code": "function_raised", "detail": "ValueError: no", "traceback": "Traceback …"},
+}  # fmt: skip
+COUNTS = {"succeeded": 2, "failed": 0, "cancelled": 0, "expired": 0}
+BATCH = {
+    "id": "batch_local_imh71kb2qszd0b60ua3n", "state": "completed", "method": None, "label": "the night of the 3rd",
+    "function": "paraphrase-search.paraphrase_multilingual@v17", "total": 2, "submitted": 2, "counts": COUNTS,
+    "created_at": NOW - 300, "expires_at": 4e9, "ended_at": NOW, "reason": None,
+}  # fmt: skip
+HOOK = {
+    "id": "wh_imh71kb2qszd0b60", "url": "https://hooks.example.com/pilotlight/jobs", "label": "operations",
+    "events": ["job.succeeded", "job.failed", "job.cancelled", "job.expired"], "created_at": NOW, "disabled": False,
+    "disabled_because": "", "failing_since": NOW - 7_300, "secret": "whsec_x",
+}  # fmt: skip
+DELIVERY = {
+    "id": "msg_imh71kb2qszd0b60ua3n", "event": "job.succeeded", "about": JOB, "state": "failed", "created_at": NOW,
+    "next_at": None, "attempts": [{"at": NOW, "ms": 12.0, "status": 0, "error": "connection refused"}],
+}  # fmt: skip
+FLEET = {
+    "devices": [
+        {"node": "n1", "region": "local", "zone": "a", "id": "GPU-1", "type": "T4", "mig": False, "spot": False,
+         "draining": False, "withdrawn": "", "software": False, "width": 64,
+         "segments": [{"use": "free", "width": 64, "label": "", "tenant": "", "container": ""}]}
+    ],
+    "totals": {"T4": {"devices": 1.0, "used": 0.0, "free": 1.0, "stranded": 0.0, "out": 0.0}},
+}  # fmt: skip
+POINT = {"batch": 32, "throughput": 1250.0, "p50_ms": 8.0, "p95_ms": 8.9, "samples": 300, "at": 1.0}
+CURVES = {
+    "version": "shop.f@v3", "version_id": "ver_3", "methods": [{"method": "", "most": 1, "batches": False}],
+    "curves": [{"gpu": "RTX-PRO-6000-BLACKWELL", "slice": "2g.48gb+gfx", "source": "measured", "points": [POINT],
+                "software": True}],
+    "slices": [{"gpu": "CPU", "slice": "slot", "what": "a CPU slot"}],
+}  # fmt: skip
+USAGE = {
+    "lines": [
+        {"day": "2026-11-20", "app": "paraphrase-search", "function": "paraphrase_multilingual", "state": "busy",
+         "version": "paraphrase-search.paraphrase_multilingual@v17", "price": "H100-80GB", "ppm": 500_000,
+         "calls": 20_017, "ns": 5, "gpu_seconds": 12_345.678, "cost": "0.010000000001", "currency": "USD"}
+    ],
+    "total": {"calls": 2, "ns": 5, "gpu_seconds": 1.23456, "cost": "0.01", "currency": "USD"},
+}  # fmt: skip
+TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2.0, "created_at": NOW, "disabled": True}
+KEY = {
+    "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
+    "created_at": NOW, "expires_at": 4e9, "revoked": False, "key": "pl_live_x", "replaced_until": NOW,
+}  # fmt: skip
+LIMITS = {
+    "tenant": "acme", "tier": "free", "limits": {"concurrency": 3}, "function": "zoo:llm.chat",
+    "functions": {"a-tenant-with-a-long-name:paraphrase-search.paraphrase_multilingual": {"requests_per_s": 2.5}},
+    "effective": {"requests_per_s": 10.0, "concurrency": 3},
+}  # fmt: skip
+TIER = {
+    "name": "trial", "rank": -1, "weight": 0.5, "priority_ceiling": "batch", "reserved_share": 0.0, "source": "set",
+    "limits": {"requests_per_s": 2.0, "burst": 10.0, "concurrency": 3, "queue_calls": 10, "queue_seconds": 30.0},
+}  # fmt: skip
+EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
+LINE = {"at": 1_000.0, "stream": "stderr", "text": "a line", "function": "greet", "call": JOB}
+CALLED = "/v1/functions/hello.greet/calls"
+ROUTES: dict[tuple[str, str], Any] = {
+    ("GET", "/v1/apps"): {"apps": [APP]},
+    ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
+    ("POST", "/v1/apps/hello/stop"): {"app": "hello", "revision": 2, "stopped": True},
+    ("DELETE", "/v1/apps/hello"): {"app": "hello", "revision": 2, "deleted": True},
+    ("POST", "/v1/apps/hello/deploys"): {"app": "hello", "revision": 3, "functions": []},
+    ("GET", "/v1/apps/hello/shares"): {"shares": [{"grantee": "*", "functions": ["paraphrase_multilingual"] * 4}]},
+    ("PUT", "/v1/apps/hello/shares/acme"): {"tenant": "acme", "functions": []},
+    ("DELETE", "/v1/apps/hello/shares/acme"): None,
+    ("GET", "/v1/shared"): {"shared": [{"ref": "zoo:llm.chat", "owner": "zoo"}]},
+    ("GET", "/v1/containers"): {"containers": [RUNNING]},
+    ("POST", "/v1/containers/ctr_1/stop"): {"id": "ctr_1", "node": "n1", "grace_s": 30.0},
+    ("GET", "/v1/usage/quarantine"): {
+        "items": [{"at": NOW, "node": "n1", "reason": "wall", "text": "{}"}],
+        "counts": [{"node": "n1", "reason": "wall", "events": 3}],
+    },
+    ("GET", "/v1/fleet"): FLEET,
+    ("GET", "/v1/jobs"): {"jobs": [STORED], "next": None},
+    ("GET", f"/v1/calls/{JOB}"): STORED,
+    ("DELETE", f"/v1/calls/{JOB}"): {"id": JOB, "cancelled": True},
+    ("POST", f"/v1/jobs/{JOB}/redrive"): STORED,
+    ("POST", "/v1/batches"): BATCH,
+    ("GET", "/v1/batches"): {"batches": [BATCH]},
+    ("GET", "/v1/batches/b"): BATCH,
+    ("POST", "/v1/batches/b/cancel"): BATCH,
+    ("POST", "/v1/batches/b/resume"): BATCH,
+    ("GET", "/v1/webhooks"): {"webhooks": [HOOK]},
+    ("POST", "/v1/webhooks"): HOOK,
+    ("PATCH", "/v1/webhooks/w"): HOOK,
+    ("DELETE", "/v1/webhooks/w"): None,
+    ("POST", "/v1/webhooks/w/rotate"): HOOK,
+    ("POST", "/v1/webhooks/w/ping"): DELIVERY,
+    ("GET", "/v1/webhooks/w/deliveries"): {"deliveries": [DELIVERY]},
+    ("POST", "/v1/webhooks/w/deliveries/m/resend"): DELIVERY,
+    ("GET", "/v1/placement/explain"): EXPLAINED,
+    ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
+    ("GET", "/v1/functions/hello.greet/curves"): CURVES,
+    ("GET", "/v1/usage"): USAGE,
+    ("GET", "/v1/tenants"): {"tenants": [TENANT]},
+    ("POST", "/v1/tenants"): TENANT,
+    ("GET", "/v1/tenants/acme"): TENANT,
+    ("PATCH", "/v1/tenants/acme"): TENANT,
+    ("GET", "/v1/tenants/acme/limits"): LIMITS,
+    ("PUT", "/v1/tenants/acme/limits"): LIMITS,
+    ("DELETE", "/v1/tenants/acme/limits"): None,
+    ("GET", "/v1/tiers"): {"tiers": [TIER]},
+    ("PUT", "/v1/tiers/trial"): TIER,
+    ("DELETE", "/v1/tiers/trial"): None,
+    ("GET", "/v1/keys"): {"keys": [KEY]},
+    ("POST", "/v1/keys"): KEY,
+    ("POST", "/v1/keys/k/rotate"): KEY,
+    ("DELETE", "/v1/keys/k"): {"id": "k", "revoked": True, "already": False},
+}
+WORDS = {
+    "up": "up --sandbox nonsense",
+    "deploy": "deploy app.py",
+    "run": "run app.py::greet name=Ada",
+    "call": "call hello.greet name=Ada",
+    "job list": "job list",
+    "job get": f"job get {JOB}",
+    "job cancel": f"job cancel {JOB}",
+    "job redrive": f"job redrive {JOB}",
+    "logs": "logs hello",
+    "app list": "app list",
+    "app history": "app history hello",
+    "app stop": "app stop hello",
+    "app delete": "app delete hello --yes",
+    "app share": "app share hello acme",
+    "app unshare": "app unshare hello acme",
+    "app shares": "app shares hello",
+    "app shared": "app shared",
+    "container list": "container list",
+    "container stop": "container stop ctr_1",
+    "batch submit": "batch submit hello.greet inputs.jsonl --wait",
+    "batch list": "batch list",
+    "batch status": "batch status b",
+    "batch results": "batch results b",
+    "batch cancel": "batch cancel b",
+    "batch resume": "batch resume b",
+    "webhook create": "webhook create https://example.com/",
+    "webhook list": "webhook list",
+    "webhook update": "webhook update w --label x",
+    "webhook enable": "webhook enable w",
+    "webhook disable": "webhook disable w",
+    "webhook delete": "webhook delete w",
+    "webhook rotate": "webhook rotate w",
+    "webhook ping": "webhook ping w",
+    "webhook deliveries": "webhook deliveries w",
+    "webhook resend": "webhook resend w m",
+    "fleet": "fleet",
+    "placement explain": "placement explain ctr_1",
+    "placement plan": "placement plan hello.greet",
+    "profile": "profile hello.greet --show",
+    "usage": "usage",
+    "tenant create": "tenant create acme",
+    "tenant list": "tenant list",
+    "tenant show": "tenant show acme",
+    "tenant set": "tenant set acme --tier paid",
+    "tenant disable": "tenant disable acme",
+    "tenant enable": "tenant enable acme",
+    "key create": "key create",
+    "key list": "key list",
+    "key rotate": "key rotate k",
+    "key revoke": "key revoke k",
+    "key show": "key show",
+    "quota show": "quota show acme",
+    "quota set": "quota set acme concurrency=3",
+    "quota clear": "quota clear acme",
+    "quota tiers": "quota tiers",
+    "quota set-tier": "quota set-tier trial rank=-1",
+    "quota drop-tier": "quota drop-tier trial",
+    "node check": "node check --sandbox nonsense",
+    "node quarantine": "node quarantine",
+    "plan": "plan --demand demand.csv --solver greedy",
+    "version": "version",
+}
+"""Of each command, words that suit it."""
+HERE = ("up", "key show", "node check", "plan", "version")
+"""Commands that ask no platform."""
+STREAMS = ("logs", "batch results")
+"""Commands whose JSON is a line for each part."""
+FAILS = ("up", "node check")
+"""Commands whose words are wrong, since doing it would take a machine of its own."""
+
+
+def commands() -> Iterator[str]:
+    """Yield every command there is, as `noun verb`."""
+    for name in COMMANDS:
+        found = typer.main.get_command(import_module(f"pilotlight.cli.commands.{name}").app)
+        yield from (f"{name} {verb}" for verb in found.commands) if hasattr(found, "commands") else (name,)
+
+
+def script(platform: ScriptedPlatform) -> None:
+    """Let the platform answer every command."""
+    for (method, path), body in ROUTES.items():
+        platform.will(method, path, Answer(status=204) if body is None else answer(body))
+    platform.will("GET", "/v1/apps/hello/logs", Answer(pieces=[msgspec.json.encode(LINE) + b"\n"] * 2))
+    platform.will("GET", "/v1/batches/b/results", Answer(pieces=[b'{"custom_id": "row-1"}\n'] * 2))
+    platform.will("POST", CALLED, stream(chunk(1, "a"), result(None)))
+
+
+def make_folder(place: Path) -> Path:
+    """A folder with the files that the commands name."""
+    place.mkdir()
+    (place / "app.py").write_text(CODE)
+    (place / "demand.csv").write_text(DEMAND)
+    (place / "inputs.jsonl").write_text('{"input": {"name": "Ada"}}\n')
+    return place

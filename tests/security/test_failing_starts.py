@@ -1,0 +1,79 @@
+"""A tenant whose starts fail without end delays nobody else's."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.security.test_held_slots import APP as VICTIM
+from tests.system.support.platform import Platform, make_tenant
+
+pytestmark = pytest.mark.system
+FUNCTIONS = 40
+SLOW_S = 3.0
+"""A start of the storm holds its slot for so long."""
+STARTS_WITHIN_S = 15.0
+"""Some slot is free within SLOW_S; the rest is a busy machine's. If every older call came first, it would take 30 s."""
+BAD = """
+    @app.gpu_function()
+    class Bad{number}:
+        @enter()
+        def load(self) -> None:
+            time.sleep({slow})
+            raise RuntimeError("on purpose")
+
+        @method()
+        def answer(self) -> int:
+            return 0
+"""
+
+
+@pytest.fixture
+def storm_key(platform: Platform, tmp_path: Path) -> str:
+    """A key of a tenant of many functions that never load."""
+    key = make_tenant(platform, "stormy")
+    source = ["import time", "from pilotlight import App, enter, method", 'app = App("storm")']
+    source += [textwrap.dedent(BAD.format(number=number, slow=SLOW_S)) for number in range(FUNCTIONS)]
+    path = tmp_path / "app.py"
+    path.write_text("\n\n".join(source))
+    platform.cli("deploy", str(path), key=key)
+    return key
+
+
+@contextmanager
+def storm(platform: Platform, key: str) -> Iterator[None]:
+    """All of them are called again and again."""
+    over = threading.Event()
+
+    def call(client: httpx.Client, number: int) -> None:
+        while not over.is_set():
+            client.post(f"/v1/functions/storm.Bad{number}/calls", json={"deadline_ms": 30_000})
+
+    with platform.as_holder_of(key) as client, ThreadPoolExecutor(FUNCTIONS) as pool:
+        for number in range(FUNCTIONS):
+            pool.submit(call, client, number)
+        try:
+            yield
+        finally:
+            over.set()
+            platform.cli("tenant", "disable", "stormy")
+
+
+def test_another_tenants_cold_start_has_its_turn(platform: Platform, storm_key: str) -> None:
+    """However many calls of the storm are older, and for as long as it lasts."""
+    platform.deploy(VICTIM)
+    with storm(platform, storm_key):
+        time.sleep(3.0)  # every function of the storm has been called
+        for function in ("sleep", "stay"):
+            began = time.monotonic()
+            assert platform.call(f"held.{function}", seconds=0.0).status_code == 200
+            assert time.monotonic() - began < STARTS_WITHIN_S
+    platform.http.post("/v1/apps/held/stop")

@@ -1,0 +1,71 @@
+"""Functions whose parameters and answers have no JSON type of their own."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy
+import torch
+
+from pilotlight import App, batched
+
+app = App("typed")
+SHORT = 2.0
+
+
+@dataclass
+class Match:
+    """What is found, and how well it fits."""
+
+    text: str
+    score: float
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def norm(vector: torch.Tensor) -> float:
+    """The length of a vector."""
+    return float(vector.norm())
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def total(numbers: numpy.ndarray, weights: torch.LongTensor | None = None) -> float:
+    """The sum of an array."""
+    return float(numbers.sum())
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def later(at: datetime.datetime, by: datetime.timedelta, day: datetime.date) -> datetime.datetime:
+    """The instant after a time."""
+    return at + by
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def short(id: uuid.UUID, price: Decimal, data: bytes) -> str:  # noqa: A002
+    """The beginning of a name."""
+    return f"{id.hex[:4]} {price.normalize()} {data.decode()}"
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def best(matches: list[Match]) -> Match:
+    """The best match."""
+    return max(matches, key=lambda match: match.score)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def each(texts: list[str]) -> Iterator[Match]:
+    """A match for each text."""
+    for text in texts:
+        yield Match(text, 1.0)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+class Scorer:
+    """Works on several at a time."""
+
+    @batched(max_batch_size=4, wait_ms=1)
+    def score(self, text: list[str], vector: list[torch.Tensor]) -> list[Match]:
+        return [Match(one, float(two.sum())) for one, two in zip(text, vector, strict=True)]
