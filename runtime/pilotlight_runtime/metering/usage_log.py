@@ -95,8 +95,7 @@ class UsageLog:
         start = self._file.tell()
         try:
             for left, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
-                data = msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))
-                self._file.write(HEADER.pack(len(data), zlib.crc32(data)) + data)
+                self._file.write(frame_of(msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))))
             self._file.flush()
             os.fdatasync(self._file.fileno())
         except OSError:
@@ -111,7 +110,7 @@ class UsageLog:
             file.seek(self._mark.offset)
             return [
                 PendingRecord(record=_decoder.decode(data), end=end)
-                for data, end in itertools.islice(_frames(file), limit)
+                for data, end in itertools.islice(frames_in(file), limit)
             ]
 
     def acknowledge(self, end: int) -> None:
@@ -163,7 +162,12 @@ def _path(folder: Path, number: int) -> Path:
     return folder / f"{number:08}.log"
 
 
-def _frames(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+def frame_of(data: bytes) -> bytes:
+    """`data` with its length and checksum before it."""
+    return HEADER.pack(len(data), zlib.crc32(data)) + data
+
+
+def frames_in(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     """The whole payloads from the position of `file` on, each with the offset behind it."""
     while len(header := file.read(HEADER.size)) == HEADER.size:
         length, crc = HEADER.unpack(header)
@@ -178,7 +182,7 @@ def _whole_bytes(path: Path) -> int:
     if not path.exists():
         return 0
     with path.open("rb") as file:
-        return max((end for data, end in _frames(file) if not _heads.decode(data).more), default=0)
+        return max((end for data, end in frames_in(file) if not _heads.decode(data).more), default=0)
 
 
 def _cut(path: Path, size: int) -> int:
