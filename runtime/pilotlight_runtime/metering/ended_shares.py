@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import structlog
 
 from pilotlight_runtime.metering.meter import EndedShare
-from pilotlight_runtime.metering.usage_log import frame_of, frames_in
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +31,9 @@ FIRST_BYTES = 2**20
 MOST_BYTES = 2**26
 """It doubles up to here; further calls between two checkpoints are not noted."""
 NAMES = ("0", "1")
+HEADER = struct.Struct("<II")
+MAX_FRAME = 16 * 2**20
+"""A longer length is a torn header."""
 
 
 class EndedShares:
@@ -72,6 +78,21 @@ def shares_in(folder: Path, boot: str) -> list[EndedShare]:
         if notes[:1] == [boot.encode()]:
             found += map(_decoder.decode, notes[1:])
     return found
+
+
+def frame_of(data: bytes) -> bytes:
+    """`data` with its length and checksum before it."""
+    return HEADER.pack(len(data), zlib.crc32(data)) + data
+
+
+def frames_in(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """The whole payloads from the position of `file` on, each with the offset behind it."""
+    while len(header := file.read(HEADER.size)) == HEADER.size:
+        length, crc = HEADER.unpack(header)
+        data = file.read(length) if length <= MAX_FRAME else b""
+        if len(data) < length or zlib.crc32(data) != crc or not length:
+            return
+        yield data, file.tell()
 
 
 class _NoteFile:

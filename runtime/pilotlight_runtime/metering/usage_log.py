@@ -13,20 +13,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import struct
 import sys
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from pilotlight_core.model.messages.usage import UsageEvent
+from pilotlight_runtime.metering.ended_shares import frame_of, frames_in
 
-HEADER = struct.Struct("<II")
-MAX_RECORD = 16 * 2**20
-"""A longer length is a torn header, not a record."""
 ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
 
@@ -160,21 +154,6 @@ _heads = msgspec.msgpack.Decoder(_Head)
 
 def _path(folder: Path, number: int) -> Path:
     return folder / f"{number:08}.log"
-
-
-def frame_of(data: bytes) -> bytes:
-    """`data` with its length and checksum before it."""
-    return HEADER.pack(len(data), zlib.crc32(data)) + data
-
-
-def frames_in(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The whole payloads from the position of `file` on, each with the offset behind it."""
-    while len(header := file.read(HEADER.size)) == HEADER.size:
-        length, crc = HEADER.unpack(header)
-        data = file.read(length) if length <= MAX_RECORD else b""
-        if len(data) < length or zlib.crc32(data) != crc or not length:
-            return
-        yield data, file.tell()
 
 
 def _whole_bytes(path: Path) -> int:
