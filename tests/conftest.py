@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
-pytest_plugins = ["tests.fixtures.nats"]
+pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3"]
 
 HERE = Path(__file__).parent
 #: Where the tests that passed are written down, by the process that the workers tell.

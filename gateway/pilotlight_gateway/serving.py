@@ -35,6 +35,7 @@ from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
+from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.fleet.container_stopper import BusStopper
@@ -292,11 +293,13 @@ async def _gateway(
     )
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
+        blob_links = BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region)
         async with (
             serving_metrics(settings.metrics_host, settings.metrics_port, partial(_rendered, metrics, ledger)),
             workers.running(),
             limiter.running(),
             calls.running(),
+            blob_links.running(),
             shards.running(),
             jobs.running(),
         ):

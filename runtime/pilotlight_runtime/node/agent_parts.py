@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import structlog
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S, Bind, HostShare, SliceReport
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
@@ -29,6 +28,7 @@ from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
+from pilotlight_runtime.containers.version_files import VersionFiles
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 class AgentDependencies:
     identity: NodeIdentity
     bus: Bus
-    blobs: BlobStore
+    files: VersionFiles
     verifier: ManifestVerifier
     launcher: Launcher
     devices: Devices
@@ -144,7 +144,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     calls = _calls(needs, group, records.waiting)
     starter = BlankStarter(launcher=needs.launcher, base=needs.base, folder=needs.folders.sandboxes, group=group)
     pool = BlankPool(starter, size=needs.blanks, changed=report_due.set)
-    stager = Stager(needs.blobs, needs.verifier, FileCache(needs.folders.cache))
+    stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache))
     provisioner = Provisioner(stager, pool, needs.devices)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:

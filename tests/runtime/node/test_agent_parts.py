@@ -14,6 +14,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model.messages.agent_messages import Drain, HostShare
 from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
@@ -40,7 +41,7 @@ async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> A
         needs = AgentDependencies(
             identity=NodeIdentity(node="n1", instance="i1", region="local", zone="local-a", sandbox="bubblewrap"),
             bus=bus,
-            blobs=MemoryBlobs(),
+            files=StoredFiles(MemoryBlobs()),
             verifier=TrustedKey(folders.root / "keys"),
             launcher=with_launcher,
             devices=CpuDevices(2),
