@@ -85,7 +85,7 @@ class BoundOperation(Generic[G]):
         operation, exchange = self.operation, exchange_of(scope)
         exchange.route = operation.path
         if operation.scopes:
-            exchange.principal = await self._authenticator.authenticate(authorization(scope))
+            exchange.note_principal(await self._authenticator.authenticate(authorization(scope)))
             exchange.principal.require(*operation.scopes)
             if operation.rated:
                 self._rates.take_request(exchange.principal.tenant)
