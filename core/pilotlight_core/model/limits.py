@@ -75,6 +75,8 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Functions of all its apps."""
     versions: LimitCount | None = None
     """Of a function, that are kept: the newest. Older ones are deleted."""
+    open_functions: WholeCount | None = None
+    """Functions that it shares with everybody."""
     record_bytes: ByteCount | None = None
     """The size of its apps, versions, shares and curves in the registry, which every gateway has in memory."""
     blob_bytes: ByteCount | None = None

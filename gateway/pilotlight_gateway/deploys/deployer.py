@@ -33,6 +33,7 @@ from pilotlight_gateway.deploys.present_files import files_in_service, missing_f
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.function_shares import check_still_open
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -157,6 +158,7 @@ class Deployer:
         if after is not None:
             versions = [version_record(build, before, at) for build in builds]
             new = [version for version in versions if self.registry.version(version.id) is None]
+            check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
             kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
             for version in versions:

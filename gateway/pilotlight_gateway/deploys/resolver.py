@@ -58,7 +58,9 @@ class Resolver:
         return version
 
     def _unknown(self, tenant: str, ref: Ref) -> UnknownFunction:
-        return no_function(self._registry, tenant, ref, (one.ref for one in shared_with(self._registry, tenant)))
+        # Of others only what its owner shares: a list of everybody's would be made for each misspelt name.
+        shared = shared_with(self._registry, tenant, everybody=True, owner=ref.tenant) if ref.tenant else []
+        return no_function(self._registry, tenant, ref, (one.ref for one in shared))
 
     async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
         """Whether `owner` shares the function with `tenant`. A no takes equally long for every reason."""

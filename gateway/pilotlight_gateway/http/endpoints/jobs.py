@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import encode_msgpack, json_around, response_of, usage_of
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
+from pilotlight_gateway.http.protocol.api_operations import count_of, json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, require_key
@@ -36,7 +35,6 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 LIMIT = 100
 """Default number of jobs on a page."""
-NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,12 +128,12 @@ async def show_job(request: Request, services: JobServices, job: JobRecord) -> R
 async def list_jobs(request: Request, services: JobServices) -> Response:
     """`GET /v1/jobs`."""
     asked = request.query_params
-    limit = _number(asked.get("limit", str(LIMIT)), "limit", PAGE_AT_MOST)
+    limit = count_of(request, "limit", LIMIT, PAGE_AT_MOST)
     wanted = _wanted(asked.get("state", ",".join(JobState)), asked.get("function", ""))
     tenant, cursors = principal_of(request).tenant, services.jobs.cursors
     before = await cursors.open(tenant, asked["cursor"]) if "cursor" in asked else 0
     if function := asked.get("function"):
-        shared = (one.ref for one in shared_with(services.registry, tenant))
+        shared = (one.ref for one in shared_with(services.registry, tenant, everybody=True))
         await check_listed(services.registry, tenant, function, shared)
     page = await services.jobs.page(tenant, limit=limit, before=before, wanted=wanted)
     listed = tuple(_status(services, job) for job in page.jobs)
@@ -226,12 +224,6 @@ async def _answer_with(
     else:
         with services.budget.holding(size, job.tenant):
             await answer_in_pieces(exchange, headers, body)
-
-
-def _number(text: str, field: str, most: int) -> int:
-    if not NUMBER.fullmatch(text) or int(text) > most:
-        raise BadInput(f"{field}: expected a number from 1 to {most}.", field=field)
-    return int(text)
 
 
 def _wanted(states: str, function: str) -> Callable[[JobRecord], bool]:

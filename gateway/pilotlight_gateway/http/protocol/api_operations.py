@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ G = TypeVar("G")
 """What a group of endpoints needs."""
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
+COUNT = re.compile(r"[1-9][0-9]{0,15}")
 TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded", "slow_body")
 """Errors of operations with a body."""
@@ -116,6 +118,20 @@ def truth_of(request: Request, name: str) -> bool:
     if truth is None:
         raise BadInput(f"{name}: expected true or false.", field=name)
     return truth
+
+
+def count_of(request: Request, name: str, default: int, most: int) -> int:
+    """A query parameter that counts, from 1 to `most`.
+
+    Raises:
+        BadInput: it is no such number.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not COUNT.fullmatch(text) or int(text) > most:
+        raise BadInput(f"{name}: expected a number from 1 to {most}.", field=name)
+    return int(text)
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
