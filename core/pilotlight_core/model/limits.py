@@ -87,6 +87,8 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Deploys, also refused ones and those that change nothing. A tenth of them may come at once."""
     api_requests_per_s: RatePerSecond | None = None
     """Requests to the API other than calls, per gateway; ten seconds' worth may come at once."""
+    open_requests: LimitCount | None = None
+    """Requests to the API other than calls at a time, per gateway: readers of logs, and those that wait for jobs."""
     log_bytes_per_hour: ByteCount | None = None
     """What its functions print on one node; a tenth of it may come at once."""
     containers: LimitCount | None = None

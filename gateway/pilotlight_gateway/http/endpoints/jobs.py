@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
 from pilotlight_gateway.jobs.job_service import JobOptions, JobService
 from pilotlight_gateway.ledger.price_book import PriceBook
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -45,6 +47,7 @@ class JobServices:
     registry: RegistryPort
     budget: ByteBudget
     codec: BodyCodec
+    rates: ApiRates
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
@@ -68,20 +71,20 @@ async def accept_job(
     expires = asked.expires_in_s
     if expires is None and asked.deadline_ms is not None:
         expires = asked.deadline_ms / 1000
-    submitted = await services.jobs.submit(
-        call,
-        JobOptions(
-            run_at=asked.run_at,
-            expires_in_s=expires,
-            keep_s=asked.keep_s,
-            key=require_key(scope["headers"]) if key else "",
-            fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
-        ),
+    options = JobOptions(
+        run_at=asked.run_at,
+        expires_in_s=expires,
+        keep_s=asked.keep_s,
+        key=require_key(scope["headers"]) if key else "",
+        fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
     )
-    job = submitted.job
-    exchange.call_id = job.id
-    if (wait := read_wait(prefer)) and answer is not BodyFormat.EVENTS:
-        job = await services.jobs.wait(job, wait)
+    wait = read_wait(prefer)
+    with services.rates.holding(call.tenant) if wait else nullcontext():
+        submitted = await services.jobs.submit(call, options)
+        job = submitted.job
+        exchange.call_id = job.id
+        if wait and answer is not BodyFormat.EVENTS:
+            job = await services.jobs.wait(job, wait)
     replayed = [(b"idempotent-replayed", b"true")] if submitted.replayed else []
     applied = [(b"preference-applied", b"respond-async"), (b"location", f"/v1/calls/{job.id}".encode()), *replayed]
     if job.state.terminal and wait:

@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.bodies.json_structs import read_json
-from pilotlight_gateway.http.protocol.http_exchange import authorization, exchange_of, header
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.tenancy.auth import Authenticator, Principal
@@ -86,11 +86,19 @@ class BoundOperation(Generic[G]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
         operation, exchange = self.operation, exchange_of(scope)
         exchange.route = operation.path
-        if operation.scopes:
-            exchange.note_principal(await self._authenticator.authenticate(authorization(scope)))
-            exchange.principal.require(*operation.scopes)
-            if operation.rated:
-                self._rates.take_request(exchange.principal.tenant)
+        if not operation.scopes:
+            await self._answer(scope, receive, exchange)
+            return
+        exchange.note_principal(await self._authenticator.authenticate(authorization(scope)))
+        exchange.principal.require(*operation.scopes)
+        tenant = exchange.principal.tenant
+        if operation.rated:
+            self._rates.take_request(tenant)
+        with self._rates.holding(tenant):
+            await self._answer(scope, receive, exchange)
+
+    async def _answer(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
+        operation = self.operation
         assert operation.endpoint is not None  # noqa: S101 - the edge serves that one
         response = await operation.endpoint(Request(scope, receive, exchange), self._services)
         if response is not None:
