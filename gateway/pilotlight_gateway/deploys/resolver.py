@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from functools import lru_cache
 
 import msgspec
@@ -83,6 +84,8 @@ def version_wanted(record: AppRecord | None, app: str, function: str, pin: str |
     """
     if record is None or function not in record.versions:
         raise UnknownFunction(f"There is no function {app}.{function}.")
+    if record.has_ended(time.time()):
+        raise UnknownFunction(f"The run {app} has ended.")
     if record.stopped:
         raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
     if pin is None:
