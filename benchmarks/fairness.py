@@ -176,14 +176,14 @@ def _mice(bench: Bench, function: str, ms: float) -> tuple[float, float]:
         with crowd(mice) as answers_of_mice, crowd(big if crowded else []) as answers_of_elephant:
             busy, parts = _cpu(bench.running, counted, until)
             answers = answers_of_mice() | answers_of_elephant()
-        of_mice = [one for name in MICE for one in answers[name] if one.sent >= counted]
+        of_mice = [one for name in MICE for one in answers[name] if one.due >= counted]
         if failed := sum(one.status != 200 for one in of_mice):
             print(f"{function}: {failed} of {len(of_mice)} calls of mice failed", file=sys.stderr)
         p99.append(report.percentile([one.ms for one in of_mice], 99))
         print(f"{function} {'beside the elephant' if crowded else 'alone'}: {_spread(of_mice)}; CPU {busy:.0%}")
         print("  cores: " + ", ".join(f"{name} {used:.2f}" for name, used in parts.items()))
         if crowded:
-            offered = [one for one in answers[ELEPHANT] if counted <= one.sent < until]
+            offered = [one for one in answers[ELEPHANT] if counted <= one.due < until]
             done = sum(one.status == 200 for one in offered)
             print(f"  the elephant offered {len(offered) / bench.length.measured:.0f}/s, {done} were done")
             bench.find(**{f"cpu_share_{'a' if function == 'many' else 'b'}": busy})
@@ -259,7 +259,7 @@ def _backlog_of_jobs(bench: Bench) -> None:
         with crowd(mice) as collect:
             _cpu(bench.running, counted, until)
             answers = collect()
-        of_mice = [one for name in MICE for one in answers[name] if one.sent >= counted]
+        of_mice = [one for name in MICE for one in answers[name] if one.due >= counted]
         failed = sum(one.status != 200 for one in of_mice)
         p99.append(report.percentile([one.ms for one in of_mice], 99))
         print(f"few beside {jobs} jobs: {_spread(of_mice)}; {failed} of {len(of_mice)} failed")
@@ -347,7 +347,7 @@ def _draw(bench: Bench, path: Path) -> None:
         title: fairness_plot.Panel(
             held={name: partial(served, given) for name, given in answers.items()},
             begins=begins,
-            seconds=max(one.sent for given in answers.values() for one in given) - begins,
+            seconds=max(one.due for given in answers.values() for one in given) - begins,
         )
         for title, (answers, begins) in bench.pictures.items()
     }
