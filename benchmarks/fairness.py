@@ -180,13 +180,13 @@ def _mice(bench: Bench, function: str, ms: float, spread: float | None = None) -
         with crowd(mice) as answers_of_mice, crowd(big if crowded else []) as answers_of_elephant:
             busy, parts = _cpu(bench.running, counted, until)
             answers = answers_of_mice() | answers_of_elephant()
-        of_mice = [one for name in MICE for one in answers[name] if one.sent >= counted]
+        of_mice = [one for name in MICE for one in answers[name] if one.due >= counted]
         _check_all_answered(of_mice, function)
         p99.append(report.percentile([one.ms for one in of_mice], 99))
         print(f"{function} {'beside the elephant' if crowded else 'alone'}: {_spread(of_mice)}; CPU {busy:.0%}")
         print("  cores: " + ", ".join(f"{name} {used:.2f}" for name, used in parts.items()))
         if crowded:
-            offered = [one for one in answers[ELEPHANT] if counted <= one.sent < until]
+            offered = [one for one in answers[ELEPHANT] if counted <= one.due < until]
             done = sum(one.status == 200 for one in offered)
             print(f"  the elephant offered {len(offered) / bench.length.measured:.0f}/s, {done} were done")
             if spread is None:
@@ -269,7 +269,7 @@ def _backlog_of_jobs(bench: Bench) -> None:
         with crowd(mice) as collect:
             _cpu(bench.running, counted, until)
             answers = collect()
-        of_mice = [one for name in MICE for one in answers[name] if one.sent >= counted]
+        of_mice = [one for name in MICE for one in answers[name] if one.due >= counted]
         _check_all_answered(of_mice, f"few beside {jobs} jobs")
         p99.append(report.percentile([one.ms for one in of_mice], 99))
         print(f"few beside {jobs} jobs: {_spread(of_mice)}")
@@ -357,7 +357,7 @@ def _draw(bench: Bench, path: Path) -> None:
         title: fairness_plot.Panel(
             held={name: partial(served, given) for name, given in answers.items()},
             begins=begins,
-            seconds=max(one.sent for given in answers.values() for one in given) - begins,
+            seconds=max(one.due for given in answers.values() for one in given) - begins,
         )
         for title, (answers, begins) in bench.pictures.items()
     }
