@@ -110,7 +110,7 @@ pages: $(READY) # files that a page names exist, and each package has its page
 	@$(BIN)/python -m tools.pages
 
 .PHONY: words
-words: $(READY) # names are those of docs/words.md, and none means two things
+words: $(READY) # names are those of docs/design/words.md, and none means two things
 	@$(BIN)/python -m tools.words
 
 .PHONY: infra
