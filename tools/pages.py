@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from os.path import normpath
 from pathlib import Path
 
+from tools import reference
 from tools.house import SOURCE, Module, modules
 
 PAGES = ("*.md", "docs/**/*.md")
@@ -97,13 +98,19 @@ def main() -> int:
         if folder.name not in hidden or folder.name == ".ci"
         for path in ([folder] if folder.is_file() else folder.rglob("*"))
     ]
-    pages = sorted(path for pattern in PAGES for path in root.glob(pattern) if path.name != "CHANGELOG.md")
+    made = [f"{reference.FOLDER}/{name}" for name in reference.PAGES]
+    pages = sorted(
+        path
+        for pattern in PAGES
+        for path in root.glob(pattern)
+        if path.name != "CHANGELOG.md" and path.relative_to(root).as_posix() not in made
+    )
     wrong = [
         f"{page.relative_to(root)}: `{name}` does not exist"
         for page in pages
         for name in missing_files(page.read_text(), files)
     ]
-    paths = {"/".join(path.split("/")[:count]) for path in files for count in range(1, path.count("/") + 2)}
+    paths = {"/".join(path.split("/")[:count]) for path in [*files, *made] for count in range(1, path.count("/") + 2)}
     wrong += [
         f"{page.relative_to(root)}: the link to {link} leads nowhere"
         for page in pages
