@@ -12,6 +12,7 @@ import pilotlight
 from pilotlight.cli import main
 from pilotlight_gateway.http.routes import OPERATIONS
 from tools.reference.cli import cli_page, commands_of
+from tools.reference.decisions import listing
 from tools.reference.docstrings import field_docs, markdown, table
 from tools.reference.http import http_page, type_text
 from tools.reference.sdk import GROUPS, sdk_page
@@ -120,3 +121,9 @@ class Derived(Base):
 def test_fields_have_the_strings_behind_them() -> None:
     """Those of a base too."""
     assert field_docs(Derived) == {"first": "The first one.", "third": "Not of the second."}
+
+
+def test_decisions_are_listed_by_their_titles() -> None:
+    assert "\n- 0007: [Whole first](../decisions/0007-whole.md)\n" in listing(
+        {"0007-whole.md": "# Whole first\n\nText."}
+    )

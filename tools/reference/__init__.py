@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 FOLDER = "docs/reference"
-PAGES = ("sdk.md", "cli.md", "http.md", "settings.md")
+PAGES = ("sdk.md", "cli.md", "http.md", "settings.md", "decisions.md")
