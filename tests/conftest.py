@@ -3,10 +3,13 @@
 `make test` gives each file to one worker, since its tests share what is slow to make. Any two files may run at once,
 also those that start sandboxes and whole platforms: each has folders, ports, users and control groups of its own, and
 looks at no other's.
+
+Where the environment variable PILOTLIGHT_PASSED names a file, the ids of tests that pass are appended to it.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -14,9 +17,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
-pytest_plugins = ["tests.fixtures.nats"]
+pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3"]
 
 HERE = Path(__file__).parent
+#: Where the tests that passed are written down, by the process that the workers tell.
+PASSED = os.environ.get("PILOTLIGHT_PASSED") if "PYTEST_XDIST_WORKER" not in os.environ else None
 #: What takes longest begins first, so that the workers end together.
 FIRST = ("system", "gateway", "runtime")
 
@@ -33,6 +38,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put those first that take longest."""
     items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write down a test that passed."""
+    if PASSED and report.when == "call" and report.passed:
+        with Path(PASSED).open("a", encoding="utf-8") as file:
+            file.write(f"{report.nodeid}\n")
 
 
 def _rank(place: Path) -> int:

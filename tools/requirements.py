@@ -1,17 +1,22 @@
-"""Hold `docs/requirements.md` to the truth: `python -m tools.requirements`.
+"""Hold `docs/requirements.md` to the truth: `python -m tools.requirements [--passed FILE]`.
 
 Each row says `| id | what | what implements it | what shows it |`. The last two cells name files in backticks, tests as
 `path::test_name`; what they name must exist. A row that is not built yet says `planned` in both. Every requirement has
 exactly one row.
+
+FILE lists the tests that passed, one id a line, as `make test` and `make test-crash` write it where PILOTLIGHT_PASSED
+says: then each test that is named must be among them, and of each named file or folder of tests at least one.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,12 +82,34 @@ def faults(rows: list[Row], root: Path) -> list[str]:
     return wrong
 
 
+def not_run(rows: list[Row], passed: Iterable[str]) -> list[str]:
+    """A sentence for each test that a row names and that did not pass in the run that is told of."""
+    ids = {part for test in passed for part in ancestors(test)}
+    return [
+        f"{row.id}: {part} did not run, or did not pass"
+        for row in rows
+        for part in NAMED.findall(row.shows)
+        if part.startswith("tests/") and part.rstrip("/") not in ids
+    ]
+
+
+def ancestors(test: str) -> set[str]:
+    """A test's id, without its parameters too, its file, and the folders of it."""
+    path, _, name = test.partition("::")
+    return {test, f"{path}::{name.partition('[')[0]}", path, *map(str, Path(path).parents)}
+
+
 def main() -> int:
     """Print how far the project is and what is wrong with the page; 1 if anything is."""
+    parser = argparse.ArgumentParser(prog="python -m tools.requirements", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--passed", type=Path, metavar="FILE", help="the tests that passed, one id a line")
+    options = parser.parse_args()
     root = Path(__file__).parents[1]
     rows = read_rows((root / "docs" / "requirements.md").read_text())
     print(f"requirements {len(IDS)}: {sum(not row.is_planned for row in rows)} shown, the rest planned")
     wrong = faults(rows, root)
+    if options.passed:
+        wrong += not_run(rows, options.passed.read_text().splitlines())
     for sentence in wrong:
         print(f"error: docs/requirements.md: {sentence}")
     return 1 if wrong else 0

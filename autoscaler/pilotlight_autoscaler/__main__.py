@@ -17,6 +17,8 @@ from pilotlight_core.host.gc_tuning import freeze, freeze_again
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.limits import load_tiers
+from pilotlight_core.model.price_book import load_prices
+from pilotlight_placement.asks.options import Prices
 
 log = structlog.get_logger()
 
@@ -25,7 +27,7 @@ async def serve(settings: config.ControllerSettings) -> int:
     """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor restarts the process).
 
     Raises:
-        BadInput: the tiers file is wrong.
+        BadInput: the tiers file or the price file is wrong.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -38,7 +40,7 @@ async def serve(settings: config.ControllerSettings) -> int:
             bus,
             registry,
             bus.lease("controller", settings.name or "controller"),
-            World(moves=MoveBudget(per_hour=settings.moves_per_hour)),
+            World(moves=MoveBudget(per_hour=settings.moves_per_hour), prices=Prices(book=load_prices(settings.prices))),
             region=settings.region,
             repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
             stop_grace_s=settings.stop_grace,

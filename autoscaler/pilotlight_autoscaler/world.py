@@ -28,6 +28,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.explain.decision_journal import DecisionLog
 from pilotlight_placement.explain.speeds import key_of_slice
 from pilotlight_placement.fleet.fleet import Fleet
@@ -109,9 +110,14 @@ class World:
     """node -> its incarnation, and its loaded weights, the latest last."""
     _rates: dict[str, CallRate] = field(default_factory=dict)
     _index: dict[str, ContainerReport] | None = None
-    _mirror: FleetMirror = field(default_factory=FleetMirror)
+    prices: Prices = field(default_factory=Prices)
+    """What devices cost, in the operator's book."""
+    _mirror: FleetMirror = field(init=False)
     _settled: dict[str, float] = field(default_factory=dict)
     """Containers whose start is over, and the time of their last credit."""
+
+    def __post_init__(self) -> None:
+        self._mirror = FleetMirror(self.prices)
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Record a node's report, unless it is older than the last one of the incarnation."""

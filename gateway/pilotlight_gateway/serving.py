@@ -23,6 +23,7 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
+from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
 from pilotlight_gateway.batches.batch_service import BatchService
@@ -34,6 +35,7 @@ from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
+from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.fleet.container_stopper import BusStopper
@@ -54,7 +56,6 @@ from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.price_book import PriceBook, load_prices
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
@@ -73,6 +74,7 @@ from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
+from pilotlight_placement.asks.options import Prices
 
 ABORT_SECONDS = 2.0
 """For aborted calls to answer their callers."""
@@ -281,7 +283,7 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         metrics=metrics,
         networks=settings.webhook_networks,
-        placements=FleetPlacements(calls.fleet),
+        placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
         readiness=readiness,
         registry=registry,
         requests=requests,
@@ -291,11 +293,13 @@ async def _gateway(
     )
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
+        blob_links = BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region)
         async with (
             serving_metrics(settings.metrics_host, settings.metrics_port, partial(_rendered, metrics, ledger)),
             workers.running(),
             limiter.running(),
             calls.running(),
+            blob_links.running(),
             shards.running(),
             jobs.running(),
         ):

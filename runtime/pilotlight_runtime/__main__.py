@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from contextlib import aclosing
 
 import structlog
 import uvloop
 
-from pilotlight_core.bus import BusError, bus_users, connect
+from pilotlight_core.bus import Bus, BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.gc_tuning import freeze
@@ -17,6 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_runtime.containers.base_environment import own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.containers.version_files import LinkedFiles, StoredFiles, VersionFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake.fake_machine import build
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
@@ -35,6 +37,13 @@ from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 log = structlog.get_logger(__name__)
 
 CONNECT_S = 30.0
+
+
+def open_files(settings: config.AgentSettings, bus: Bus) -> VersionFiles:
+    """The files of versions; of S3 a node is given what its containers need, and has no access of its own."""
+    if settings.blob_url.startswith("s3:"):
+        return LinkedFiles(bus, region=settings.region, node=settings.node)
+    return StoredFiles(open_blobs(settings.blob_url or settings.default_blob_url))
 
 
 def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevices:
@@ -72,7 +81,6 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     )
     host = host_capacity(settings)
     started = launcher(settings.sandbox)
-    blobs = open_blobs(settings.blob_url or settings.default_blob_url)
     try:
         async with (
             open_gpus(settings, folders) as gpus,
@@ -83,11 +91,12 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 makes_streams=False,
                 timeout=CONNECT_S,
             ) as bus,
+            aclosing(open_files(settings, bus)) as files,
         ):
             needs = AgentDependencies(
                 identity=identity,
                 bus=bus,
-                blobs=blobs,
+                files=files,
                 verifier=TrustedKey(settings.keys_dir),
                 launcher=started,
                 devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), gpus),
@@ -102,7 +111,6 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
             async with open_agent(needs) as agent:
                 await agent.run(stop)
     finally:
-        await blobs.aclose()
         started.close()
 
 

@@ -50,6 +50,8 @@ class ManagedProcess:
     """Seconds from SIGTERM to SIGKILL."""
     env: Mapping[str, str] = field(default_factory=dict)
     """In addition to the supervisor's own."""
+    withheld: tuple[str, ...] = ()
+    """Beginnings of the supervisor's variables that it does not get."""
     ready: Callable[[], Awaitable[None]] | None = None
     """Called after the first start; returns when the process is ready."""
     clean_up: Callable[[str], Awaitable[None]] | None = None
@@ -193,7 +195,7 @@ class Supervisor:
         with private_file(self.log_path(kept.part.name)).open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *with_parent(*kept.part.command),
-                env={**os.environ, **kept.part.env, LAUNCH: kept.launch},
+                env={**_without(os.environ, kept.part.withheld), **kept.part.env, LAUNCH: kept.launch},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -271,3 +273,7 @@ def _kill_group(pid: int) -> None:
     if pid:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
+
+
+def _without(env: Mapping[str, str], beginnings: tuple[str, ...]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if not name.startswith(beginnings)}

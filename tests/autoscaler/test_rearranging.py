@@ -9,13 +9,15 @@ import pytest
 
 from pilotlight_autoscaler.decide import PassOptions
 from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.world import PendingBind
+from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Isolation, VersionRecord
 from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.plan.draft import PlanLimits
 from pilotlight_placement.search.decision_record import NoFit
 from tests.autoscaler.fleet import FakeFleet, FakeGpu, FakeNode, version
@@ -437,3 +439,19 @@ def test_a_leader_forgets_the_plans_of_the_one_before() -> None:
         fleet.step({"ver_small": 1})
 
     assert [type(command) for command in node.log if not isinstance(command, SwitchMig)] == [Cut, Bind]
+
+
+@pytest.mark.parametrize(("t4", "chosen"), [(10**9, "T4"), (3 * 10**9, "A10")])
+def test_the_cheaper_gpu_is_the_one_in_the_operators_book(t4: int, chosen: str) -> None:
+    """Where the order of the list does not count."""
+    nodes = [FakeNode(name=kind, gpus=[FakeGpu(id=f"GPU-{kind}", kind=kind)]) for kind in ("A10", "T4")]
+    either = version("f", gpu=(GpuAsk("T4"), GpuAsk("A10")), placing=Placing(by_cost=True))
+    fleet = FakeFleet(
+        nodes=nodes,
+        versions={either.id: either},
+        world=World(prices=Prices(book=PriceBook(rates={"t4": t4, "a10": 2 * 10**9}))),
+    )
+
+    fleet.step({either.id: 1})
+
+    assert fleet.place_of("ctr_1").startswith(f"{chosen}/")

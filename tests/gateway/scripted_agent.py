@@ -90,6 +90,13 @@ class ScriptedAgent:
         for message in messages:
             self._bus.publish_nowait(subjects.reply("local", run.gateway, self.node), message)
 
+    async def credit_until(self, condition: Callable[[], object]) -> None:
+        """Say its credit again and again, as agents do: one that comes before its binding is known does not count."""
+        async with asyncio.timeout(30):
+            while not condition():
+                self.credit()
+                await asyncio.sleep(0.05)
+
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for something received."""
         async with asyncio.timeout(30):

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
@@ -42,7 +43,6 @@ from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots

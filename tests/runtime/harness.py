@@ -49,6 +49,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_runtime.containers.base_environment import own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
@@ -417,7 +418,7 @@ async def agent(
         needs = AgentDependencies(
             identity=NodeIdentity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
             bus=bus,
-            blobs=world.blobs,
+            files=StoredFiles(world.blobs),
             verifier=TrustedKey(world.folder / "keys"),
             launcher=started,
             devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,

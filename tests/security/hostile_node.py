@@ -91,6 +91,10 @@ class BusClient:
         count: int = self._do(store)
         return count
 
+    def ask(self, message: Message, subject: str) -> Any:
+        """The answer to a question."""
+        return self._do(lambda: self._bus.request(subject, message, 30.0))
+
     def _do(self, work: Callable[[], Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work(), self._loop).result(60.0)
 

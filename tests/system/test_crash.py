@@ -18,7 +18,7 @@ from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_runtime.calls.waiting_calls import notes_in
 from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK
-from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
+from tests.system.support.ledger import check_no_instant_is_sold_twice, check_nothing_is_in_quarantine, receipts
 from tests.system.support.load import BROKEN, Load, Outcome
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
@@ -42,8 +42,6 @@ ALLOWED = {
 HELLO_WITHIN_S = 5.0
 MODEL_WITHIN_S = 15.0
 LEASE_S = 3.0
-UNWRITTEN_S = 1.5
-"""An agent brings its usage to disk each second: what was answered since dies with it, and is never billed."""
 RERUNS = 2
 
 
@@ -75,7 +73,7 @@ def test_a_killed_part_is_survived(platform: Platform, chance: random.Random, pa
     assert set(load.codes("crash.again")) - {"ok", BROKEN} == set()
     check_starts(load, part)
     check_nothing_is_left(platform, below, part)
-    check_receipts(platform, load, unwritten=(killed - UNWRITTEN_S, killed) if part == "agent" else (0.0, 0.0))
+    check_receipts(platform, load)
 
 
 @pytest.mark.long
@@ -97,9 +95,31 @@ def test_death_after_death_is_survived(platform: Platform, chance: random.Random
     check_starts(load, "agent")
     check_nothing_is_left(platform, below, "last")
     assert platform.call("hello.greet").status_code == 200
-    check_no_instant_is_sold_twice(platform)
-    kept = receipts(platform)
-    assert all(kept[o.answer["id"]] <= o.answer["usage"]["ns"] for o in load.outcomes if first_time(o))
+    check_receipts(platform, load)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_what_is_answered_is_billed_though_agents_are_killed(platform: Platform, chance: random.Random) -> None:
+    """Fifty times, under load: answered = receipted = billed, to the nanosecond."""
+    load = Load(platform=platform, seed=chance.randrange(10**9))
+    with load.running():
+        for _ in range(50):
+            wait_until(partial(is_there, platform, "agent"), "the agent is there", 30.0)
+            before = load.codes()["ok"]
+            wait_until(partial(more_than, load, before + 20), "calls are answered", 60.0)
+            time.sleep(chance.uniform(0.0, 1.5))
+            kill(platform, "agent")
+        wait_until(platform.is_ready, "it is ready", 30.0)
+
+    assert set(load.codes()) - {"ok"} <= ALLOWED["agent"], load.codes()
+    check_starts(load, "agent")
+    check_receipts(platform, load)
+
+
+def more_than(load: Load, count: int) -> bool:
+    """Whether more than so many calls were answered."""
+    return load.codes()["ok"] > count
 
 
 def first_time(outcome: Outcome) -> bool:
@@ -250,21 +270,13 @@ def check_nothing_is_left(platform: Platform, before: set[int], part: str) -> No
     wait_until(clean, f"nothing is left after the death of the {part}", 20.0)
 
 
-def check_receipts(platform: Platform, load: Load, unwritten: tuple[float, float] = (0.0, 0.0)) -> None:
-    """What callers were told they used is what the ledger has for the call, once; no instant is sold twice.
-
-    Args:
-        unwritten: of calls that were answered between these instants, a part may be missing: never more than all.
-    """
+def check_receipts(platform: Platform, load: Load) -> None:
+    """What callers were told they used is what the ledger has for the call, once; no instant is sold twice."""
     told = {o.answer["id"]: o.answer["usage"]["ns"] for o in load.outcomes if o.code == "ok"}
-    rerun = {o.answer["id"] for o in load.outcomes if o.code == "ok" and not first_time(o)}
-    unsure = {o.answer["id"] for o in load.outcomes if o.code == "ok" and unwritten[0] <= o.at <= unwritten[1]}
+    check_nothing_is_in_quarantine(platform)
     wait_until(
-        lambda: all(receipts(platform)[call] >= ns for call, ns in told.items() if call not in unsure),
-        "every answered call is in the ledger",
+        lambda: all(receipts(platform)[call] >= ns for call, ns in told.items()), "every answered call is in the ledger"
     )
-    found = receipts(platform)
-    assert all(found[call] <= told[call] for call in unsure)
-    once = {call: ns for call, ns in told.items() if call not in rerun | unsure}
-    assert {call: found[call] for call in once} == once
+    found, once = receipts(platform), {o.answer["id"] for o in load.outcomes if first_time(o)}
+    assert {call: found[call] for call in once} == {call: told[call] for call in once}
     check_no_instant_is_sold_twice(platform)

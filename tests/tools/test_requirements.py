@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.requirements import IDS, Row, faults, read_rows
+from tools.requirements import IDS, Row, faults, not_run, read_rows
 
 
 @pytest.fixture
@@ -61,3 +61,14 @@ def test_every_requirement_has_exactly_one_row(root: Path) -> None:
     ]
 
     assert faults(rows, root) == ["A1: no row", "B1: unknown or twice", "Z9: unknown or twice"]
+
+
+@pytest.mark.parametrize("shows", ["tests/limits", "tests/limits/test_rate.py", "tests/limits/test_rate.py::test_a"])
+def test_tests_that_are_named_have_passed(shows: str) -> None:
+    """The test itself, with any parameters, or one of the file or folder."""
+    rows = rows_with("`src/limits.py`", f"`{shows}`, `benchmarks/limits.py`")
+
+    assert not_run(rows, ["tests/limits/test_rate.py::test_a[1-x]"]) == []
+    assert not_run(rows, ["tests/limits_too/test_rate.py::test_b"]) == [
+        f"{IDS[0]}: {shows} did not run, or did not pass"
+    ]

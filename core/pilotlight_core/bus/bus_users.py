@@ -4,8 +4,8 @@
     gateway      calls, the registry, shards and keys; creates the streams
     controller   commands to agents, under its own lease
     duties       reads usage and logs, trims logs, sends webhooks, drives batches, deletes versions; under leases
-    agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs; the layouts of its
-                 GPUs
+    agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs, questions for
+                 blobs; the layouts of its GPUs
 
 Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
 `python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
@@ -77,6 +77,7 @@ def gateway() -> BusUser:
             subjects.demand(ANY),
             subjects.explain(ANY),
             subjects.stop_container(ANY),
+            f"{_agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
             *_among_gateways(),
         ),
         subscribe=(
@@ -86,6 +87,7 @@ def gateway() -> BusUser:
             subjects.credit(ANY),
             subjects.beat(ANY),
             subjects.shortage(ANY),
+            subjects.blobs(ANY),
             *_among_gateways(),
         ),
     )
@@ -155,10 +157,11 @@ def agent(node: str) -> BusUser:
     check_name(node, "node")
     return _user(
         f"{AGENT}{node}",
-        f"_AGENT.{node}",
+        _agent_inbox(node),
         publish=(
             subjects.beat(ANY, node),
             subjects.ran(ANY, node),
+            subjects.blobs(ANY, node),
             subjects.credit(ANY, node),
             subjects.reply(ANY, ANY, node),
             subjects.usage(ANY, node, ANY),
@@ -175,6 +178,10 @@ def agent(node: str) -> BusUser:
             f"_PL.{node}.>",  # NO_RESPONDERS for what it sends to gateways
         ),
     )
+
+
+def _agent_inbox(node: str) -> str:
+    return f"_AGENT.{node}"
 
 
 def everybody(nodes: Iterable[str]) -> tuple[BusUser, ...]:

@@ -76,6 +76,13 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     ] = 60
     stop_grace: StopGrace = STOP_GRACE_S
     tiers_file: Annotated[str, msgspec.Meta(description="tiers (TOML) over the standard ones, as gateways have")] = ""
+    price_file: Annotated[
+        str, msgspec.Meta(description="prices (TOML) over those of the standard price book, as gateways have")
+    ] = ""
+
+    @property
+    def prices(self) -> Path | None:
+        return Path(self.price_file).expanduser() if self.price_file else None
 
     @property
     def tiers(self) -> Path | None:

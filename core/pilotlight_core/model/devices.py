@@ -30,14 +30,36 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 
 SHARE_UNITS = 64
 CPU_PRICE = "cpu"
+"""The price id of one core."""
 UNKNOWN_PRICE = "gpu"
 """The price id of GPUs without one of their own."""
+PRICED_GPUS = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S", "T4")
+"""The products with a price id of their own."""
 FAKE_PRICE = "fake-"
 """Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
+_CPU_PRICE = re.compile(rf"(?:[1-9][0-9]{{0,4}}x)?{CPU_PRICE}")
+_GPU_TYPE = re.compile(r"([A-Z0-9]+)(?:-[0-9]+GB)?")
 _INSTANCE = re.compile(r"([0-9]{1,2}g(?:\.[a-z0-9]{1,8})?)@([0-9]{1,2})")
 _SHARE = re.compile(r"([0-9]{1,2})/64~([A-Za-z0-9_.~-]{1,128})")
 _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,96}")
+
+
+def cpu_price(cores: int) -> str:
+    """The price id of a host's processors: "16xcpu"."""
+    return f"{cores}x{CPU_PRICE}"
+
+
+def is_cpu_price(price: str) -> bool:
+    return _CPU_PRICE.fullmatch(price) is not None
+
+
+def gpu_price(gpu_type: str) -> str:
+    """The price id of a GPU by its type: "a100" for "A100-40GB", and for the A10G, the A10 as one cloud has it."""
+    found = _GPU_TYPE.fullmatch(gpu_type)
+    if found is None or found[1] not in PRICED_GPUS:
+        return UNKNOWN_PRICE
+    return "a10" if found[1] == "A10G" else found[1].lower()
 
 
 class SliceName(msgspec.Struct, frozen=True, kw_only=True, order=True):

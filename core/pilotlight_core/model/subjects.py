@@ -100,6 +100,10 @@ def ran(region: str, node: str = "*") -> str:
     return f"pl.{region}.node.{node}.ran"
 
 
+def blobs(region: str, node: str = "*") -> str:
+    return f"pl.{region}.node.{node}.blobs"
+
+
 def credit(region: str, node: str = "*", version: str = "*") -> str:
     return f"pl.{region}.credit.{node}.{version}"
 

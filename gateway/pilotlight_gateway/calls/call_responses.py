@@ -10,11 +10,11 @@ import msgspec
 from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.price_book import PriceBook, cost_text
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.ledger.price_book import PriceBook, cost_text
 
 _json = msgspec.json.Encoder()
 _msgpack = msgspec.msgpack.Encoder()

@@ -6,6 +6,7 @@
   present_files  which files need no upload
   deployer       stores blobs, signatures and records in a crash-safe order
   resolver       finds the version of a ref
+  blob_links     gives nodes links to the files of what is bound there
   function_logs  reads what functions print; `line_owners` says which nodes may say it
 
 Entered by `http.endpoints` and the composition root.

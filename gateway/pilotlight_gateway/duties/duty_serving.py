@@ -19,6 +19,7 @@ from pilotlight_core.host.blobs import open_blobs
 from pilotlight_core.host.config import load
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
@@ -32,7 +33,6 @@ from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
-from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 

@@ -21,6 +21,7 @@ from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
+from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.explain.api_views import fleet_info, placement_info
 from pilotlight_placement.explain.floor_capacity import containers_that_fit, most_containers
 from pilotlight_placement.explain.speeds import slice_kinds
@@ -37,10 +38,15 @@ SURE_AFTER_S = 3.0
 class FleetPlacements:
     """Answers questions about the fleet, in a thread: ten thousand GPUs take a while."""
 
-    def __init__(self, view: FleetView | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        view: FleetView | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        prices: Prices | None = None,
+    ) -> None:
         self.view = view or FleetView()
         self._clock = clock
-        self._mirror = FleetMirror()
+        self._mirror = FleetMirror(prices)
         self._busy = asyncio.Lock()
         self._inventory = Inventory()
 

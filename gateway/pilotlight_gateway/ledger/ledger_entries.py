@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pilotlight_core.model.messages.usage import UsageEvent
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.price_book import PriceBook
 
 NS_PER_DAY = 86_400 * NS_PER_S
 

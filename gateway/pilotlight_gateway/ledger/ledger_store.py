@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotlight_core.host.file_permissions import private_file
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.ledger_tables import (
@@ -29,7 +30,6 @@ from pilotlight_gateway.ledger.ledger_tables import (
     usage_day,
 )
 from pilotlight_gateway.ledger.ledger_upgrade import upgrade
-from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.ledger.usage_checks import BoundContainer, UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery
 from pilotlight_gateway.ledger.usage_intake import (

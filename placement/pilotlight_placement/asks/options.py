@@ -6,12 +6,14 @@ Memory, isolation and count decide; slices whose measured curves break the servi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pilotlight_core.model.api.curve_api import CPU_SLICE
+from pilotlight_core.model.devices import CPU_PRICE, gpu_price
 from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.price_book import PriceBook, standard_book
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_placement.asks import curves
@@ -26,28 +28,27 @@ UNMEASURED = 100_000
 SLOW = 2 * UNMEASURED
 """Added to the level of an option that learnt or inherited curves show as too slow, which puts it last."""
 SPOT_PRICE = 0.4
-"""Part of the on-demand price, if the price book has no spot price."""
+"""Part of the on-demand price that a spot device is taken to cost, since the price book has no spot prices."""
 SPOT_PREMIUM = 1.15
 """An interruption costs a restart: spot is preferred only if it is cheaper by more than this."""
-CPU_PRICE = 0.05
-"""Dollars per hour of a host's cores: one price for all, since no choice among them is by price."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Dollars per device hour, by device name; the catalogue's price if one is missing."""
+    """Dollars per device hour, by the book that calls are billed by."""
 
-    on_demand: Mapping[str, float] = field(default_factory=dict)
-    spot: Mapping[str, float] = field(default_factory=dict)
+    book: PriceBook = field(default_factory=standard_book)
 
     def of(self, device: Device, domain: Domain) -> float:
         """Dollars per hour of a device in a domain, with `SPOT_PREMIUM` for spot."""
-        price = self.on_demand.get(device.name, device.price)
-        return self.spot.get(device.name, price * SPOT_PRICE) * SPOT_PREMIUM if domain.spot else price
+        price = self.book.dollars(gpu_price(device.name))
+        return price * SPOT_PRICE * SPOT_PREMIUM if domain.spot else price
 
     def of_slot(self, slot: Slot, domain: Domain) -> float:
-        """Dollars per hour of the whole device that a slot is a part of."""
-        return CPU_PRICE if slot.kind is SliceKind.CPU else self.of(standard().device(slot.type, slot.memory), domain)
+        """Dollars per hour of the whole device that a slot is a part of; of a host, of one core: all are alike."""
+        if slot.kind is SliceKind.CPU:
+            return self.book.dollars(CPU_PRICE)
+        return self.of(standard().device(slot.type, slot.memory), domain)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pilotlight_core.model.devices import gpu_price
+from pilotlight_core.model.price_book import standard_book
 from pilotlight_placement.asks.curves import WHOLE, Curves, ThroughputPoint
 from pilotlight_placement.hardware.catalogue import Catalogue, Device, standard
 from pilotlight_placement.hardware.geometry import Layout
@@ -46,7 +48,7 @@ class FunctionNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningTerms:
-    """Terms of planning: prices are dollars per device hour by type, the catalogue's if missing."""
+    """Terms of planning: prices are dollars per device hour by type, those of the standard price book if missing."""
 
     utilisation: float = UTILISATION
     slo_part: float = SLO_PART
@@ -57,7 +59,7 @@ class PlanningTerms:
             raise ValueError("the planned part of throughput and of a service level are between 0 and 1")
 
     def price(self, device: Device) -> float:
-        return (self.prices or {}).get(device.name, device.price)
+        return (self.prices or {}).get(device.name, standard_book().dollars(gpu_price(device.name)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,6 +14,7 @@ from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_messages import HostShare, NodeReport, SliceKind, SliceReport
 from pilotlight_placement.asks.ask import CPU, MIB
+from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
 from pilotlight_placement.hardware.node import NO_SHARE, SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
@@ -159,8 +160,8 @@ class ReportOverlay:
 
 
 class FleetMirror:
-    def __init__(self) -> None:
-        self.fleet = Fleet()
+    def __init__(self, prices: Prices | None = None) -> None:
+        self.fleet = Fleet(prices=prices)
         self._known: dict[str, tuple[NodeReport, Node, tuple[PlacedContainer, ...]]] = {}
         self._since: dict[str, float] = {}
 

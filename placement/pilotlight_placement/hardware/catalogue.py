@@ -38,8 +38,6 @@ class Device:
     architecture: str
     memory: int
     sms: int
-    price: float
-    """Dollars per hour, to compare types without a price book."""
     family: Family | None = None
     cuts: tuple[DeviceProfile, ...] = ()
     assumed: str = ""
@@ -86,7 +84,7 @@ class Catalogue:
         sizes = [device for name, device in self.devices.items() if is_kind(gpu_type, name)]
         if sizes:
             return min(sizes, key=lambda device: (abs(device.memory - memory), device.memory))
-        return Device(name=gpu_type, architecture="", memory=memory, sms=1, price=0.0)
+        return Device(name=gpu_type, architecture="", memory=memory, sms=1)
 
 
 def is_kind(asked: str, name: str) -> bool:

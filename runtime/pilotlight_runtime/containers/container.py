@@ -270,7 +270,7 @@ class Container:
         was_ready = blank.is_ready
         # A new sandbox starts while the files are staged: its step is what remains after that.
         began_at = self._step("blank", began_at) if was_ready else self._clock()
-        await self._provisioner.stage(manifest, blank)
+        await self._provisioner.stage(self._bind, manifest, blank)
         began_at = self._step("stage", began_at)
         if not was_ready:
             await blank.wait_ready()

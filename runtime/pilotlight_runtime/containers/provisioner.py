@@ -39,9 +39,9 @@ class Provisioner:
             return await self._pool.take(limits)
         return await self._pool.starter.start(limits, self._devices.access(part.id))
 
-    async def stage(self, manifest: Manifest, blank: Blank) -> None:
+    async def stage(self, bind: Bind, manifest: Manifest, blank: Blank) -> None:
         """Link the version's files into the blank's code folder; raises CannotVerify, BlobMissing, BlobsDown."""
-        await self._stager.stage(manifest, blank.code)
+        await self._stager.stage(bind, manifest, blank.code)
 
     def env(self, part: SliceReport) -> Mapping[str, str]:
         return self._devices.access(part.id).env

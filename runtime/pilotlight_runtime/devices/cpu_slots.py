@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 
-from pilotlight_core.model.devices import CPU_PRICE, DeviceReport, GpuLayout, SliceName
+from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName, cpu_price
 from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
@@ -21,14 +21,12 @@ def memory_bytes() -> int:
 
 
 class CpuDevices:
-    """`slots` containers without a GPU, all on the device "cpu"."""
+    """`slots` containers without a GPU, all on the device "cpu": each pays for its part of the host's cores."""
 
-    def __init__(self, slots: int, memory: int | None = None) -> None:
-        share = (memory or memory_bytes()) // max(1, slots)
+    def __init__(self, slots: int, memory: int | None = None, cores: int | None = None) -> None:
+        share, price = (memory or memory_bytes()) // max(1, slots), cpu_price(cores or usable_cores())
         self._slices = {
-            f"cpu-{n}": SliceReport(
-                id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=CPU_PRICE, memory=share
-            )
+            f"cpu-{n}": SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=ppm, price=price, memory=share)
             for n, ppm in enumerate(split_evenly(WHOLE_DEVICE, slots) if slots else ())
         }
 

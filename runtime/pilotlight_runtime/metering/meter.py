@@ -16,7 +16,7 @@ per call.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -31,7 +31,7 @@ LOST = "died"
 """The outcome of calls that were running when their container ended."""
 
 
-class SliceOwner(msgspec.Struct, frozen=True, kw_only=True):
+class SliceOwner(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Who pays for a slice; all empty is the operator."""
 
     tenant: str = ""
@@ -44,7 +44,7 @@ class SliceOwner(msgspec.Struct, frozen=True, kw_only=True):
 OPERATOR = SliceOwner()
 
 
-class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
+class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     instance: str
     """The agent's incarnation: event ids are `{instance}.{slice}.{n}`."""
     node: str
@@ -52,6 +52,23 @@ class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True):
     slice: str
     ppm: int
     price: str
+
+
+class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What a call that has ended used of a slice since the checkpoints that may not be on disk yet."""
+
+    lease: MeteredSlice
+    owner: SliceOwner
+    share: CallShare
+    """Its nanoseconds since the last checkpoint."""
+    checkpoint_ns: int
+    """The instant of the last checkpoint."""
+    checkpoint_share_ns: int
+    """Its nanoseconds in the events of the last checkpoint."""
+    ended_ns: int
+    """The instant at which it ended."""
+    ended_at: float
+    """The same in unix seconds."""
 
 
 class MeterMisuse(ValueError):
@@ -64,6 +81,9 @@ class _Running(msgspec.Struct, kw_only=True):
     """Virtual time up to which its share has gone into events."""
     billed: int = 0
     """Nanoseconds of its share that have gone into events."""
+    billed_at_last: int = 0
+    """Of these, up to the last checkpoint."""
+    billed_at_last_but_one: int = 0
 
 
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
@@ -74,10 +94,17 @@ class SliceMeter:
     """The meter of one slice. It starts FREE at `at_ns`: after a crash, where the last record ends."""
 
     def __init__(
-        self, lease: MeteredSlice, *, at_ns: int, wall_offset: float = 0.0, numbers: Iterator[int] | None = None
+        self,
+        lease: MeteredSlice,
+        *,
+        at_ns: int,
+        wall_offset: float = 0.0,
+        numbers: Iterator[int] | None = None,
+        on_ended: Callable[[EndedShare], None] | None = None,
     ) -> None:
-        """`numbers` are those of its events, for meters that share them."""
+        """`numbers` are those of its events, for meters that share them; `on_ended` is told of each call that ends."""
         self.lease = lease
+        self._on_ended = on_ended
         self.wall_offset = wall_offset
         """Unix seconds at the boot clock's zero, for `UsageEvent.ended_at`; may be set anew when it drifts."""
         self._state = LeaseState.FREE
@@ -86,7 +113,7 @@ class SliceMeter:
         self._ended: list[CallShare] = []
         self._virtual = 0
         self._carry = 0
-        self._began = self._window = self._now = at_ns
+        self._began = self._window = self._now = self._checkpoint_ns = at_ns
         self._busy = 0  # ns of the present window in which calls ran
         self._closed: list[UsageEvent] = []
         self._numbers = numbers or itertools.count(1)
@@ -148,12 +175,28 @@ class SliceMeter:
         self._ended.append(CallShare(call_id, running.tenant, ns, outcome, batch_size))
         if len(self._ended) >= MAX_SHARES:
             self._close()
+        if self._on_ended is not None:
+            since_last = running.billed + ns - running.billed_at_last
+            self._on_ended(
+                EndedShare(
+                    lease=self.lease,
+                    owner=self._owner,
+                    share=CallShare(call_id, running.tenant, since_last, outcome, batch_size),
+                    checkpoint_ns=self._checkpoint_ns,
+                    checkpoint_share_ns=running.billed_at_last - running.billed_at_last_but_one,
+                    ended_ns=self._now,
+                    ended_at=self.wall_offset + self._now / NS_PER_S,
+                )
+            )
         return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
 
     def checkpoint(self, at_ns: int) -> list[UsageEvent]:
         """All events up to `at_ns` that have not been returned yet, in order."""
         self._advance(at_ns)
         self._close()
+        self._checkpoint_ns = self._now
+        for running in self._running.values():
+            running.billed_at_last_but_one, running.billed_at_last = running.billed_at_last, running.billed
         events, self._closed = self._closed, []
         return events
 
@@ -261,6 +304,7 @@ class DeviceMeter:
         at_ns: int,
         since_ns: int | None = None,
         wall_offset: float = 0.0,
+        on_ended: Callable[[EndedShare], None] | None = None,
     ) -> None:
         """Meter `slices` (id -> ppm) from `since_ns`, where an earlier incarnation of the agent stopped, or `at_ns`.
 
@@ -271,6 +315,7 @@ class DeviceMeter:
         """
         self._device = device
         self._wall_offset = wall_offset
+        self._on_ended = on_ended
         self._numbers = itertools.count(1)
         self._now = at_ns
         self._closed: list[UsageEvent] = []
@@ -334,7 +379,9 @@ class DeviceMeter:
     def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
         of = self._device
         lease = MeteredSlice(instance=of.instance, node=of.node, device=of.device, price=of.price, slice=name, ppm=ppm)
-        return SliceMeter(lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers)
+        return SliceMeter(
+            lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers, on_ended=self._on_ended
+        )
 
 
 class SeveralMeters:

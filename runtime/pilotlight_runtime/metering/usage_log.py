@@ -13,20 +13,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import struct
 import sys
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
 from pilotlight_core.model.messages.usage import UsageEvent
+from pilotlight_runtime.metering.ended_shares import frame_of, frames_in
 
-HEADER = struct.Struct("<II")
-MAX_RECORD = 16 * 2**20
-"""A longer length is a torn header, not a record."""
 ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
 
@@ -95,8 +89,7 @@ class UsageLog:
         start = self._file.tell()
         try:
             for left, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
-                data = msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))
-                self._file.write(HEADER.pack(len(data), zlib.crc32(data)) + data)
+                self._file.write(frame_of(msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))))
             self._file.flush()
             os.fdatasync(self._file.fileno())
         except OSError:
@@ -111,7 +104,7 @@ class UsageLog:
             file.seek(self._mark.offset)
             return [
                 PendingRecord(record=_decoder.decode(data), end=end)
-                for data, end in itertools.islice(_frames(file), limit)
+                for data, end in itertools.islice(frames_in(file), limit)
             ]
 
     def acknowledge(self, end: int) -> None:
@@ -163,22 +156,12 @@ def _path(folder: Path, number: int) -> Path:
     return folder / f"{number:08}.log"
 
 
-def _frames(file: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The whole payloads from the position of `file` on, each with the offset behind it."""
-    while len(header := file.read(HEADER.size)) == HEADER.size:
-        length, crc = HEADER.unpack(header)
-        data = file.read(length) if length <= MAX_RECORD else b""
-        if len(data) < length or zlib.crc32(data) != crc or not length:
-            return
-        yield data, file.tell()
-
-
 def _whole_bytes(path: Path) -> int:
     """The end of the last complete append."""
     if not path.exists():
         return 0
     with path.open("rb") as file:
-        return max((end for data, end in _frames(file) if not _heads.decode(data).more), default=0)
+        return max((end for data, end in frames_in(file) if not _heads.decode(data).more), default=0)
 
 
 def _cut(path: Path, size: int) -> int:

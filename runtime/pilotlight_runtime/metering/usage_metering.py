@@ -19,6 +19,7 @@ from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_runtime.logs.log_shipper import LogStore
+from pilotlight_runtime.metering.ended_shares import EndedShares
 from pilotlight_runtime.metering.meter import DeviceMeter, MeteredDevice, SeveralMeters, SliceMeter
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 
@@ -52,16 +53,19 @@ class Metering:
         region: str,
         slices: Iterable[SliceReport],
         usage_log: UsageLog,
+        ended_shares: EndedShares,
         store: LogStore,
         clock: Callable[[], int] = boot_ns,
     ) -> None:
         self._instance = instance
         self._region = region
         self._log = usage_log
+        self._ended_shares = ended_shares
         self._store = store
         self._clock = clock
         self._numbers = itertools.count(1)
         self._log_lock = asyncio.Lock()  # one thread at a time uses the log
+        self._writing = asyncio.Lock()  # the checkpoint before is on disk when the next one is made
         self._written = asyncio.Event()
         self._written.set()  # a former agent may have left some
         self._node = node
@@ -100,6 +104,7 @@ class Metering:
             at_ns=self._began_ns,
             since_ns=self._metered.get(device),
             wall_offset=time.time() - self._clock() / 1e9,
+            on_ended=self._ended_shares.add,
         )
 
     def check_integrity(self) -> None:
@@ -113,8 +118,13 @@ class Metering:
             group.create_task(self._store_what_is_written())
 
     async def write(self) -> None:
-        """Write everything metered so far to disk."""
+        """Write everything metered so far to disk; one write at a time."""
+        async with self._writing:
+            await self._write()
+
+    async def _write(self) -> None:
         at = self._clock()
+        self._ended_shares.begin_window()
         events = [event for device in self._devices.values() for event in device.checkpoint(at)]
         records = [
             UsageRecord(id=f"{self._instance}.{next(self._numbers)}", tenant=tenant, events=part)

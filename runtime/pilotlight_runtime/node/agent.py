@@ -56,10 +56,10 @@ async def open_agent(needs: AgentDependencies) -> AsyncIterator[Agent]:
     """
     layouts = LayoutKeeper(needs.bus, needs.identity.node, needs.devices)
     await layouts.restore()
-    async with open_records(needs.folders) as (usage_log, waiting):
+    async with open_records(needs.folders) as records:
         try:
             async with asyncio.TaskGroup() as group:
-                yield Agent(needs, build_parts(needs, group, usage_log, waiting), layouts, group)
+                yield Agent(needs, build_parts(needs, group, records), layouts, group)
                 raise _Over
         except* _Over:
             pass

@@ -37,6 +37,11 @@ class NodeFolders:
         return self.root / "usage"
 
     @property
+    def ended(self) -> Path:
+        """The files of `EndedShares`."""
+        return self.root / "ended"
+
+    @property
     def waiting(self) -> Path:
         """The file of `WaitingCalls`."""
         return self.root / "waiting"
@@ -71,6 +76,6 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         lock.flush()
         shutil.rmtree(folders.sandboxes, ignore_errors=True)
         private_folder(folders.sandboxes, WALK_ONLY)
-        for folder in (folders.cache, folders.usage):
+        for folder in (folders.cache, folders.usage, folders.ended):
             private_folder(folder, OWNER_ONLY)
         yield folders

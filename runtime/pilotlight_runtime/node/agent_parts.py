@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 import structlog
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S, Bind, HostShare, SliceReport
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
@@ -28,12 +28,15 @@ from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
+from pilotlight_runtime.containers.version_files import VersionFiles
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
+from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
 from pilotlight_runtime.metering.slices import Slices
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import Metering, boot_id
+from pilotlight_runtime.metering.usage_recovery import recovered_usage
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
@@ -45,7 +48,7 @@ log = structlog.get_logger(__name__)
 class AgentDependencies:
     identity: NodeIdentity
     bus: Bus
-    blobs: BlobStore
+    files: VersionFiles
     verifier: ManifestVerifier
     launcher: Launcher
     devices: Devices
@@ -76,29 +79,55 @@ class AgentParts:
         self.metering.check_integrity()
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgentRecords:
+    """The agent's files that outlive it."""
+
+    usage_log: UsageLog
+    ended_shares: EndedShares
+    waiting: WaitingCalls
+
+    def close(self) -> None:
+        self.waiting.close()
+        self.ended_shares.close()
+        self.usage_log.close()
+
+
 @asynccontextmanager
-async def open_records(folders: NodeFolders) -> AsyncIterator[tuple[UsageLog, WaitingCalls]]:
-    """The agent's files that outlive it, open until the block ends.
+async def open_records(folders: NodeFolders) -> AsyncIterator[AgentRecords]:
+    """The agent's records, open until the block ends; the log has what the agent before had told callers of.
 
     Raises:
         OSError: if they cannot be made, for instance because the disk is full.
     """
-    usage_log = await asyncio.to_thread(UsageLog, folders.usage, boot_id())
-    if usage_log.cut_bytes:
-        log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
+    records = await asyncio.to_thread(_opened_records, folders, boot_id())
     try:
-        waiting = await asyncio.to_thread(WaitingCalls, folders.waiting, boot_id())
-        try:
-            yield usage_log, waiting
-        finally:
-            waiting.close()
+        yield records
     finally:
-        await asyncio.to_thread(usage_log.close)
+        await asyncio.to_thread(records.close)
 
 
-def build_parts(
-    needs: AgentDependencies, group: asyncio.TaskGroup, usage_log: UsageLog, waiting: WaitingCalls
-) -> AgentParts:
+def _opened_records(folders: NodeFolders, boot: str) -> AgentRecords:
+    with contextlib.ExitStack() as undo:
+        usage_log = UsageLog(folders.usage, boot)
+        undo.callback(usage_log.close)
+        if usage_log.cut_bytes:
+            log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
+        # The notes are in the log before their files are made anew.
+        if recovered := recovered_usage(shares_in(folders.ended, boot), usage_log.metered):
+            usage_log.append(recovered)
+            calls = sum(len(event.shares) for record in recovered for event in record.events)
+            log.info("usage that the agent before had not written is recovered", calls=calls)
+        ended_shares = EndedShares(folders.ended, boot)
+        undo.callback(ended_shares.close)
+        records = AgentRecords(
+            usage_log=usage_log, ended_shares=ended_shares, waiting=WaitingCalls(folders.waiting, boot)
+        )
+        undo.pop_all()
+    return records
+
+
+def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: AgentRecords) -> AgentParts:
     """Make the parts and connect them; what they start runs in `group`."""
     me, report_due = needs.identity, asyncio.Event()
     metering = Metering(
@@ -106,15 +135,16 @@ def build_parts(
         instance=me.instance,
         region=me.region,
         slices=needs.devices.inventory(),
-        usage_log=usage_log,
+        usage_log=records.usage_log,
+        ended_shares=records.ended_shares,
         store=needs.bus,
     )
     slices, work = Slices(needs.devices, metering), WorkLog()
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
-    calls = _calls(needs, group, waiting)
+    calls = _calls(needs, group, records.waiting)
     starter = BlankStarter(launcher=needs.launcher, base=needs.base, folder=needs.folders.sandboxes, group=group)
     pool = BlankPool(starter, size=needs.blanks, changed=report_due.set)
-    stager = Stager(needs.blobs, needs.verifier, FileCache(needs.folders.cache))
+    stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache))
     provisioner = Provisioner(stager, pool, needs.devices)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:

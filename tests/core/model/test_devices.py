@@ -10,6 +10,9 @@ from pilotlight_core.model.devices import (
     MigPlacement,
     ProfileReport,
     SliceName,
+    cpu_price,
+    gpu_price,
+    is_cpu_price,
 )
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages import wire
@@ -62,3 +65,19 @@ def test_devices_travel() -> None:
     report = node_report(devices=(device,))
     for message in (report, Cut(epoch=1, device="GPU-1", create=(place,)), SwitchMig(epoch=1, device="GPU-1", on=True)):
         assert wire.decode(wire.encode(message)) == message
+
+
+@pytest.mark.parametrize(
+    ("gpu_type", "price"),
+    [("A100-40GB", "a100"), ("H100", "h100"), ("A10G", "a10"), ("A100-10C", "gpu"), ("RTX-4090", "gpu"), ("", "gpu")],
+)
+def test_a_gpu_has_the_price_id_of_its_product(gpu_type: str, price: str) -> None:
+    """Whatever its memory is; a virtual part of one is none."""
+    assert gpu_price(gpu_type) == price
+
+
+def test_processors_are_priced_by_their_cores() -> None:
+    """Agents of an earlier release say only what they are."""
+    assert is_cpu_price(cpu_price(16))
+    assert is_cpu_price("cpu")
+    assert not any(map(is_cpu_price, ("0xcpu", "999999xcpu", "2xh100", "gpu")))

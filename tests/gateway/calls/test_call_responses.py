@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import (
@@ -22,7 +23,6 @@ from pilotlight_gateway.calls.call_responses import (
     typed_response,
     usage_of,
 )
-from pilotlight_gateway.ledger.price_book import PriceBook
 from tests.builders.calls import prepared_call
 from tests.builders.specs import method
 

@@ -184,10 +184,9 @@ async def test_a_dead_agents_calls_have_died_unless_they_may_run_twice(
     """A new incarnation of the agent: what was sent counts as started."""
     agent.script = lambda run: []
     await agent.bind(slots=2)
-    agent.credit()
     plain = asyncio.ensure_future(calls.run(prepared(calls, agent)))
     twice = asyncio.ensure_future(calls.run(prepared(calls, agent, idempotent=True)))
-    await agent.until(lambda: len(agent.runs) == 2)
+    await agent.credit_until(lambda: len(agent.runs) == 2)
     agent.instance, agent.script = "i2", lambda run: [_ok(run)]
     agent.report()
     agent.credit()

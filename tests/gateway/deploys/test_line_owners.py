@@ -9,9 +9,9 @@ import pytest
 
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.messages.bindings import Bound
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners, LineOwner, MemoryLineOwners
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from tests.builders.nodes import binding
 

@@ -20,11 +20,11 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import Cancel
 from pilotlight_core.model.messages.bindings import Bound
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line
-from pilotlight_gateway.ledger.price_book import load_prices
 from tests.builders.nodes import binding
 from tests.gateway.ledger.metering import busy
 from tests.waiting import until

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_entries import NS_PER_DAY, cut_at_midnights, day_of, entries_of, lay_out
-from pilotlight_gateway.ledger.price_book import load_prices
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
 BOOK = load_prices()
@@ -65,11 +65,11 @@ def test_a_call_that_ended_without_time_is_still_counted() -> None:
     assert [(line.ns, line.calls) for line in entries.usage.values()] == [(0, 1)]
 
 
-def test_a_price_that_nobody_knows_is_counted_and_free() -> None:
+def test_a_price_that_nobody_knows_is_counted_and_not_free() -> None:
     """It must not stop the fold."""
     entries = entries_of([event(1, 0, 5, price="abacus")], BOOK)
 
-    assert (entries.unpriced, entries.leases[0]["rate"]) == (1, 0)
+    assert (entries.unpriced, entries.leases[0]["rate"]) == (1, BOOK.rate("gpu"))
 
 
 def test_days_are_utc() -> None:

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.units import cost_of
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage_day
-from pilotlight_gateway.ledger.price_book import PriceBook, load_prices
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories

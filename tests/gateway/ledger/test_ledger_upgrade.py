@@ -22,10 +22,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line, metadata
 from pilotlight_gateway.ledger.ledger_upgrade import HEAD, SCRIPTS, LedgerRefused, upgrade
-from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts, usage_report
 from tests.gateway.ledger.metering import SECOND, busy, delivered
@@ -33,7 +33,7 @@ from tests.gateway.ledger.metering import SECOND, busy, delivered
 HERE = Path(__file__).parent
 AT_ONCE = """
 import sys
-from pilotlight_gateway.ledger.price_book import load_prices
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import Ledger
 book = load_prices()
 print("ready", flush=True)

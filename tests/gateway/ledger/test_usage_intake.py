@@ -12,9 +12,9 @@ from pilotlight_core.bus import Undecodable
 from pilotlight_core.model.messages.agent_messages import Cancel
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import KEPT_OF_A_NODE, Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day
-from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.ledger.usage_checks import MOST_DEVICES, UsageFault
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from pilotlight_gateway.ledger.usage_intake import KnownUsage, sort_usage

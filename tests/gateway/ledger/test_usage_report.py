@@ -13,9 +13,9 @@ from hypothesis import given, settings
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.price_book import load_prices
 from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 

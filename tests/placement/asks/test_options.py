@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
@@ -135,12 +136,12 @@ def test_a_whole_device_that_an_agent_offers_has_its_curve() -> None:
 
 
 def test_spot_is_cheaper_but_has_its_risk() -> None:
-    """The price book counts first; cost goes in steps of 5 %."""
-    prices = Prices(on_demand={"H200": 4.0}, spot={"H200": 2.0})
+    """Prices are the operator's; cost goes in steps of 5 %."""
+    prices = Prices(book=PriceBook(rates={"h200": 4 * 10**9, "h100": 3 * 10**9, "cpu": 10**8}))
 
     assert prices.of(H200, Domain()) == 4.0
-    assert prices.of(H200, Domain(spot=True)) == pytest.approx(2.3)
-    assert prices.of(H100, Domain()) == H100.price
+    assert prices.of(H200, Domain(spot=True)) == pytest.approx(4.0 * 0.4 * 1.15)
+    assert prices.of(H100, Domain()) == 3.0
     half = Option(kind=SliceKind.MIG, choice=0, memory=1, part=0.5, throughput=10.0)
     dear = Option(kind=SliceKind.MIG, choice=0, memory=1, part=0.505, throughput=10.0)
     assert half.level(4.0) == dear.level(4.0) < half.level(4.4)

@@ -36,7 +36,7 @@ def test_the_worked_example_shows_its_arithmetic(demand: Path, capsys: pytest.Ca
     said = capsys.readouterr().out
     assert "classify: 1,000 per second / (426.7 per second x 70%) = 3.35 -> 4\n" in said
     assert "4 x A100-80GB\n" in said
-    assert "$10.00 per hour" in said
+    assert "$9.99 per hour" in said
 
 
 def test_headroom_and_prices_are_options(demand: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

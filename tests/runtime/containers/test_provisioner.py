@@ -14,6 +14,7 @@ from pilotlight_runtime.containers.blank_pool import BlankPool
 from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.staging import Stager, TrustedKey
+from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
@@ -44,7 +45,7 @@ class Node:
     def __init__(self, folder: Path, group: asyncio.TaskGroup) -> None:
         self.launcher = FakeLauncher(greeting_guest)
         self.pool = BlankPool(starter_of(self.launcher, folder, group), size=1, changed=lambda: None)
-        stager = Stager(MemoryBlobs(), TrustedKey(folder / "keys"), FileCache(folder / "cache"))
+        stager = Stager(StoredFiles(MemoryBlobs()), TrustedKey(folder / "keys"), FileCache(folder / "cache"))
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
         self.provisioner = Provisioner(stager, self.pool, devices)

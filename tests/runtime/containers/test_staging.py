@@ -15,6 +15,7 @@ from pilotlight_core.model.spec import FileEntry, Manifest
 from pilotlight_runtime.containers.bundle import CannotVerify
 from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.staging import Stager, TrustedKey
+from pilotlight_runtime.containers.version_files import StoredFiles
 from tests.builders.nodes import bind
 from tests.builders.specs import function_spec, manifest
 
@@ -45,16 +46,16 @@ async def test_a_version_is_staged_once_and_linked_twice(blobs: BlobStore, tmp_p
     signer = Signer.load_or_create(tmp_path / "keys")
     _, bind = await stored(blobs, signer)
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(blobs, TrustedKey(tmp_path / "keys"), cache)
+    stager = Stager(StoredFiles(blobs), TrustedKey(tmp_path / "keys"), cache)
     manifest = await stager.manifest(bind)
     first, second = tmp_path / "one", tmp_path / "two"
     first.mkdir()
     second.mkdir()
 
-    await stager.stage(manifest, first)
+    await stager.stage(bind, manifest, first)
     for file in manifest.files:
         await blobs.delete("acme", file.sha256)
-    await stager.stage(manifest, second)
+    await stager.stage(bind, manifest, second)
 
     for path, data in FILES.items():
         assert (second / path).read_bytes() == data
@@ -69,20 +70,20 @@ async def test_a_file_that_is_missing_or_damaged_is_refused(
 ) -> None:
     """And leaves nothing in the cache."""
     signer = Signer.load_or_create(tmp_path / "keys")
-    manifest, _ = await stored(blobs, signer)
+    manifest, bind = await stored(blobs, signer)
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(blobs, TrustedKey(tmp_path / "keys"), cache)
+    stager = Stager(StoredFiles(blobs), TrustedKey(tmp_path / "keys"), cache)
     into = tmp_path / "app"
     into.mkdir()
     wrong = FileEntry("app.py", manifest.files[0].sha256, 3)
     await blobs.delete("acme", manifest.files[1].sha256)
 
     with pytest.raises((CannotVerify, BlobMissing)):
-        await stager.stage(manifest, into)
+        await stager.stage(bind, manifest, into)
     if isinstance(blobs, MemoryBlobs):
         blobs.kept["acme", wrong.sha256] = b"something else"
         with pytest.raises(CannotVerify):
-            await stager.stage(msgspec.structs.replace(manifest, files=(manifest.files[0],)), into)
+            await stager.stage(bind, msgspec.structs.replace(manifest, files=(manifest.files[0],)), into)
 
     assert not [path for path in (tmp_path / "cache").glob("*/*") if path.suffix]
     cache.check_integrity()
@@ -91,13 +92,15 @@ async def test_a_file_that_is_missing_or_damaged_is_refused(
 @pytest.mark.parametrize("size", [0, 3, 10**6])
 async def test_a_size_that_is_a_lie_is_refused(blobs: BlobStore, tmp_path: Path, anyio_backend: str, size: int) -> None:
     """The cache and the bundle's limit count what entries say."""
-    manifest, _ = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
+    manifest, bind = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
     lie = msgspec.structs.replace(manifest, files=(msgspec.structs.replace(manifest.files[0], size=size),))
     into = tmp_path / "app"
     into.mkdir()
 
+    stager = Stager(StoredFiles(blobs), TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+
     with pytest.raises(CannotVerify):
-        await Stager(blobs, TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache")).stage(lie, into)
+        await stager.stage(bind, lie, into)
 
     assert not list(into.iterdir())
 
@@ -105,7 +108,7 @@ async def test_a_size_that_is_a_lie_is_refused(blobs: BlobStore, tmp_path: Path,
 async def test_only_the_platforms_signature_counts(tmp_path: Path, anyio_backend: str) -> None:
     """The key may come after the agent's start, and may be replaced; another's is refused."""
     blobs = MemoryBlobs()
-    stager = Stager(blobs, TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(StoredFiles(blobs), TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache"))
     other = Signer.load_or_create(tmp_path / "other")
     _, forged = await stored(blobs, other)
     with pytest.raises(NoKey):
@@ -124,7 +127,7 @@ async def test_a_damaged_manifest_is_refused(tmp_path: Path, anyio_backend: str)
     blobs = MemoryBlobs()
     _, bind = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
     blobs.kept["acme", bind.manifest_sha256] += b"!"
-    stager = Stager(blobs, TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(StoredFiles(blobs), TrustedKey(tmp_path / "keys"), FileCache(tmp_path / "cache"))
 
     with pytest.raises(CannotVerify, match="damaged"):
         await stager.manifest(bind)

@@ -11,12 +11,13 @@ from pilotlight_runtime.devices.cpu_slots import CpuDevices, memory_bytes, usabl
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 7, 64])
 def test_slots_share_the_device_without_rest(slots: int) -> None:
-    """However many there are, together they are the whole of it."""
-    slices = CpuDevices(slots).inventory()
+    """However many there are, together they are the whole of it, at the price of all its cores."""
+    slices = CpuDevices(slots, cores=6).inventory()
 
     assert sum(part.ppm for part in slices) == WHOLE_DEVICE
     assert len({part.id for part in slices}) == slots
-    assert {(part.kind, part.device, part.price) for part in slices} == {(SliceKind.CPU, "cpu", "cpu")}
+    assert {(part.kind, part.device, part.price) for part in slices} == {(SliceKind.CPU, "cpu", "6xcpu")}
+    assert CpuDevices(slots).inventory()[0].price == f"{usable_cores()}xcpu"
 
 
 def test_a_slot_needs_nothing_of_the_host() -> None:

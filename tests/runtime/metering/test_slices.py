@@ -19,6 +19,7 @@ from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.fake.fake_machine import FakeMachine
 from pilotlight_runtime.devices.nvidia.nvml_devices import NvmlDevices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
+from pilotlight_runtime.metering.ended_shares import EndedShares
 from pilotlight_runtime.metering.slices import SliceAllocation, Slices, conflict
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import Metering
@@ -38,7 +39,7 @@ class NoStore:
 class World:
     """The slices of a machine, with a boot clock that is set."""
 
-    def __init__(self, gpus: NvmlDevices, made: FakeMachine, log: UsageLog) -> None:
+    def __init__(self, gpus: NvmlDevices, made: FakeMachine, log: UsageLog, ended: EndedShares) -> None:
         self.at_ns = 1_000
         self.gpus, self.made, self.log = gpus, made, log
         kinds = SeveralDevices(CpuDevices(2), gpus)
@@ -48,6 +49,7 @@ class World:
             region="local",
             slices=kinds.inventory(),
             usage_log=log,
+            ended_shares=ended,
             store=NoStore(),
             clock=lambda: self.at_ns,
         )
@@ -110,14 +112,16 @@ class World:
 @asynccontextmanager
 async def world(spec: str, folder: Path) -> AsyncIterator[World]:
     made, log = machine(spec, folder), UsageLog(folder / "usage", "boot")
+    ended = EndedShares(folder / "ended", "boot")
     try:
         async with devices(made) as gpus:
-            there = World(gpus, made, log)
+            there = World(gpus, made, log, ended)
             yield there
             there.slices.check_integrity()
             await there.check_meters()
     finally:
         log.close()
+        ended.close()
 
 
 async def test_a_whole_gpu_has_one_container(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pilotlight_core.bus import BusDown
 from pilotlight_core.model.messages.agent_messages import Message, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
 from pilotlight_runtime.metering.meter import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
@@ -43,7 +44,7 @@ class World:
     async def metering(
         self, folder: Path, instance: str = "i1", slices: tuple[SliceReport, ...] = SLICES
     ) -> AsyncIterator[Metering]:
-        log = UsageLog(folder, "boot")
+        log, ended = UsageLog(folder, "boot"), EndedShares(folder / "ended", "boot")
         try:
             yield Metering(
                 node="n",
@@ -51,11 +52,13 @@ class World:
                 region="local",
                 slices=slices,
                 usage_log=log,
+                ended_shares=ended,
                 store=self,
                 clock=lambda: self.at_ns,
             )
         finally:
             log.close()
+            ended.close()
 
 
 def event(tenant: str, shares: int) -> UsageEvent:
@@ -93,6 +96,23 @@ async def test_usage_is_on_disk_before_it_is_stored(tmp_path: Path, anyio_backen
     assert {subject for subject, _ in world.kept.values()} == {"usage.local.n.acme", "usage.local.n.-"}
     line = [(e.tenant, e.t0, e.t1) for e in sorted(world.events, key=lambda e: e.t0) if e.slice == "cpu-0"]
     assert line == [("", 1_000, 2_000), ("acme", 2_000, 5_000), ("", 5_000, 9_000)]
+
+
+async def test_a_call_is_noted_until_its_usage_is_on_disk(tmp_path: Path, anyio_backend: str) -> None:
+    """The notes of a window go when the next one has been written."""
+    world = World()
+    async with world.metering(tmp_path) as metering:
+        part = metering.slice("cpu-0")
+        part.transition(LeaseState.IDLE, 1_000, SliceOwner(tenant="acme", container="c1"))
+        part.call_started("call_1", "acme", 2_000)
+        part.call_ended("call_1", "ok", 3_000)
+        world.at_ns = 4_000
+        await metering.write()
+        assert [note.share.call_id for note in shares_in(tmp_path / "ended", "boot")] == ["call_1"]
+        world.at_ns = 5_000
+        await metering.write()
+
+    assert shares_in(tmp_path / "ended", "boot") == []
 
 
 def gpu(name: str, ppm: int) -> SliceReport:

@@ -10,9 +10,11 @@ import msgspec
 
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import values
+from pilotlight_core.model.devices import cpu_price
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Refusal
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_runtime.devices.cpu_slots import usable_cores
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import boot_id, boot_ns
 from tests.runtime.harness import TENANT, Harness, agent, everybody, listener
@@ -34,7 +36,7 @@ async def test_a_bound_container_answers_calls(world: Harness) -> None:
     ended = await call.ended()
     assert ended.spent is not None
     assert ended.spent.ns > 0
-    assert ended.spent.price == "cpu"
+    assert ended.spent.price == cpu_price(usable_cores())
     assert 0 < ended.stages.execute_ms <= ended.stages.total_ms
     assert call.started
     timeline = world.credits[container][-1].timeline

@@ -14,6 +14,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model.messages.agent_messages import Drain, HostShare
 from pilotlight_runtime.containers.staging import TrustedKey
+from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
@@ -24,6 +25,7 @@ from pilotlight_runtime.sandbox.sandbox_port import Launcher
 from tests.builders.calls import run
 from tests.builders.nodes import bind
 from tests.runtime.containers.fake_guests import greeting_guest, starter_of
+from tests.runtime.metering.ended import ended_share
 
 
 @pytest.fixture
@@ -35,11 +37,11 @@ def folders(tmp_path: Path) -> Iterator[NodeFolders]:
 @asynccontextmanager
 async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> AsyncIterator[AgentParts]:
     """The parts of a node with two CPU slots; nothing of them runs."""
-    async with open_records(folders) as (usage_log, waiting), asyncio.TaskGroup() as group:
+    async with open_records(folders) as records, asyncio.TaskGroup() as group:
         needs = AgentDependencies(
             identity=NodeIdentity(node="n1", instance="i1", region="local", zone="local-a", sandbox="bubblewrap"),
             bus=bus,
-            blobs=MemoryBlobs(),
+            files=StoredFiles(MemoryBlobs()),
             verifier=TrustedKey(folders.root / "keys"),
             launcher=with_launcher,
             devices=CpuDevices(2),
@@ -48,7 +50,7 @@ async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> A
             blanks=0,
             host=HostShare(cpu_millis=4000, memory=16 * 2**30),
         )
-        parts = build_parts(needs, group, usage_log, waiting)
+        parts = build_parts(needs, group, records)
         yield parts
         await parts.containers.drain_all(drain_s=0.0, end_s=30.0)
         await parts.calls.bodies.close()
@@ -62,20 +64,33 @@ async def test_records_that_cannot_be_opened_leave_none_open(folders: NodeFolder
             raise AssertionError("opened")
 
     folders.waiting.rmdir()
-    async with open_records(folders) as (usage_log, waiting):
-        assert usage_log.cut_bytes == 0
-        assert waiting.left_behind == ()
+    async with open_records(folders) as records:
+        assert records.usage_log.cut_bytes == 0
+        assert records.waiting.left_behind == ()
 
 
 async def test_calls_that_an_agent_had_not_started_are_left_to_the_next(
     folders: NodeFolders, anyio_backend: str
 ) -> None:
     """It finds the notes of the one before."""
-    async with open_records(folders) as (_, waiting):
-        waiting.add(run("call_1"))
+    async with open_records(folders) as records:
+        records.waiting.add(run("call_1"))
 
-    async with open_records(folders) as (_, waiting):
-        assert [call.call_id for call in waiting.left_behind] == ["call_1"]
+    async with open_records(folders) as records:
+        assert [call.call_id for call in records.waiting.left_behind] == ["call_1"]
+
+
+async def test_usage_that_callers_were_told_of_is_in_the_next_agents_log(
+    folders: NodeFolders, anyio_backend: str
+) -> None:
+    """Once, however often agents are killed before it is stored."""
+    async with open_records(folders) as records:
+        records.ended_shares.add(ended_share("call_1", ns=40))
+
+    for _ in range(2):
+        async with open_records(folders) as records:
+            shares = [s for p in records.usage_log.pending(9) for e in p.record.events for s in e.shares]
+            assert [(share.call_id, share.ns) for share in shares] == [("call_1", 40)]
 
 
 async def test_a_usage_log_that_a_crash_tore_is_a_warning(folders: NodeFolders, anyio_backend: str) -> None:

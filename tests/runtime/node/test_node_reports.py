@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from pilotlight_core.model.devices import cpu_price
 from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_runtime.devices.cpu_slots import usable_cores
 from tests.runtime.harness import Harness
 
 
@@ -18,8 +20,8 @@ async def test_a_node_reports_its_slices_and_containers(world: Harness) -> None:
     assert report.node == world.node
     assert report.sandbox == "process"
     assert [(part.id, part.ppm, part.price, part.container) for part in report.slices] == [
-        ("cpu-0", 500_000, "cpu", ""),
-        ("cpu-1", 500_000, "cpu", container),
+        ("cpu-0", 500_000, cpu_price(usable_cores()), ""),
+        ("cpu-1", 500_000, cpu_price(usable_cores()), container),
     ]
     [one] = report.containers
     assert (one.id, one.version, one.tenant, one.app, one.function, one.slice, one.slots) == (

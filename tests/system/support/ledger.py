@@ -45,6 +45,11 @@ def check_no_instant_is_sold_twice(platform: Platform) -> None:
         ends[part] = t1
 
 
+def check_nothing_is_in_quarantine(platform: Platform) -> None:
+    """What honest nodes report has its place in the ledger."""
+    assert rows(platform, "SELECT node, reason, text FROM quarantined_usage") == []
+
+
 def check_devices_are_accounted_whole(platform: Platform, price: str = "%") -> None:
     """At each instant that is metered, the parts of a device are all of it: however it was cut, whoever died.
 

@@ -88,6 +88,14 @@ class BlobStore(Protocol):
         """
         ...
 
+    async def link(self, tenant: str, sha256: str, seconds: float) -> str:
+        """A URL from which whoever has it can read the blob for so long; "" if the store gives none.
+
+        Raises:
+            BlobsDown: if the store's credentials cannot be had.
+        """
+        ...
+
     async def delete(self, tenant: str, sha256: str) -> None: ...
 
     async def aclose(self) -> None: ...

@@ -7,6 +7,7 @@ checked, so that every object in S3 matches its name.
 from __future__ import annotations
 
 import asyncio
+import math
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
@@ -118,6 +119,13 @@ class S3Blobs:
             if not page.get("IsTruncated"):
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    async def link(self, tenant: str, sha256: str, seconds: float) -> str:
+        what = {"Bucket": self._bucket, "Key": self.key(tenant, sha256)}
+        url: str = await self._do(
+            lambda: self._s3.generate_presigned_url("get_object", Params=what, ExpiresIn=math.ceil(seconds)), sha256
+        )
+        return url
 
     async def delete(self, tenant: str, sha256: str) -> None:
         key = self.key(tenant, sha256)

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from pilotlight_core.model.devices import CPU_PRICE, FAKE_PRICE, UNKNOWN_PRICE, DeviceReport
+from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price
 from pilotlight_core.model.messages.agent_messages import ContainerReport, Credit, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.messages.bindings import Binding
 
@@ -62,7 +62,7 @@ def container_fault(node: str, container: ContainerReport, binding: Binding | No
 def price_fits(kind: SliceKind, gpu_type: str, price: str) -> bool:
     """Whether the price id of a slice is that of its device: a node must not sell its processors as GPUs."""
     if kind is SliceKind.CPU:
-        return price == CPU_PRICE
+        return is_cpu_price(price)
     price = price.removeprefix(FAKE_PRICE)
     return price == UNKNOWN_PRICE or (bool(price) and gpu_type.lower().startswith(price))
 

@@ -26,6 +26,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Window,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
+from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
@@ -42,7 +43,7 @@ MESSAGE = (
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
-    | Bound | Unbound
+    | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

@@ -13,6 +13,7 @@ import structlog
 from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
@@ -33,7 +34,6 @@ from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream,
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
-from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 log = structlog.get_logger(__name__)

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.api.call_api import Latency
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
@@ -23,7 +24,6 @@ from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.event_answers import wait_gone
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
-from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from pilotlight_core.model.api.call_api import CallRequest, CallResponse, JobList, JobStatus
 from pilotlight_core.model.errors import BadInput, error_from_code
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -29,7 +30,6 @@ from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, re
 from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
 from pilotlight_gateway.jobs.job_service import JobOptions, JobService
-from pilotlight_gateway.ledger.price_book import PriceBook
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

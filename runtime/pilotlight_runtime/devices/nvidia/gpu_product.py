@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pilotlight_core.model.devices import UNKNOWN_PRICE
+from pilotlight_core.model.devices import PRICED_GPUS, UNKNOWN_PRICE, gpu_price
 
-KNOWN = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S", "T4")
-"""The products with a price of their own."""
-OTHER_PRICES = {"A10G": "a10"}
-"""The A10 as one cloud has it built."""
 MAKER = frozenset({"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "GRID"})
 VGPU = re.compile(r"\d+[ABCQ]")
 """The end of a virtual GPU's name, such as "A100-10C"."""
@@ -31,9 +27,9 @@ def product_of(name: str, memory: int) -> Product:
     An A100's memory decides, since half of its names do not contain it; "A100" asks for either.
     """
     words = [word for word in re.split(r"[^A-Z0-9]+", name.upper()) if word and word not in MAKER]
-    known = next((word for word in words if word in KNOWN), None)
+    known = next((word for word in words if word in PRICED_GPUS), None)
     if known is None or VGPU.fullmatch(words[-1]):
         return Product(type="-".join(words) or "GPU", price=UNKNOWN_PRICE)
     if known == "A100":
-        return Product(type="A100-80GB" if memory > 60 * GIB or "80GB" in words else "A100-40GB", price="a100")
-    return Product(type=known, price=OTHER_PRICES.get(known, known.lower()))
+        known = "A100-80GB" if memory > 60 * GIB or "80GB" in words else "A100-40GB"
+    return Product(type=known, price=gpu_price(known))

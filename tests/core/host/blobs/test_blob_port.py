@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from pilotlight_core.host.blobs import BadBlob, BlobMissing, BlobStore, MemoryBlobs, open_blobs
@@ -17,25 +18,6 @@ CONTENT = bytes(range(256)) * 5000  # more than one piece
 SHA = hashlib.sha256(CONTENT).hexdigest()
 OTHER = hashlib.sha256(b"other").hexdigest()
 EMPTY = hashlib.sha256(b"").hexdigest()
-
-
-@pytest.fixture(scope="session")
-def s3_endpoint() -> Iterator[str]:
-    """moto's S3 on loopback, with one bucket."""
-    import boto3
-    from moto.server import ThreadedMotoServer
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "testing")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="blobs")
-        yield endpoint
-        server.stop()
 
 
 @pytest.fixture(params=["memory", "folder", "s3"])
@@ -156,3 +138,16 @@ async def test_all_are_listed(store: BlobStore) -> None:
     )
     if not isinstance(store, MemoryBlobs):
         assert all(began - 2 <= one.at <= time.time() + 2 for one in listed)
+
+
+async def test_a_link_reads_one_blob_and_needs_no_key(tmp_path: Path, s3_endpoint: str) -> None:
+    """Only S3 gives links."""
+    store = open_blobs(f"s3://blobs/{tmp_path.name}?endpoint={s3_endpoint}")
+    await store.put("default", SHA, CONTENT)
+
+    url = await store.link("default", SHA, 60.0)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(url)).content == CONTENT
+    assert "X-Amz-Expires=60" in url or "Expires=" in url
+    assert await MemoryBlobs().link("default", SHA, 60.0) == ""
+    await store.aclose()

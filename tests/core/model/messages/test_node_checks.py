@@ -102,6 +102,8 @@ def test_a_true_report_is_the_same_object() -> None:
     ("kind", "gpu_type", "price", "fits"),
     [
         (SliceKind.CPU, "", "cpu", True),
+        (SliceKind.CPU, "", "64xcpu", True),
+        (SliceKind.CPU, "", "99999999xcpu", False),
         (SliceKind.CPU, "", "h100", False),
         (SliceKind.GPU, "H100", "h100", True),
         (SliceKind.GPU, "H100", "fake-h100", True),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.devices import UNKNOWN_PRICE
+from pilotlight_core.model.devices import PRICED_GPUS, UNKNOWN_PRICE
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import parse_gpu
-from pilotlight_gateway.ledger.price_book import load_prices
-from pilotlight_runtime.devices.nvidia.gpu_product import KNOWN, product_of
+from pilotlight_runtime.devices.nvidia.gpu_product import product_of
 
 GIB = 2**30
 
@@ -62,4 +62,4 @@ def test_every_known_product_is_in_the_price_book() -> None:
     """An agent's price ids are the ledger's."""
     book = load_prices()
 
-    assert all(book.knows(product_of(name, 0).price) for name in KNOWN)
+    assert all(book.knows(product_of(name, 0).price) for name in PRICED_GPUS)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.price_book import cost_text, load_prices
 from pilotlight_core.model.units import cost_of, money
-from pilotlight_gateway.ledger.price_book import cost_text, load_prices
 
 NS = st.integers(0, 10**15)
 PPM = st.integers(0, 8_000_000)
@@ -32,13 +32,14 @@ def test_half_a_picodollar_is_rounded_to_even() -> None:
 
 
 def test_the_standard_book_prices_every_device_that_we_name() -> None:
-    """All ids have a rate above zero; others are known to be unknown."""
+    """All ids have a rate above zero; others are known to be unknown, and not free."""
     book = load_prices()
 
     for price in ("cpu", "t4", "a10", "l4", "l40s", "a30", "a100", "h100", "h200", "b200"):
         assert book.rate(price) > 0
     assert not book.knows("abacus")
-    assert book.rate("abacus") == 0
+    assert book.rate("abacus") == book.rate("gpu") > 0
+    assert book.dollars("h100") == book.rate("h100") / 10**9
 
 
 def test_a_file_overrides_single_prices(tmp_path: Path) -> None:
@@ -71,4 +72,13 @@ def test_a_gpu_in_software_costs_what_the_real_one_does() -> None:
 
     assert book.rate("fake-h100") == book.rate("h100") > 0
     assert book.knows("fake-h100")
-    assert (book.knows("fake-fake-h100"), book.rate("fake-nothing")) == (False, 0)
+    assert (book.knows("fake-fake-h100"), book.rate("fake-nothing")) == (False, book.rate("gpu"))
+
+
+def test_a_host_costs_what_its_cores_do() -> None:
+    """However many there are; nothing else is a number of things."""
+    book = load_prices()
+
+    assert book.rate("16xcpu") == 16 * book.rate("cpu")
+    assert book.knows("16xcpu")
+    assert not any(book.knows(price) for price in ("0xcpu", "-1xcpu", "1000000xcpu", "xcpu", "2xabacus"))

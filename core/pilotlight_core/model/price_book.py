@@ -1,13 +1,15 @@
-"""The price book, from `prices.toml`."""
+"""The price book, from `prices.toml`: what the ledger bills, and what placement and planning compare."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pilotlight_core.model.devices import FAKE_PRICE
+from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 
@@ -15,22 +17,34 @@ STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
 """Decimal places of an amount: they show a nanosecond of a millionth of a device."""
 PICO_PER_NANO = 10 ** (PLACES - 9)
+_TIMES = re.compile(r"([1-9][0-9]{0,4})x([a-z].*)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """Nano-dollars per hour of a whole device, by price id. A fake GPU (`fake-h100`) costs what the real one does."""
+    """Nano-dollars per hour of a whole device, by price id.
+
+    A fake GPU (`fake-h100`) costs what the real one does, and `2xcpu` two times what `cpu` does.
+    """
 
     rates: dict[str, int]
     version: int = 1
     currency: str = "USD"
 
     def rate(self, price: str) -> int:
-        """Nano-dollars per device hour; 0 for an unknown id, which the fold counts."""
-        return self.rates.get(price.removeprefix(FAKE_PRICE), 0)
+        """Nano-dollars per device hour; an unknown id, which the fold counts, costs what an unknown GPU does."""
+        rate = self.rates.get(price)
+        if rate is not None:
+            return rate
+        times, name = _read_price(price)
+        return times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
+
+    def dollars(self, price: str) -> float:
+        """Dollars per device hour, to compare devices by."""
+        return self.rate(price) / 10**9
 
     def knows(self, price: str) -> bool:
-        return price.removeprefix(FAKE_PRICE) in self.rates
+        return _read_price(price)[1] in self.rates
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
@@ -39,11 +53,23 @@ def load_prices(override: Path | None = None) -> PriceBook:
     Raises:
         BadInput: names the wrong entry of the file.
     """
-    book = _read(STANDARD)
+    book = standard_book()
     if override is None:
         return book
     more = _read(override)
     return PriceBook(rates=book.rates | more.rates, version=more.version, currency=book.currency)
+
+
+@cache
+def standard_book() -> PriceBook:
+    return _read(STANDARD)
+
+
+def _read_price(price: str) -> tuple[int, str]:
+    """How often a price counts, and its id in the book."""
+    price = price.removeprefix(FAKE_PRICE)
+    several = _TIMES.fullmatch(price)
+    return (int(several[1]), several[2]) if several else (1, price)
 
 
 def _read(path: Path) -> PriceBook:

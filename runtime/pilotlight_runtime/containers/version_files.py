@@ -1,0 +1,114 @@
+"""The blobs of versions that are bound here: from a store that this node can read, or over links."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+
+from pilotlight_core.bus import BusError, NoResponders
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.agent_messages import Bind, Message
+from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+
+ASK_S = 5.0
+"""For one answer of a gateway."""
+ASKS = 20
+PAUSE_S = 0.25
+"""Between two questions: a gateway may hear of a binding later than its node does."""
+AGAIN = frozenset({"not_bound", "busy", "down"})
+AT_ONCE = 16
+CHUNK = 2**20
+TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+
+
+class VersionFiles(Protocol):
+    def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
+        """A blob of the version that `bind` names, in pieces of at most 1 MiB.
+
+        Raises:
+            BlobMissing, BlobsDown: with the first piece, or a later one.
+        """
+        ...
+
+    def path(self, bind: Bind, sha256: str) -> Path | None:
+        """Where the blob is on this machine; None: it has to be fetched."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class StoredFiles:
+    """`VersionFiles` from a store that this node can read."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+
+    def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
+        return self._blobs.get(bind.tenant, sha256)
+
+    def path(self, bind: Bind, sha256: str) -> Path | None:
+        return self._blobs.path(bind.tenant, sha256) if isinstance(self._blobs, FolderBlobs) else None
+
+    async def aclose(self) -> None:
+        await self._blobs.aclose()
+
+
+class Asker(Protocol):
+    async def request(self, subject: str, message: Message, timeout: float) -> object:
+        """The reply; raises BusError."""
+        ...
+
+
+class LinkedFiles:
+    """`VersionFiles` for a node without access to the store: a gateway gives a link to each blob."""
+
+    def __init__(self, bus: Asker, *, region: str, node: str) -> None:
+        self._bus = bus
+        self._subject = subjects.blobs(region, node)
+        self._client = httpx.AsyncClient(timeout=TIMEOUT, limits=httpx.Limits(max_connections=AT_ONCE))
+
+    async def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
+        url = await self._link(bind, sha256)
+        try:
+            async with self._client.stream("GET", url) as response:
+                if response.status_code == httpx.codes.NOT_FOUND:
+                    raise BlobMissing(f"There is no blob {sha256}.")
+                if response.status_code != httpx.codes.OK:
+                    raise BlobsDown(f"The store of blobs answered {response.status_code}.")
+                async for piece in response.aiter_raw(CHUNK):
+                    yield piece
+        except httpx.HTTPError as error:
+            raise BlobsDown(f"The store of blobs cannot be reached: {type(error).__name__} {error}.") from error
+
+    def path(self, bind: Bind, sha256: str) -> Path | None:  # noqa: ARG002
+        return None
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _link(self, bind: Bind, sha256: str) -> str:
+        wanted, why = BlobWanted(container=bind.container, sha256=sha256), ""
+        for _ in range(ASKS):
+            try:
+                answer = await self._bus.request(self._subject, wanted, ASK_S)
+            except NoResponders:
+                why = "no gateway is there"
+            except BusError as error:
+                why = str(error)
+            else:
+                if isinstance(answer, BlobLink) and answer.url:
+                    return answer.url
+                why = answer.reason if isinstance(answer, BlobLink) else "no answer"
+                if why in ("missing", "not_its"):
+                    raise BlobMissing(f"There is no blob {sha256} of {bind.version}.")
+                if why not in AGAIN:
+                    break
+            await asyncio.sleep(PAUSE_S)
+        if why == "no_links":
+            raise BlobsDown("The gateways' store of blobs is a folder: start this agent with the same --blob-url.")
+        raise BlobsDown(f"No gateway gave a link to blob {sha256}: {why}.")
