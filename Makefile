@@ -74,7 +74,7 @@ test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
 # -- check -------------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: lint types floors house words mirror lengths requirements pages infra ## Run every check that is not a test
+check: lint types floors house words mirror lengths requirements pages docs infra ## Run every check that is not a test
 
 .PHONY: lint
 lint: $(READY) # ruff: rules and format
@@ -109,8 +109,18 @@ requirements: $(READY) # docs/requirements.md names what exists
 pages: $(READY) # files that a page names exist, and each package has its page
 	@$(BIN)/python -m tools.pages
 
+.PHONY: docs
+docs: $(READY) ## Build the guide and the reference as a site, in site/
+	@$(BIN)/python -m tools.reference
+	@NO_COLOR=1 $(BIN)/zensical build --strict
+
+.PHONY: docs-serve
+docs-serve: $(READY) ## Show the site at http://127.0.0.1:8000, and anew when a page changes
+	@$(BIN)/python -m tools.reference
+	@$(BIN)/zensical serve --dev-addr 127.0.0.1:8000
+
 .PHONY: words
-words: $(READY) # names are those of docs/words.md, and none means two things
+words: $(READY) # names are those of docs/design/words.md, and none means two things
 	@$(BIN)/python -m tools.words
 
 .PHONY: infra
@@ -127,5 +137,5 @@ fmt: $(READY) ## Format the code and fix what can be fixed
 
 .PHONY: clean
 clean: ## Remove the environment, caches and the local platform's state
-	@rm -rf $(VENV) .pilotlight .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage dist build
+	@rm -rf $(VENV) .pilotlight .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage dist build site .cache docs/reference
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

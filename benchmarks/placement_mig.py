@@ -5,7 +5,7 @@
 of the first 2,000 not counted. Accepted arrivals in percent; nothing that fits is refused by any policy.
 
 Of a few mixes in round numbers these are the ones under which first fit, best fit and FGD come nearest to figures that
-were measured of them before (rms 0.8 points); docs/placement-mig.md has the gain under others.
+were measured of them before (rms 0.8 points); docs/design/placement-mig.md has the gain under others.
 
 Figures: `MIX.LOAD.POLICY`, and over all cells `ours_minus_fgd_masks`, `ours_minus_fgd_whole`, `worst_against_best`
 (the lowest difference of ours to the best of the others in a cell), `memory.POLICY` (accepted memory slices).

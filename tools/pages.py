@@ -1,9 +1,9 @@
 """Hold the pages to the tree: `python -m tools.pages`.
 
 A file that a page names in backticks, whole or by the end of its path, exists; so does a folder of the product that it
-names from the root, `gateway/pilotlight_gateway/home/`. In `docs/structure` so does each class and each method of one,
-`Home` and `Home.enqueue`. Each package of the product has a page `docs/structure/PACKAGE.md` that names every room of
-it, shows where to start reading in each, and fits a screen.
+names from the root, `gateway/pilotlight_gateway/home/`, and what a link leads to. In `docs/design/structure` so does
+each class and each method of one, `Home` and `Home.enqueue`. Each package of the product has a page
+`docs/design/structure/PACKAGE.md` that names every room of it, shows where to start reading in each, and fits a screen.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -14,14 +14,17 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from os.path import normpath
 from pathlib import Path
 
+from tools import reference
 from tools.house import SOURCE, Module, modules
 
-PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/structure/*.md")
+PAGES = ("*.md", "docs/**/*.md")
 NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
 FOLDER = re.compile(r"`((?:[a-z]+)/pilotlight(?:_[a-z]+)?/[\w/]*)/`")
 CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?(?:\(\))?`")
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 OTHERS = frozenset({"app.py", "module.py", "main.py", "search.py"})
 """Files of tenants, which a page may name as examples."""
 MAX_LINES = 50
@@ -34,6 +37,12 @@ def missing_files(text: str, files: Collection[str]) -> list[str]:
     folders = {"/".join(path.split("/")[:count]) for path in files for count in range(1, path.count("/") + 1)}
     named = {name for name in NAMED.findall(text) if name not in ends | OTHERS}
     return sorted(named | {f"{name}/" for name in FOLDER.findall(text) if name not in folders})
+
+
+def missing_links(text: str, page: str, paths: Collection[str]) -> list[str]:
+    """The files and folders that a page links to and that are not among `paths`; both are paths from the root."""
+    targets = {link: normpath(f"{page}/../{link}") for link in LINK.findall(text)}
+    return sorted(link for link, target in targets.items() if target not in paths)
 
 
 def missing_classes(text: str, defined: Mapping[str, Collection[str]]) -> list[str]:
@@ -65,7 +74,7 @@ def classes(known: Iterable[Module]) -> dict[str, set[str]]:
 
 def page_faults(package: str, text: str | None, rooms: Iterable[str]) -> list[str]:
     """What is wrong with the page of a package; `rooms` are its folders as paths from the package, without itself."""
-    page = f"docs/structure/{package}.md"
+    page = f"docs/design/structure/{package}.md"
     if text is None:
         return [f"{page} is missing"]
     lines = len(text.splitlines())
@@ -89,11 +98,23 @@ def main() -> int:
         if folder.name not in hidden or folder.name == ".ci"
         for path in ([folder] if folder.is_file() else folder.rglob("*"))
     ]
-    pages = sorted(path for pattern in PAGES for path in root.glob(pattern) if path.name != "CHANGELOG.md")
+    made = [f"{reference.FOLDER}/{name}" for name in reference.PAGES]
+    pages = sorted(
+        path
+        for pattern in PAGES
+        for path in root.glob(pattern)
+        if path.name != "CHANGELOG.md" and path.relative_to(root).as_posix() not in made
+    )
     wrong = [
         f"{page.relative_to(root)}: `{name}` does not exist"
         for page in pages
         for name in missing_files(page.read_text(), files)
+    ]
+    paths = {"/".join(path.split("/")[:count]) for path in [*files, *made] for count in range(1, path.count("/") + 2)}
+    wrong += [
+        f"{page.relative_to(root)}: the link to {link} leads nowhere"
+        for page in pages
+        for link in missing_links(page.read_text(), page.relative_to(root).as_posix(), paths)
     ]
     known = modules(root).values()
     defined = classes(known)
@@ -104,7 +125,7 @@ def main() -> int:
         for name in missing_classes(page.read_text(), defined)
     ]
     for package in SOURCE:
-        page = root / "docs/structure" / f"{package}.md"
+        page = root / "docs/design/structure" / f"{package}.md"
         below = rooms_of(str(root / package), known)
         wrong += page_faults(package, page.read_text() if page.exists() else None, below)
     print(f"pages      {len(pages)} pages name files, {len(SOURCE)} show the rooms of a package")

@@ -1,4 +1,4 @@
-"""The lists by which `tools.words` judges names. `docs/words.md` explains the words that stay."""
+"""The lists by which `tools.words` judges names. `docs/design/words.md` explains the words that stay."""
 
 from __future__ import annotations
 

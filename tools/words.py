@@ -1,4 +1,4 @@
-"""Hold the names of the code to the glossary, `docs/words.md`: `python -m tools.words`.
+"""Hold the names of the code to the glossary, `docs/design/words.md`: `python -m tools.words`.
 
 Five rules, over the product (the packages that are installed, not tests, tools, benchmarks and examples):
 
@@ -230,13 +230,13 @@ def glossary_faults(text: str, modules: Iterable[Module]) -> Iterator[Fault]:
         if word == "word" or set(word) <= {"-"}:
             continue
         if word in seen:
-            yield Fault(where=word, sentence="it has two rows in docs/words.md")
+            yield Fault(where=word, sentence="it has two rows in docs/design/words.md")
         seen.add(word)
         if not named:
-            yield Fault(where=word, sentence="its row in docs/words.md names nothing in the code")
+            yield Fault(where=word, sentence="its row in docs/design/words.md names nothing in the code")
         for name in named:
             if name not in there:
-                yield Fault(where=word, sentence=f"its row in docs/words.md names `{name}`, which is not there")
+                yield Fault(where=word, sentence=f"its row in docs/design/words.md names `{name}`, which is not there")
 
 
 def faults(modules: list[Module], glossary: str, allowed: dict[str, str]) -> list[str]:
@@ -256,7 +256,7 @@ def main() -> int:
     modules = read(root)
     names = sum(1 for module in modules for _ in public_names(module))
     print(f"words      {len(modules)} modules, {names} public classes and types")
-    wrong = faults(modules, (root / "docs" / "words.md").read_text(), ALLOWED)
+    wrong = faults(modules, (root / "docs" / "design" / "words.md").read_text(), ALLOWED)
     for sentence in wrong:
         print(f"error      {sentence}")
     return 1 if wrong else 0

