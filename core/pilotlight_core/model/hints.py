@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 import typing
@@ -40,7 +41,42 @@ def converter(hint: Any) -> Convert | None:
         except msgspec.ValidationError:
             return _lenient(value, hint)
 
-    return convert
+    if not _has_dataclass(hint):
+        return convert
+
+    def convert_whole(value: Any) -> Any:
+        converted = convert(value)
+        _set_defaults(converted)
+        return converted
+
+    return convert_whole
+
+
+def _has_dataclass(hint: Any) -> bool:
+    """Whether values of the hint may hold dataclasses."""
+    if dataclasses.is_dataclass(hint) or isinstance(hint, type(msgspec.Struct)):
+        return True
+    return any(map(_has_dataclass, typing.get_args(hint)))
+
+
+def _set_defaults(value: Any) -> None:
+    """Give every dataclass in `value` its defaults: msgspec leaves them to the class, and writes only what is set."""
+    if isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            _set_defaults(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            _set_defaults(each)
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _set_defaults(getattr(value, name))
+    elif dataclasses.is_dataclass(value):
+        own = getattr(value, "__dict__", None)
+        for field in dataclasses.fields(value):
+            each = getattr(value, field.name)
+            if own is not None and field.name not in own:
+                object.__setattr__(value, field.name, each)
+            _set_defaults(each)
 
 
 def _never(_hint: Any, _value: Any) -> Any:

@@ -137,3 +137,38 @@ def test_what_is_no_tensor_is_the_callers_mistake(value: Any) -> None:
 
     with pytest.raises((ValueError, TypeError, msgspec.ValidationError)):
         read(torch.Tensor, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """One with defaults of both kinds."""
+
+    name: str
+    label: str = "none"
+    parts: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """One that holds others."""
+
+    leaves: list[Leaf]
+    by_name: dict[str, Leaf | None] = dataclasses.field(default_factory=dict)
+    depth: int = 1
+
+
+@pytest.mark.parametrize("hint", [Tree, list[Tree], Tree | None, dict[str, tuple[Tree, ...]]])
+def test_defaults_of_dataclasses_are_written_again(hint: Any) -> None:
+    """What a function was given and returns is whole."""
+    tree = {"leaves": [{"name": "a"}], "by_name": {"b": {"name": "b"}, "c": None}}
+    of_hint = {list[Tree]: [tree], dict[str, tuple[Tree, ...]]: {"t": (tree,)}}.get(hint, tree)
+    convert = converter(hint)
+    assert convert is not None
+
+    written = msgspec.json.encode(convert(of_hint))
+
+    leaf = {"label": "none", "parts": []}
+    whole = {"leaves": [{"name": "a"} | leaf], "by_name": {"b": {"name": "b"} | leaf, "c": None}, "depth": 1}
+    assert msgspec.json.decode(written) == {list[Tree]: [whole], dict[str, tuple[Tree, ...]]: {"t": [whole]}}.get(
+        hint, whole
+    )

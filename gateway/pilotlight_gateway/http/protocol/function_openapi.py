@@ -12,6 +12,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.schema_examples import example_arguments
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.http.protocol.openapi import REF, error_answer, problem_schema, security
+from pilotlight_gateway.http.protocol.schema_components import SchemaComponents
 from pilotlight_gateway.schemas.schema_validators import Validators
 
 FunctionDocument = dict[str, Any]
@@ -22,15 +23,16 @@ def function_document(version: VersionRecord, base: str, owner: str = "") -> Fun
     methods = version.spec.methods
     ref = f"{owner}:{version.app}.{version.function}" if owner else f"{version.app}.{version.function}"
     path = f"/v1/functions/{ref}/calls"
-    _, components = msgspec.json.schema_components((Latency, Usage), ref_template=REF)
+    _, own = msgspec.json.schema_components((Latency, Usage), ref_template=REF)
+    components = SchemaComponents(own | {"Problem": problem_schema()})
     operation: FunctionDocument = {
         "operationId": f"call_{version.app}_{version.function}",
         "summary": f"Call {version.ref}",
         "requestBody": {
             "required": True,
-            "content": {"application/json": _requests(version, methods)},
+            "content": {"application/json": _requests(components, methods)},
         },
-        "responses": {"200": _answer(version, methods), "default": error_answer()},
+        "responses": {"200": _answer(version, components, methods), "default": error_answer()},
         "x-codeSamples": [{"lang": "shell", "source": curl_line(base + path, methods[0])}],
     }
     return {
@@ -38,7 +40,7 @@ def function_document(version: VersionRecord, base: str, owner: str = "") -> Fun
         "info": {"title": f"{version.app}.{version.function}", "version": f"v{version.number}"},
         "servers": [{"url": base}],
         "paths": {path: {"post": operation}},
-        "components": {"schemas": components | {"Problem": problem_schema()}, "securitySchemes": security()},
+        "components": {"schemas": components.schemas, "securitySchemes": security()},
         "security": [{"key": []}],
     }
 
@@ -62,20 +64,18 @@ def _example(method: MethodSpec) -> FunctionDocument:
     return example | ({"method": method.name} if method.name else {})
 
 
-def _requests(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> FunctionDocument:
+def _requests(components: SchemaComponents, methods: tuple[MethodSpec, ...]) -> FunctionDocument:
     return {
-        "schema": _one_of([_request(version, method) for method in methods]),
+        "schema": _one_of([_request(components, method) for method in methods]),
         "examples": {method.name or method.attribute: {"value": _example(method)} for method in methods},
     }
 
 
-def _request(version: VersionRecord, method: MethodSpec) -> FunctionDocument:
+def _request(components: SchemaComponents, method: MethodSpec) -> FunctionDocument:
     properties: FunctionDocument = {
-        "input": _embedded(method.input_schema, f"{version.id}:{method.name}:input")
-        if method.input_schema
-        else {"type": "object"},
-        "deadline_ms": {"type": "number", "exclusiveMinimum": 0},
-        "id": {"type": "string", "pattern": "^cid_[A-Za-z0-9_-]{8,60}$"},
+        "input": components.add(method.input_schema) if method.input_schema else {"type": "object"},
+        "deadline_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
+        "id": {"type": ["string", "null"], "pattern": "^cid_[A-Za-z0-9_-]{8,60}$"},
     }
     required = ["input"] if method.input_schema.get("required") else []
     if method.name:
@@ -84,9 +84,9 @@ def _request(version: VersionRecord, method: MethodSpec) -> FunctionDocument:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _answer(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> FunctionDocument:
+def _answer(version: VersionRecord, components: SchemaComponents, methods: tuple[MethodSpec, ...]) -> FunctionDocument:
     def response(method: MethodSpec) -> FunctionDocument:
-        value = _embedded(method.output_schema, f"{version.id}:{method.name}:output")
+        value = components.add(method.output_schema)
         return {
             "type": "object",
             "properties": {
@@ -112,8 +112,3 @@ def _answer(version: VersionRecord, methods: tuple[MethodSpec, ...]) -> Function
 
 def _one_of(schemas: list[FunctionDocument]) -> FunctionDocument:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-
-
-def _embedded(schema: FunctionDocument, name: str) -> FunctionDocument:
-    """A schema with an `$id`, so that its local references hold within the document."""
-    return {"$id": f"urn:pilotlight:schema:{name}", **schema} if "$defs" in schema else schema
