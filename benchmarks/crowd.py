@@ -60,7 +60,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 class Answered(msgspec.Struct, frozen=True, array_like=True):
     """One answer. `status` 0: the connection broke."""
 
-    sent: float
+    due: float
+    """When it should have been sent: what is sent late has waited for its crowd, as a user would have."""
     ended: float
     status: int
     size_ms: float
@@ -71,7 +72,7 @@ class Answered(msgspec.Struct, frozen=True, array_like=True):
     @property
     def ms(self) -> float:
         """From when it was due to the last byte."""
-        return (self.ended - self.sent) * 1000.0
+        return (self.ended - self.due) * 1000.0
 
 
 Answers = dict[str, list[Answered]]
@@ -113,7 +114,7 @@ class _Line(asyncio.Protocol):
         self._back = back
         self._buffer = b""
         self.transport: asyncio.Transport | None = None
-        self.sent = self.size_ms = 0.0
+        self.due = self.size_ms = 0.0
         self.busy = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -161,15 +162,14 @@ class _Caller:
         self._idle: deque[_Line] = deque()
         self._opening: set[asyncio.Task[None]] = set()
 
-    def call(self, size_ms: float) -> None:
-        """Send a call now, on a new connection if need be."""
-        sent = time.monotonic()
+    def call(self, size_ms: float, due: float) -> None:
+        """Send a call that was due at an instant, on a new connection if need be."""
         while self._idle:
             line = self._idle.pop()
             if line.transport is not None:
-                self._send(line, size_ms, sent)
+                self._send(line, size_ms, due)
                 return
-        opening = asyncio.create_task(self._open(size_ms, sent))
+        opening = asyncio.create_task(self._open(size_ms, due))
         self._opening.add(opening)
         opening.add_done_callback(self._opening.discard)
 
@@ -179,18 +179,18 @@ class _Caller:
             if line.transport is not None:
                 line.transport.close()
 
-    async def _open(self, size_ms: float, sent: float) -> None:
+    async def _open(self, size_ms: float, due: float) -> None:
         line = _Line(self._over)
-        line.sent, line.size_ms = sent, size_ms
+        line.due, line.size_ms = due, size_ms
         try:
             await asyncio.get_running_loop().create_connection(lambda: line, self._host, self._port)
         except OSError:
             self._over(line, 0, 0.0, b"")
         else:
-            self._send(line, size_ms, sent)
+            self._send(line, size_ms, due)
 
-    def _send(self, line: _Line, size_ms: float, sent: float) -> None:
-        line.sent, line.size_ms, line.busy = sent, size_ms, True
+    def _send(self, line: _Line, size_ms: float, due: float) -> None:
+        line.due, line.size_ms, line.busy = due, size_ms, True
         if line.transport is None:
             self._over(line, 0, 0.0, b"")
         else:
@@ -226,7 +226,7 @@ class _Player:
         member = self._member
         await asyncio.sleep(member.begins - time.monotonic())
         for _ in range(member.outstanding):
-            self._next()
+            self._next(time.monotonic())
         while (now := time.monotonic()) < member.until:
             await (self._arrive() if member.rate else asyncio.sleep(member.until - now))
         with contextlib.suppress(TimeoutError):
@@ -241,16 +241,16 @@ class _Player:
         due = time.monotonic()
         while (now := time.monotonic()) < member.until:
             while due <= now:
-                self._next()
-                rise = min(1.0, (now - member.begins) / member.ramp_s + 0.01) if member.ramp_s else 1.0
+                self._next(due)
+                rise = min(1.0, (due - member.begins) / member.ramp_s + 0.01) if member.ramp_s else 1.0
                 due += self._chance.expovariate(member.rate * rise)
             await asyncio.sleep(max(TICK_S, due - now))
 
-    def _next(self) -> None:
+    def _next(self, due: float) -> None:
         self._turn += 1
         self._waiting += 1
         self._landed.clear()
-        self._callers[self._turn % len(self._callers)].call(self._chance.choice(self._member.sizes_ms))
+        self._callers[self._turn % len(self._callers)].call(self._chance.choice(self._member.sizes_ms), due)
 
     def _over(self, line: _Line, status: int, wait_s: float, body: bytes) -> None:
         ended = time.monotonic()
@@ -258,16 +258,16 @@ class _Player:
         self._waiting -= 1
         if not self._waiting:
             self._landed.set()
-        self.answers.append(Answered(line.sent, ended, status, line.size_ms, stages.get("queue", 0.0)))
+        self.answers.append(Answered(line.due, ended, status, line.size_ms, stages.get("queue", 0.0)))
         if self._member.outstanding and ended < self._member.until:
             if status == 200:
-                self._next()
+                self._next(ended)
             else:
                 asyncio.get_running_loop().call_later(max(LEAST_PAUSE_S, wait_s), self._again)
 
     def _again(self) -> None:
-        if time.monotonic() < self._member.until:
-            self._next()
+        if (now := time.monotonic()) < self._member.until:
+            self._next(now)
 
 
 async def _play(members: Sequence[Member]) -> Answers:

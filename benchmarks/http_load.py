@@ -86,13 +86,13 @@ def _header(head: bytes, name: bytes) -> bytes:
 class Caller:
     """Calls one function at one gateway with one key, on as many connections as it takes."""
 
-    def __init__(self, url: str, ref: str, key: str) -> None:
+    def __init__(self, url: str, ref: str, key: str, *headers: str) -> None:
+        """`headers` go with every request: "Prefer: respond-async"."""
         split = urlsplit(url)
         self._host, self._port = split.hostname or "127.0.0.1", split.port or 80
-        self._head = (
-            f"POST /v1/functions/{ref}/calls HTTP/1.1\r\nHost: {split.netloc}\r\nAuthorization: Bearer {key}\r\n"
-            "Content-Type: application/json\r\nContent-Length: "
-        ).encode()
+        named = (f"Host: {split.netloc}", f"Authorization: Bearer {key}", "Content-Type: application/json", *headers)
+        lines = (f"POST /v1/functions/{ref}/calls HTTP/1.1", *named, "Content-Length: ")
+        self._head = "\r\n".join(lines).encode()
         self._idle: deque[_Connection] = deque()
 
     async def call(self, **body: Any) -> Answer:

@@ -1,8 +1,9 @@
 """What the whole path costs over one bare Starlette/uvicorn process that echoes the same JSON.
 
-Authentication, schema check, scheduler, bus, agent, sandboxed guest, receipt and usage event are all on. Runs alternate
-between the two servers on the same machine, and the figures are medians; the ratio is what to compare, since the
-machine's speed drifts.
+Authentication, schema check, limits, scheduler, bus, agent, sandboxed guest, receipt and usage event are all on: the
+calling tenant has a limit on its requests, their cost and their concurrency, none of which it reaches. Functions are
+async, plain and batched ones. Runs alternate between the two servers on the same machine, and the figures are medians;
+the ratio is what to compare, since the machine's speed drifts.
 """
 
 from __future__ import annotations
@@ -23,15 +24,23 @@ from tests.waiting import wait_until
 
 BODY = '{"input": {"text": "hello"}}'
 JSON = {"Content-Type": "application/json"}
+SLOTS = ("--blanks", "1", "--cpu-slots", "4")
+"""Room for one container of each function, and one more."""
+TENANT = "default"
+LIMITS = ("requests_per_s=50000", "burst=50000", "concurrency=10000", "cost_per_s=100000000")
+"""Each is checked for every call, and is far off."""
+FUNCTIONS = {"whole": "bench.echo", "sync": "bench.echo_sync", "batched": "bench.Batched"}
+"""Path -> function."""
 
 
 def main() -> None:
     """Run, print, finish."""
     options = report.arguments("overhead", __doc__ or "").parse_args()
     runs, seconds = (1, 2.0) if options.quick else (5, 6.0)
-    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), *SLOTS) as running:
         running.deploy("benchmarks/functions/app.py")
-        for ref in ("bench.echo", "bench.Batched"):
+        running.cli("quota", "set", TENANT, *LIMITS)
+        for ref in FUNCTIONS.values():
             running.output(ref, text="hello")
         port = free_port()
         bare = subprocess.Popen([sys.executable, "-m", "benchmarks.bare", "--port", str(port)])
@@ -46,14 +55,14 @@ def main() -> None:
 
 def _measure(running: Platform, bare: str, runs: int, seconds: float) -> dict[str, float]:
     headers = {**JSON, "Authorization": f"Bearer {running.key}"}
-    whole = f"{running.url}/v1/functions/bench.echo/calls"
-    batched = f"{running.url}/v1/functions/bench.Batched/calls"
+    paths = {"bare": bare}
+    paths |= {name: f"{running.url}/v1/functions/{ref}/calls" for name, ref in FUNCTIONS.items()}
     loads: dict[str, list[wrk.Load]] = {}
     cpu: dict[str, float] = {}
     calls = 0.0
     for _ in range(runs):
         for connections in (1, 64):
-            for name, url in (("bare", bare), ("whole", whole), ("batched", batched)):
+            for name, url in paths.items():
                 before = _cpu(running)
                 start = time.monotonic()
                 load = wrk.post(url, BODY, headers, connections=connections, seconds=seconds)
@@ -93,6 +102,7 @@ def _tell(loads: dict[str, list[wrk.Load]], cpu: dict[str, float]) -> dict[str, 
         "ratio_64": middle["whole_64"][0] / middle["bare_64"][0],
         "rps_64": middle["whole_64"][0],
         "added_p50_ms_1": middle["whole_1"][1] - middle["bare_1"][1],
+        "sync_ratio_64": middle["sync_64"][0] / middle["bare_64"][0],
         "batched_ratio_64": middle["batched_64"][0] / middle["bare_64"][0],
         "cpu_us_per_call": sum(cpu.values()),
     } | {f"cpu_us_{part}": used for part, used in cpu.items()}

@@ -2,8 +2,9 @@
 
 One container of 32 slots whose calls sleep 0.32 s on average (each 0.24 to 0.4 s, so that slots do not fall into
 step): 100 calls a second, whatever the machine's speed. Callers do not wait for each other (Poisson arrivals, seeded),
-and each gives its call 3 s. Who is refused is told when its turn would have come; that is compared with how long the
-call waited that came next to it and was let in.
+and each gives a call 3 s. Who is refused is told when its turn would have come, waits for so long and comes back, until
+it is served or PATIENCE_S are over: offered are callers, and calls are more. What they are told is compared with how
+long the call waited that came next to it and was let in.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ SLOTS = 32
 SERVICE_S = 0.32
 CAPACITY = SLOTS / SERVICE_S
 DEADLINE_S = 3.0
+PATIENCE_S = 10.0
+"""From a caller's first call; then it gives up."""
+LEAST_PAUSE_S = 0.05
 WARM_UP_S = 2 * DEADLINE_S
 TIMES = (1, 2, 5)
 PATH = "/v1/functions/overload.nap/calls"
@@ -47,14 +51,35 @@ class Call:
     waited: float = 0.0
 
 
+@dataclass(kw_only=True, slots=True)
+class Caller:
+    """One caller: how often it came, and whether it was served. Instants are monotonic seconds."""
+
+    came: float
+    calls: int = 0
+    served_at: float | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Load:
     """What became of one load, and what the gateway used for it in core seconds per second."""
 
     calls: list[Call]
+    callers: list[Caller]
+    """Those that came while it counted, and had all of their patience in it."""
     begun: float
     ended: float
     core: float
+
+    @property
+    def served(self) -> float:
+        """The part of the callers that were served in the end."""
+        return sum(caller.served_at is not None for caller in self.callers) / len(self.callers)
+
+    @property
+    def calls_each(self) -> float:
+        """How often a caller came."""
+        return sum(caller.calls for caller in self.callers) / len(self.callers)
 
     @property
     def goodput(self) -> float:
@@ -94,7 +119,7 @@ class Load:
 def main() -> None:
     """Run, print, finish."""
     options = report.arguments("overload", __doc__ or "").parse_args()
-    seconds = 5.0 if options.quick else 30.0
+    seconds = 5.0 + PATIENCE_S if options.quick else 30.0 + PATIENCE_S
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         running.deploy("benchmarks/functions/overload.py")
         running.output("overload.nap", seconds=0.01)
@@ -109,10 +134,11 @@ async def _offer(running: Platform, times: int, seconds: float) -> Load:
     chance = random.Random(times)
     idle: list[Line] = []
     calls: list[Call] = []
+    callers: list[Caller] = []
     begun = time.monotonic() + WARM_UP_S
     ends = begun + seconds
     async with asyncio.TaskGroup() as group:
-        group.create_task(_arrive(running, group, chance, CAPACITY * times, ends, idle, calls))
+        group.create_task(_arrive(running, group, chance, CAPACITY * times, ends, idle, calls, callers))
         await asyncio.sleep(begun - time.monotonic())
         before = report.cpu_seconds(running.pids["gateway"])
         await asyncio.sleep(ends - time.monotonic())
@@ -120,7 +146,8 @@ async def _offer(running: Platform, times: int, seconds: float) -> Load:
     for line in idle:
         line.close()
     counted = [call for call in calls if call.sent >= begun - DEADLINE_S]
-    return Load(calls=counted, begun=begun, ended=ends, core=used / seconds)
+    whole = [caller for caller in callers if begun <= caller.came < ends - PATIENCE_S]
+    return Load(calls=counted, callers=whole, begun=begun, ended=ends, core=used / seconds)
 
 
 async def _arrive(
@@ -131,31 +158,48 @@ async def _arrive(
     until: float,
     idle: list[Line],
     calls: list[Call],
+    callers: list[Caller],
 ) -> None:
     due = time.monotonic()
     while due < until:
         due += chance.expovariate(rate)
         if (early := due - time.monotonic()) > 0.001:
             await asyncio.sleep(early)
-        line = idle.pop() if idle else Line(running.url, running.key)
         seconds = SERVICE_S * chance.uniform(1 - SPREAD, 1 + SPREAD)
-        group.create_task(_call(line, seconds, idle, calls))
+        callers.append(caller := Caller(came=time.monotonic()))
+        group.create_task(_come_back(running, caller, seconds, until, idle, calls))
 
 
-async def _call(line: Line, seconds: float, idle: list[Line], calls: list[Call]) -> None:
+async def _come_back(
+    running: Platform, caller: Caller, seconds: float, until: float, idle: list[Line], calls: list[Call]
+) -> None:
+    """Call until served, wait as told in between, and give up when patience or the run is over."""
+    while True:
+        line = idle.pop() if idle else Line(running.url, running.key)
+        call = await _call(line, seconds, idle)
+        calls.append(call)
+        caller.calls += 1
+        if call.status == 200:
+            caller.served_at = call.ended
+        again = call.ended + max(LEAST_PAUSE_S, call.told)
+        if call.status not in REFUSED or again > min(until, caller.came + PATIENCE_S):
+            return
+        await asyncio.sleep(again - time.monotonic())
+
+
+async def _call(line: Line, seconds: float, idle: list[Line]) -> Call:
     body = msgspec.json.encode({"input": {"seconds": seconds}, "deadline_ms": DEADLINE_S * 1000})
     sent = time.monotonic()
     answer = await line.post(PATH, body, 30.0)
     ended = time.monotonic()
     idle.append(line)
     if answer is None:
-        calls.append(Call(sent=sent, ended=ended, status=0))
-    elif answer.status == 200:
+        return Call(sent=sent, ended=ended, status=0)
+    if answer.status == 200:
         waited = msgspec.json.decode(answer.body)["latency"]["stages"]["queue"] / 1000.0
-        calls.append(Call(sent=sent, ended=ended, status=200, waited=waited))
-    else:
-        told = float(answer.headers.get(b"retry-after-ms", b"0")) / 1000.0
-        calls.append(Call(sent=sent, ended=ended, status=answer.status, told=told))
+        return Call(sent=sent, ended=ended, status=200, waited=waited)
+    told = float(answer.headers.get(b"retry-after-ms", b"0")) / 1000.0
+    return Call(sent=sent, ended=ended, status=answer.status, told=told)
 
 
 def _tell(loads: dict[int, Load]) -> None:
@@ -174,6 +218,8 @@ def _tell(loads: dict[int, Load]) -> None:
                 report.percentile(ok, 50) if ok else 0.0,
                 report.percentile(refused, 99) * 1000 if refused else 0.0,
                 load.core,
+                load.served,
+                load.calls_each,
             )
         )
     columns = (
@@ -186,6 +232,8 @@ def _tell(loads: dict[int, Load]) -> None:
         "p50 s",
         "p99 of refusals ms",
         "gateway's core",
+        "callers served",
+        "calls each",
     )
     report.table("overload", columns, rows)
     errors = [error for load in loads.values() for error in load.retry_after_errors()]
@@ -201,7 +249,9 @@ def _tell(loads: dict[int, Load]) -> None:
             "in_vain_share": in_vain / max(1, accepted),
             "retry_after_error": report.median(errors) if errors else float("nan"),
             "refuse_core_share": loads[5].core - loads[1].core,
-        },
+        }
+        | {f"served_share_{times}x": load.served for times, load in loads.items()}
+        | {f"calls_each_{times}x": load.calls_each for times, load in loads.items()},
     )
 
 

@@ -132,6 +132,7 @@ class Pass:
         self._views = views(
             world, versions, given.deployed, at, self._speed, shut_down=given.shut_down, floors=given.floors
         )
+        self._limits_of = given.limits_of
         self._rooms = TenantRooms(given.limits_of, holders(world, versions, at), given.weight_of)
         self._limited: list[LimitedVersion] = []
         self._reservation = self._current_reservation()
@@ -245,7 +246,10 @@ class Pass:
 
     def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Convert a plan to commands, and record its decisions."""
-        steps = AgentSteps(context=CommandContext(epoch=self._epoch, new_id=self._new_id, drain=self._drain_command))
+        context = CommandContext(
+            epoch=self._epoch, new_id=self._new_id, drain=self._drain_command, limits_of=self._limits_of
+        )
+        steps = AgentSteps(context=context)
         outcomes = dict(made.outcomes)
         starts = [(planned.group, planned.command) for planned in made.commands]
         movers = {g: s.held.tenant for g, s in starts if isinstance(s, PlannedStart) and not s.replaces}

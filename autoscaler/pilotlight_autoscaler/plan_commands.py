@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep
+from pilotlight_autoscaler.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.agent_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.spec import VersionRecord
@@ -21,6 +22,7 @@ class CommandContext:
     new_id: Callable[[VersionRecord], str]
     drain: Callable[[str, VersionRecord, str], Drain]
     """A container's drain, from its id, its version, and the reason."""
+    limits_of: LimitsOf = unlimited
 
 
 @dataclass(kw_only=True)
@@ -45,6 +47,7 @@ class AgentSteps:
             slice=slice_,
             neighbours=record.spec.placing.neighbours,
             host=start.held.host,
+            log_bytes_per_hour=self.context.limits_of(record.tenant).log_bytes_per_hour,
         )
         why = f", in place of {start.replaces}" if start.replaces else ""
         self._add(planned, bind, f"{record.ref}: {container} on {planned.node}/{slice_}{why}")

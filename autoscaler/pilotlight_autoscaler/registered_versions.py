@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 
 from pilotlight_autoscaler.tenant_rooms import floors
 from pilotlight_autoscaler.version_shutdown import DELETED, why_shut_down
@@ -14,15 +15,18 @@ from pilotlight_core.model.spec import VersionRecord
 class RegisteredVersions:
     """Reads the registry for passes; from memory, except for what memory lacks."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, wall: Callable[[], float] = time.time) -> None:
+        """`wall` is unix seconds."""
         self._registry = registry
+        self._wall = wall
 
     def deployed(self) -> set[str]:
         """The versions of all apps that serve."""
+        wall = self._wall()
         return {
             version
             for app in self._registry.iter_apps()
-            if not why_shut_down(app, self._registry.tenant_nowait(app.tenant))
+            if not why_shut_down(app, self._registry.tenant_nowait(app.tenant), wall)
             for version in app.functions.values()
         }
 
@@ -48,7 +52,7 @@ class RegisteredVersions:
         app = self._registry.app_nowait(record.tenant, record.app)
         if app is None:  # its deploy may be newer than the mirror
             app = await self._registry.app(record.tenant, record.app)
-        return why_shut_down(app, self._registry.tenant_nowait(record.tenant))
+        return why_shut_down(app, self._registry.tenant_nowait(record.tenant), self._wall())
 
     def limits_of(self, tenant: str) -> Limits:
         """What a tenant may have."""

@@ -19,12 +19,14 @@ REMEMBERED_S = 60.0
 DELETED = "its version is deleted"
 
 
-def why_shut_down(app: AppRecord | None, tenant: TenantRecord | None) -> str:
-    """Why a version of this app and tenant is shut down; "": it is not."""
+def why_shut_down(app: AppRecord | None, tenant: TenantRecord | None, wall: float) -> str:
+    """Why a version of this app and tenant is shut down at the unix second `wall`; "": it is not."""
     if tenant is not None and tenant.disabled:
         return "its tenant is disabled"
     if app is None:
         return "its app is gone"
+    if app.has_ended(wall):
+        return "its run has ended"
     return "its app is stopped" if app.stopped else ""
 
 

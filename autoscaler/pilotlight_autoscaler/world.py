@@ -28,6 +28,7 @@ from pilotlight_core.model.messages.agent_messages import (
 )
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.ask import avoided_by
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.explain.decision_journal import DecisionLog
 from pilotlight_placement.explain.speeds import key_of_slice
@@ -106,6 +107,8 @@ class World:
     shutdowns: VersionShutdowns = field(default_factory=VersionShutdowns)
     agreeing: frozenset[str] = frozenset()
     """Versions that agree to other tenants on their GPU."""
+    avoiding: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """version -> the functions that it avoids, of those that avoid any."""
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
     """node -> its incarnation, and its loaded weights, the latest last."""
     _rates: dict[str, CallRate] = field(default_factory=dict)
@@ -218,20 +221,30 @@ class World:
                 tenant=bind.tenant,
                 neighbours=bind.version in self.agreeing,
                 host=bind.host,
+                avoid=self.avoiding.get(bind.version, ()),
             )
             for node, bind in binds
         )
         beside = ReportOverlay(
-            coming=coming, closed=self.executions.closed(), resident=self._weights_by_node(), agreeing=self.agreeing
+            coming=coming,
+            closed=self.executions.closed(),
+            resident=self._weights_by_node(),
+            agreeing=self.agreeing,
+            avoiding=self.avoiding,
         )
         return self._mirror.sync(live, beside, at)
 
     def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
-        """Record what reports lack: which versions agree to neighbours, and which weights are where.
+        """Record what reports lack: which versions agree to neighbours or avoid functions, and which weights are where.
 
         Weights are resident on a node where a container that loads them became ready, as long as its agent runs.
         """
         self.agreeing = frozenset(name for name, record in versions.items() if record.spec.placing.neighbours)
+        self.avoiding = {
+            name: avoided_by(record.spec, record.tenant)
+            for name, record in versions.items()
+            if record.spec.placing.avoid
+        }
         weights = {
             name: f"{record.tenant}:{record.spec.placing.weights}"
             for name, record in versions.items()

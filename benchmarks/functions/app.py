@@ -17,6 +17,13 @@ async def echo(text: str) -> str:
 
 
 @app.gpu_function(scaledown_window=600)
+@concurrent(max_inputs=64)
+def echo_sync(text: str) -> str:
+    """Answer what was sent, as a plain function."""
+    return text
+
+
+@app.gpu_function(scaledown_window=600)
 class Batched:
     """A no-op through dynamic batching."""
 

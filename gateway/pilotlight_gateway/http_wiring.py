@@ -107,7 +107,8 @@ def wire_http(
     resolver, curves = Resolver(registry), CurveService(registry)
     deployer = Deployer(registry=registry, blobs=blobs, signer=signer, placements=placements)
     limits = CallLimits(limiter, costs, metrics)
-    of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, codec=codec, book=book, clock=clock)
+    rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
+    of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock)
     of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
     of_documents = DocumentServices(openapi=document_of(), resolver=resolver)
     call_endpoint = CallEndpoint(
@@ -135,7 +136,6 @@ def wire_http(
         keyed=KeyedCallAnswers(idempotency, budget),
         jobs=of_jobs,
     )
-    rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
     apps = AppServices(
         registry=registry,
         calls=calls,

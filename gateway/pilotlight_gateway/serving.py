@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from socket import socket
 
@@ -18,6 +18,7 @@ from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import BlobStore, open_blobs
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.node_faults import NodeFaults
+from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.host.tenancy_move import move_tenancy
@@ -56,11 +57,13 @@ from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.metrics.bus_metrics import bus_gauges
 from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics, MetricSource
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
@@ -79,6 +82,8 @@ from pilotlight_placement.asks.options import Prices
 ABORT_SECONDS = 2.0
 """For aborted calls to answer their callers."""
 LOOPBACK = "127.0.0.1"
+FILES_BESIDE_CONNECTIONS = 512
+"""What a gateway has open besides its clients' connections, with room: files, the bus, the ledger, workers."""
 
 log = structlog.get_logger(__name__)
 
@@ -197,6 +202,15 @@ def _idempotency(settings: ServeSettings, bus: Bus, table: ShardTable, owner: Ca
     )
 
 
+def _connections(settings: ServeSettings) -> ConnectionBook:
+    """Of clients: no more than the host lets the process have."""
+    bounds = settings.connection_bounds
+    room = max(8, allow_open_files() - FILES_BESIDE_CONNECTIONS)
+    if room < bounds.of_all:
+        log.warning("the host allows fewer open files than there may be connections", connections=room)
+    return ConnectionBook(replace(bounds, of_all=min(bounds.of_all, room)))
+
+
 def _metric_sources(
     bus: Bus,
     calls: CallService,
@@ -206,6 +220,7 @@ def _metric_sources(
     readiness: Readiness,
     budget: ByteBudget,
     faults: NodeFaults,
+    connections: ConnectionBook,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
@@ -220,6 +235,7 @@ def _metric_sources(
         ),
         lambda: job_gauges(jobs.statistics()),
         lambda: node_fault_counts(faults.counts),
+        lambda: connection_counts(connections.statistics()),
     )
 
 
@@ -263,8 +279,10 @@ async def _gateway(
     )
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-    authenticator, requests = KeyAuthenticator(registry), OpenRequests()
-    metrics = GatewayMetrics(_metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget, faults))
+    authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
+    metrics = GatewayMetrics(
+        _metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
+    )
     app = wire_http(
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, validators),
@@ -306,7 +324,7 @@ async def _gateway(
             yield Gateway(
                 gate=readiness.gate,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
-                public=make_server(app),
+                public=make_server(app, book=connections),
                 internal=make_server(bodies),
                 superseded=shards.superseded,
             )

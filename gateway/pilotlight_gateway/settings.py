@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from pilotlight_core.host.config import Port, Settings
+from pilotlight_gateway.limits.connections import ConnectionBounds
 from pilotlight_gateway.webhooks.address_policy import Network, read_networks
 
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
@@ -69,7 +70,31 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     launch: Annotated[
         str, Meta(pattern="^[a-z0-9]{0,32}$", description="this life of the process, unique; set by its supervisor")
     ] = ""
+    connections: Annotated[int, Meta(ge=8, le=1_000_000, description="connections of clients at a time")] = 10_000
+    connections_per_address: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="of these, from one address (IPv6: one /64 network)")
+    ] = 1_000
+    unknown_connections_per_address: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="of these, over which no request with a valid key has come yet")
+    ] = 100
+    unknown_connection_seconds: Annotated[
+        float, Meta(gt=0, le=3600, description="how long a connection may live before a request with a valid key")
+    ] = 30.0
+    trusted_proxies: Annotated[
+        str,
+        Meta(description="addresses and networks that may hold as many connections as there are; commas between"),
+    ] = "127.0.0.0/8, ::1"
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
+
+    @property
+    def connection_bounds(self) -> ConnectionBounds:
+        return ConnectionBounds(
+            of_all=self.connections,
+            of_address=self.connections_per_address,
+            unknown_of_address=self.unknown_connections_per_address,
+            unknown_seconds=self.unknown_connection_seconds,
+            exempt=read_networks(self.trusted_proxies, "trusted_proxies"),
+        )
 
     @property
     def tiers(self) -> Path | None:

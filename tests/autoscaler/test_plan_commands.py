@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_autoscaler.world import World
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.agent_messages import Bind
 from pilotlight_core.model.placing import Placing
 from tests.autoscaler.builders import demand, record, report
@@ -22,3 +23,15 @@ def test_an_agent_is_told_who_agrees_to_neighbours(agrees: bool) -> None:
 
     assert isinstance(sent.command, Bind)
     assert sent.command.neighbours is agrees
+
+
+def test_an_agent_is_told_what_the_tenant_may_log() -> None:
+    """As its limits are when the container starts."""
+    world = World()
+    world.on_report(report(), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    (sent,) = decide(world, record(), only="ver_1", limits_of=lambda _tenant: Limits(log_bytes_per_hour=5_000)).commands
+
+    assert isinstance(sent.command, Bind)
+    assert sent.command.log_bytes_per_hour == 5_000

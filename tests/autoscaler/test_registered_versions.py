@@ -14,7 +14,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
-from tests.autoscaler.builders import record
+from tests.autoscaler.builders import record as version_record
 
 
 @pytest.fixture
@@ -23,15 +23,16 @@ async def registry(server_url: str) -> AsyncIterator[Registry]:
         yield registry
 
 
-async def deployed(registry: Registry, tenant: str, *, stopped: bool = False) -> VersionRecord:
+async def deployed(registry: Registry, tenant: str, *, stopped: bool = False, ends_at: float = 0.0) -> VersionRecord:
     """A version that keeps three containers, deployed as an app of its own."""
     name = f"app{token(6)}"
     version = msgspec.structs.replace(
-        record(f"ver_{token()}", min_containers=3, max_containers=3), tenant=tenant, app=name
+        version_record(f"ver_{token()}", min_containers=3, max_containers=3), tenant=tenant, app=name
     )
     await registry.put_version(version)
     functions = {"greet": version.id}
-    await registry.deploy(AppRecord(tenant=tenant, app=name, revision=1, functions=functions, stopped=stopped), 0)
+    record = AppRecord(tenant=tenant, app=name, revision=1, functions=functions, stopped=stopped, ends_at=ends_at)
+    await registry.deploy(record, 0)
     return version
 
 
@@ -43,22 +44,24 @@ async def test_what_was_stopped_disabled_or_deleted_is_shut_down(registry: Regis
     serving = await deployed(registry, good)
     stopped = await deployed(registry, good, stopped=True)
     disabled = await deployed(registry, bad)
-    orphan = msgspec.structs.replace(record(f"ver_{token()}"), tenant=good, app=f"gone{token(6)}")
+    orphan = msgspec.structs.replace(version_record(f"ver_{token()}"), tenant=good, app=f"gone{token(6)}")
     await registry.put_version(orphan)
-    known = RegisteredVersions(registry)
-    ids = [serving.id, stopped.id, disabled.id, orphan.id, "ver_never_was"]
+    running, over = await deployed(registry, good, ends_at=101.0), await deployed(registry, good, ends_at=100.0)
+    known = RegisteredVersions(registry, wall=lambda: 100.0)
+    ids = [serving.id, running.id, over.id, stopped.id, disabled.id, orphan.id, "ver_never_was"]
 
     records = await known.read(ids)
     shut_down = await known.shut_down(ids, records)
 
-    assert set(records) == set(ids[:4])
+    assert set(records) == set(ids[:6])
     assert shut_down == {
+        over.id: "its run has ended",
         stopped.id: "its app is stopped",
         disabled.id: "its tenant is disabled",
         orphan.id: "its app is gone",
         "ver_never_was": "its version is deleted",
     }
-    assert known.deployed() & set(ids) == {serving.id}
+    assert known.deployed() & set(ids) == {serving.id, running.id}
 
 
 async def test_limits_and_floors_are_the_tenants(registry: Registry) -> None:

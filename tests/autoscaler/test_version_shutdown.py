@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_autoscaler.version_shutdown import AGAIN_S, VersionShutdowns, why_shut_down
@@ -12,6 +13,7 @@ from tests.builders.nodes import container
 
 APP = AppRecord(tenant="acme", app="hello", revision=1, functions={"greet": "ver_1"})
 STOPPED = AppRecord(tenant="acme", app="hello", revision=2, functions={"greet": "ver_1"}, stopped=True)
+RUN = AppRecord(tenant="acme", app="hello-run-1", revision=1, functions={"greet": "ver_1"}, ends_at=101.0)
 ACME = TenantRecord(name="acme", created_at=0.0)
 DISABLED = TenantRecord(name="acme", created_at=0.0, disabled=True)
 
@@ -21,6 +23,8 @@ DISABLED = TenantRecord(name="acme", created_at=0.0, disabled=True)
     [
         (APP, ACME, ""),
         (APP, None, ""),
+        (RUN, ACME, ""),
+        (msgspec.structs.replace(RUN, ends_at=100.0), ACME, "its run has ended"),
         (STOPPED, ACME, "its app is stopped"),
         (None, ACME, "its app is gone"),
         (APP, DISABLED, "its tenant is disabled"),
@@ -31,7 +35,7 @@ def test_a_version_serves_as_long_as_its_app_and_its_tenant_do(
     app: AppRecord | None, tenant: TenantRecord | None, why: str
 ) -> None:
     """A tenant that is not known yet is no reason."""
-    assert why_shut_down(app, tenant) == why
+    assert why_shut_down(app, tenant, 100.0) == why
 
 
 def test_each_container_is_told_until_it_is_gone() -> None:

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from benchmarks import crowd as crowd_module
 from benchmarks.crowd import Member, crowd
+from tests.waiting import until
 
 SERVED = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 REFUSED = b"HTTP/1.1 429 Too Many Requests\r\nretry-after-ms: 60\r\ncontent-length: 2\r\n\r\n{}"
@@ -65,7 +67,26 @@ def test_calls_come_at_their_rate() -> None:
         answers = collect()["m"]
     assert {one.status for one in answers} == {200}
     assert len(answers) > 20
-    assert all(one.ended >= one.sent and one.size_ms == 20.0 for one in answers)
+    assert all(one.ended >= one.due and one.size_ms == 20.0 for one in answers)
+
+
+def test_a_call_that_is_sent_late_has_waited_since_it_was_due() -> None:
+    """A crowd that could not send for a while does not leave that out of its calls' latencies."""
+    stopped_s = 0.5
+
+    async def stop_once(player: crowd_module._Player) -> None:
+        playing = asyncio.ensure_future(player.play())
+        await until(lambda: player.answers)
+        time.sleep(stopped_s)  # noqa: ASYNC251 - nothing is sent meanwhile
+        await playing
+
+    with server(SERVED) as url:
+        player = crowd_module._Player(member(url, rate=200.0))
+        asyncio.run(stop_once(player))
+
+    late = sorted(one.ms for one in player.answers)
+    assert late[-1] >= 0.8 * stopped_s * 1000.0
+    assert sum(ms > 100.0 for ms in late) > 20
 
 
 def test_who_is_refused_comes_again() -> None:

@@ -1,11 +1,17 @@
-"""The alert rules speak of metrics that a gateway shows."""
+"""The alert rules speak of metrics that a gateway shows, and a noisy neighbour is one that it shows and names."""
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.system.support.platform import Platform
+from tests.system.support.platform import Platform, make_tenant
+from tests.system.support.sample_apps import deployed
+from tests.waiting import wait_until
 
 RULES = Path(__file__).parents[2] / "infra" / "alerts.yaml"
 
@@ -25,3 +31,65 @@ def test_every_metric_of_the_rules_is_shown(platform: Platform) -> None:
 
     assert len(asked) >= 7
     assert asked - shown == set()
+
+
+NOISY = """
+import time
+
+import pilotlight
+
+app = pilotlight.App("street")
+
+
+@app.gpu_function(max_containers=1, scaledown_window=60.0)
+def sing(seconds: float) -> None:
+    time.sleep(seconds)
+"""
+
+
+def test_a_noisy_neighbour_is_shown_and_named(platform: Platform, tmp_path: Path) -> None:
+    """A tenant whose short calls wait for another's long ones: counted in the metric of the rule, named in the log."""
+    source = tmp_path / "street" / "app.py"
+    source.parent.mkdir()
+    source.write_text(NOISY)
+    with deployed(platform, source):
+        quiet, loud = (make_tenant(platform, name) for name in ("quiet", "loud"))
+        for name in ("quiet", "loud"):
+            platform.cli("app", "share", "street", name)
+        with singing(platform, loud, 0.15, 6), singing(platform, quiet, 0.001, 1):
+            wait_until(lambda: slow_flows(platform) > 0, "the flow is counted", 60.0)
+            wait_until(lambda: ("quiet", "loud") in named(platform), "the neighbour is named", 60.0)
+
+
+def named(platform: Platform) -> set[tuple[str, str]]:
+    """The tenants that are slowed down, each with its neighbour, as the gateway's log says."""
+    lines = [json.loads(line) for line in (platform.state / "logs" / "gateway.log").read_text().splitlines()]
+    slow = [line for line in lines if line["event"] == "a flow is slowed down"]
+    return {(line["tenant"], line["neighbour"]) for line in slow}
+
+
+@contextmanager
+def singing(platform: Platform, key: str, seconds: float, callers: int) -> Iterator[None]:
+    """So many callers make one call after the other until the block ends."""
+    over = threading.Event()
+
+    def sing() -> None:
+        with platform.as_holder_of(key) as http:
+            while not over.is_set():
+                http.post("/v1/functions/default:street.sing/calls", json={"input": {"seconds": seconds}})
+
+    threads = [threading.Thread(target=sing) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def slow_flows(platform: Platform) -> float:
+    """What the rule sums up."""
+    (exposed,) = platform.metrics()
+    return sum(float(value) for value in re.findall(r"^pilotlight_slow_flows(?:{.*})? (\S+)$", exposed, re.MULTILINE))

@@ -75,6 +75,8 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Functions of all its apps."""
     versions: LimitCount | None = None
     """Of a function, that are kept: the newest. Older ones are deleted."""
+    open_functions: WholeCount | None = None
+    """Functions that it shares with everybody."""
     record_bytes: ByteCount | None = None
     """The size of its apps, versions, shares and curves in the registry, which every gateway has in memory."""
     blob_bytes: ByteCount | None = None
@@ -85,6 +87,10 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Deploys, also refused ones and those that change nothing. A tenth of them may come at once."""
     api_requests_per_s: RatePerSecond | None = None
     """Requests to the API other than calls, per gateway; ten seconds' worth may come at once."""
+    open_requests: LimitCount | None = None
+    """Requests to the API other than calls at a time, per gateway: readers of logs, and those that wait for jobs."""
+    log_bytes_per_hour: ByteCount | None = None
+    """What its functions print on one node; a tenth of it may come at once."""
     containers: LimitCount | None = None
     """Containers of its functions at a time, in any state."""
     gpus: WholeCount | None = None

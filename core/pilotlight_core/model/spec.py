@@ -254,6 +254,12 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[DeployRecord, ...] = ()
     """The last 100 deploys, oldest first."""
     stopped: bool = False
+    ends_at: float = 0.0
+    """Of a run (`pilotlight run`): the unix second at which it ends unless it is renewed; 0: it stays."""
+
+    def has_ended(self, at: float) -> bool:
+        """Whether it is a run whose time is over at the unix second `at`."""
+        return bool(self.ends_at) and at >= self.ends_at
 
     def number_of(self, function: str, version_id: str) -> int | None:
         """The 7 of `@v7`; None: it is not among the kept versions."""

@@ -62,7 +62,10 @@ class FunctionShareRecord(msgspec.Struct, frozen=True, kw_only=True):
     """tenant (or `*`, everybody) -> its functions; empty means all functions of the app."""
 
     def opens(self, function: str, tenant: str) -> bool:
-        return any(
-            functions is not None and (not functions or function in functions)
-            for functions in (self.grants.get(tenant), self.grants.get(EVERYBODY))
-        )
+        """Whether the tenant may call the function."""
+        return self.names(function, tenant) or self.names(function, EVERYBODY)
+
+    def names(self, function: str, grantee: str) -> bool:
+        """Whether the function is shared with exactly this grantee."""
+        functions = self.grants.get(grantee)
+        return functions is not None and (not functions or function in functions)

@@ -29,6 +29,7 @@ def next_record(
     at: float,
     message: str,
     keep: int = VERSIONS_KEPT,
+    ends_at: float = 0.0,
 ) -> AppRecord | None:
     """The app's record after a deploy of `functions` (name -> version id); None: nothing changes.
 
@@ -36,10 +37,13 @@ def next_record(
     has is forgotten.
 
     Raises:
-        Conflict: the record would be too large.
+        Conflict: the record would be too large, or a run would replace what is deployed or the other way about.
     """
     if record is None:
-        record = AppRecord(tenant=tenant, app=app, revision=0, functions={})
+        record = AppRecord(tenant=tenant, app=app, revision=0, functions={}, ends_at=ends_at)
+    elif bool(record.ends_at) != bool(ends_at):
+        is_there = "a run" if record.ends_at else "deployed"
+        raise Conflict(f"{app} is {is_there} already: a run needs a name that nothing else has.", field="ends_in_s")
     elif record.functions == functions and not record.stopped:
         return None
     versions = dict(record.versions)
@@ -65,6 +69,17 @@ def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None
     line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions={}, message="stopped")
     history = (*record.history, line)[-DEPLOYS_KEPT:]
     return _fitting(msgspec.structs.replace(record, revision=record.revision + 1, stopped=True, history=history))
+
+
+def renewed_record(record: AppRecord, ends_at: float) -> AppRecord:
+    """The record of a run that ends later.
+
+    Raises:
+        Conflict: it is no run.
+    """
+    if not record.ends_at:
+        raise Conflict(f"{record.app} is deployed for good: it does not end.")
+    return msgspec.structs.replace(record, revision=record.revision + 1, ends_at=ends_at)
 
 
 def _trimmed(record: AppRecord, keep: int) -> AppRecord:

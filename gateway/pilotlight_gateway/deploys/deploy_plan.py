@@ -41,6 +41,17 @@ def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest
     ]
 
 
+def without_floors(request: DeployRequest) -> DeployRequest:
+    """The deploy of a run: nothing is kept ready for what one command calls."""
+    return msgspec.structs.replace(
+        request,
+        functions=tuple(
+            msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, min_containers=0))
+            for one in request.functions
+        ),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Build:
     """A manifest that is signed and stored. It has its id, which is slow to compute."""

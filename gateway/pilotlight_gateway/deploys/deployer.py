@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
-from pilotlight_core.model.errors import Conflict, RemovesFunctions
+from pilotlight_core.model.errors import Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
 from pilotlight_gateway.bodies.bundles import check_sizes
@@ -24,15 +25,24 @@ from pilotlight_gateway.deploys.app_records import (
     next_record,
     own_app,
     removed,
+    renewed_record,
     stopped_record,
 )
 from pilotlight_gateway.deploys.deploy_limits import check_holdings
-from pilotlight_gateway.deploys.deploy_plan import Build, manifests_of, secret_warnings, signed_blob, version_record
+from pilotlight_gateway.deploys.deploy_plan import (
+    Build,
+    manifests_of,
+    secret_warnings,
+    signed_blob,
+    version_record,
+    without_floors,
+)
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.present_files import files_in_service, missing_files
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.function_shares import check_still_open
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -61,8 +71,11 @@ class Deployer:
             QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
         """
+        await self._delete_ended_runs(principal.tenant)
         present = await self.registry.app(principal.tenant, app)
         _check_removed(present, request)
+        if request.ends_in_s is not None:
+            request = without_floors(request)
         specs = [function.spec for function in request.functions]
         check_holdings(self.registry, principal.tenant, app, specs)
         warnings = (*await self.placements.check(specs), *secret_warnings(specs))
@@ -94,6 +107,31 @@ class Deployer:
             return stopped or record
 
         return await retry_conflicts(attempt, conflict=Conflict)
+
+    async def renew(self, principal: Principal, app: str, ends_in_s: float) -> AppRecord:
+        """Let a run end later.
+
+        Raises:
+            NotFound: there is no such app, or its time is over.
+            Conflict: it is no run, or other deploys keep changing it.
+        """
+
+        async def attempt() -> AppRecord:
+            record, at = await known_app(self.registry, principal.tenant, app), time.time()
+            if record.has_ended(at):
+                raise NotFound(f"The run {app} has ended.")
+            renewed = renewed_record(record, at + ends_in_s)
+            await self.registry.deploy(renewed, record.revision)
+            return renewed
+
+        return await retry_conflicts(attempt, conflict=Conflict)
+
+    async def _delete_ended_runs(self, tenant: str) -> None:
+        """So that they are no part of what the tenant may have."""
+        at = time.time()
+        for record in [record for record in self.registry.iter_apps(tenant) if record.has_ended(at)]:
+            with contextlib.suppress(Conflict):  # another deploy does so too
+                await self.registry.delete_app(record)
 
     async def delete(self, principal: Principal, app: str) -> AppRecord:
         """Delete an app with its versions. What still runs of it is ended as after a stop.
@@ -153,10 +191,12 @@ class Deployer:
             at=at,
             message=request.message,
             keep=limits.versions or VERSIONS_KEPT,
+            ends_at=at + request.ends_in_s if request.ends_in_s is not None else 0.0,
         )
         if after is not None:
             versions = [version_record(build, before, at) for build in builds]
             new = [version for version in versions if self.registry.version(version.id) is None]
+            check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
             kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
             for version in versions:

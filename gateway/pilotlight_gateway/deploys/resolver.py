@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from functools import lru_cache
 
 import msgspec
@@ -58,7 +59,9 @@ class Resolver:
         return version
 
     def _unknown(self, tenant: str, ref: Ref) -> UnknownFunction:
-        return no_function(self._registry, tenant, ref, (one.ref for one in shared_with(self._registry, tenant)))
+        # Of others only what its owner shares: a list of everybody's would be made for each misspelt name.
+        shared = shared_with(self._registry, tenant, everybody=True, owner=ref.tenant) if ref.tenant else []
+        return no_function(self._registry, tenant, ref, (one.ref for one in shared))
 
     async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
         """Whether `owner` shares the function with `tenant`. A no takes equally long for every reason."""
@@ -81,6 +84,8 @@ def version_wanted(record: AppRecord | None, app: str, function: str, pin: str |
     """
     if record is None or function not in record.versions:
         raise UnknownFunction(f"There is no function {app}.{function}.")
+    if record.has_ended(time.time()):
+        raise UnknownFunction(f"The run {app} has ended.")
     if record.stopped:
         raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
     if pin is None:

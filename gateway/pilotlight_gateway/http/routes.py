@@ -13,6 +13,7 @@ from pilotlight_core.model.api.call_api import (
     DeployResponse,
     JobList,
     JobStatus,
+    RenewRequest,
 )
 from pilotlight_core.model.ids import NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
@@ -144,6 +145,11 @@ APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/stop", name="stopApp", about="Take an app out of service.",
         endpoint=apps.stop_app, scopes=("deploy",), answer=OBJECT, errors=("not_found", "bad_input", "conflict"),
+    ),
+    Operation(
+        method="POST", path="/v1/apps/{app}/renew", name="renewApp", about="Let a run end later.",
+        endpoint=apps.renew_app, scopes=("deploy",), request=RenewRequest, answer=OBJECT,
+        errors=(*BODY, "not_found", "conflict"),
     ),
     Operation(
         method="DELETE", path="/v1/apps/{app}", name="deleteApp", about="Delete an app with all its versions.",

@@ -3,15 +3,17 @@
 uvicorn's httptools protocol does not bound request heads: a client could send headers for ever, or a byte a minute.
 Bodies are bounded where they are read (`request_bodies`).
 
+Who may hold connections is decided in `limits/connections.py`: a listener has a `ConnectionBook`.
+
 Three things make short calls cheaper: a body that came with its head needs no timer, a whole answer is one write
 instead of two, and an idle connection has one timer for all its rests.
 
 No other module touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks, `connection_made`,
 `connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
-`_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `cycle`, `pipeline`, `flow`
-and the keep-alive timer. `UvicornRequest` replaces `receive` and `send` of `RequestResponseCycle` for whole answers, by
-its state (`body`, `more_body`, `response_started` and the like). `test_uvicorn_internals.py` fails on a release that
-moves any of it.
+`_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `client`, `connections`,
+`cycle`, `pipeline`, `flow` and the keep-alive timer. `UvicornRequest` replaces `receive` and `send` of
+`RequestResponseCycle` for whole answers, by its state (`body`, `more_body`, `response_started` and the like).
+`test_uvicorn_internals.py` fails on a release that moves any of it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -27,11 +30,13 @@ from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.http.protocol.http_exchange import SERVED
+from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 
 log = structlog.get_logger(__name__)
 
-CONNECTIONS = 10_000
 HEAD_BYTES = 64 * 1024
 """One read from the socket may exceed it."""
 READ_BYTES = 256 * 1024
@@ -45,7 +50,6 @@ reads would otherwise see a broken connection."""
 KEEP_ALIVE_SECONDS = 75
 SHORTEST_LOOK_S = 0.01
 """The shortest rest that is waited for: the loop's clock has whole milliseconds."""
-TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -54,25 +58,91 @@ class BoundedProtocol(HttpToolsProtocol):
 
     head_seconds = HEAD_SECONDS
     linger_seconds = LINGER_SECONDS
-    connections_at_most = CONNECTIONS
+
+    def __init__(self, book: ConnectionBook, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._book = book
+        self._source: str | None = None
+        """What `book` counts it by; None: it is not counted."""
+        self.known = False
+        """Whether a request with a valid key has come over it."""
+        self._unknown_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._opened_at = self.loop.time()
         self._heading = True
         self._receiving = False
+        self._asked = False
+        """Whether the head of a request has come."""
         self._expecting = False
         self._head_size = self._trailing = self._bodiless = 0
         self._timer: asyncio.TimerHandle | None = None
         self._resting_since = 0.0
         """In the loop's time; 0.0 while the connection is busy."""
-        if len(self.connections) > self.connections_at_most:
-            transport.write(TOO_MANY)
+        try:
+            self._source = self._admit()
+        except PilotlightError as error:
+            transport.write(_refusal(error))
             transport.close()
-        else:
-            self._arm(self.head_seconds)
+            return
+        self._arm(self.head_seconds)
+        if (seconds := self._book.bounds.unknown_seconds) is not None:
+            self._unknown_timer = self.loop.call_later(seconds, self._end_unknown)
+
+    def _admit(self) -> str:
+        if self._book.full:
+            for idle in idlest(self._counted(), self._book.room_to_make):
+                idle.end("no_room")
+        return self._book.add(self.client[0] if self.client else "")
+
+    def _counted(self) -> Iterator[BoundedProtocol]:
+        return (one for one in self.connections if isinstance(one, BoundedProtocol) and one.counted)
+
+    @property
+    def counted(self) -> bool:
+        """Whether it has a place of the listener's."""
+        return self._source is not None
+
+    @property
+    def idle_since(self) -> float | None:
+        """As `connections.Held` has it, in the loop's time."""
+        return self._resting_since or None if self._asked else self._opened_at
+
+    def mark_known(self) -> None:
+        """A request with a valid key has come over it."""
+        if not self.known and self._source is not None:
+            self.known = True
+            self._book.mark_known(self._source)
+            self._stop_unknown_timer()
+
+    def end(self, why: str) -> None:
+        """Close it, and give its place away at once."""
+        if self._source is not None:
+            self._book.closed[why] += 1
+            self._leave()
+            self.transport.close()
+
+    def _leave(self) -> None:
+        if self._source is not None:
+            self._book.remove(self._source, known=self.known)
+            self._source = None
+
+    def _end_unknown(self) -> None:
+        busy = self.idle_since is None
+        self.end("no_key")
+        if busy:  # it may not read its answer either
+            self._unknown_timer = self.loop.call_later(self.linger_seconds, self.transport.abort)
+
+    def _stop_unknown_timer(self) -> None:
+        if self._unknown_timer is not None:
+            self._unknown_timer.cancel()
+            self._unknown_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._stop_unknown_timer()
+        self._leave()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
@@ -115,14 +185,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
-        self._heading = False
+        self._heading, self._asked = False, True
         self._disarm()
         super().on_headers_complete()
         self._expecting = self.expect_100_continue
         if len(self.pipeline) > PIPELINED:
             raise ValueError("too many pipelined requests")
         if isinstance(self.cycle, RequestResponseCycle):
-            self.scope[SERVED] = UvicornRequest(self.cycle, self.loop)  # type: ignore[literal-required]
+            self.scope[SERVED] = UvicornRequest(self.cycle, self)  # type: ignore[literal-required]
 
     def on_message_complete(self) -> None:
         self._receiving = False
@@ -182,11 +252,12 @@ class BoundedProtocol(HttpToolsProtocol):
 class UvicornRequest:
     """The real `http_exchange.ServerRequest`."""
 
-    __slots__ = ("_cycle", "loop")
+    __slots__ = ("_cycle", "loop", "mark_known")
 
-    def __init__(self, cycle: RequestResponseCycle, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, cycle: RequestResponseCycle, connection: BoundedProtocol) -> None:
         self._cycle = cycle
-        self.loop = loop
+        self.loop = connection.loop
+        self.mark_known = connection.mark_known
 
     def take_body(self) -> bytes | None:
         """The whole body, once; None: it has not all arrived, or the client has gone."""
@@ -241,11 +312,15 @@ class QuietServer(Server):
 
 
 def make_server(
-    app: ASGIApp, *, graceful_seconds: int = 2, protocol: type[BoundedProtocol] = BoundedProtocol
+    app: ASGIApp,
+    *,
+    book: ConnectionBook | None = None,
+    graceful_seconds: int = 2,
+    protocol: type[BoundedProtocol] = BoundedProtocol,
 ) -> QuietServer:
-    """A server for `app`; run it with `serve(sockets=[...])`."""
+    """A server for `app`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
     settings: dict[str, Any] = {
-        "http": protocol,
+        "http": partial(protocol, book if book is not None else ConnectionBook(ConnectionBounds())),
         "loop": "none",
         "ws": "none",
         "lifespan": "off",
@@ -257,6 +332,15 @@ def make_server(
         "timeout_graceful_shutdown": graceful_seconds,
     }
     return QuietServer(Config(app, **settings))
+
+
+def _refusal(error: PilotlightError) -> bytes:
+    """A whole answer, before there is a request."""
+    problem = problem_of(error, "")
+    body = problem.encode()
+    headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
+    lines = (name + b": " + value + b"\r\n" for name, value in headers)
+    return b"".join((STATUS_LINE[problem.status], *lines, b"\r\n", body))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,8 +1,10 @@
-"""How often a tenant may manage what it has: requests to the API other than calls. Each gateway counts its own."""
+"""How often, and how many at a time, a tenant may ask for other things than calls. Each gateway counts its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from cachetools import LRUCache
 
@@ -15,7 +17,8 @@ REMEMBERED = 8_192
 REQUEST_BURST_S = 10.0
 HOUR_S = 3_600.0
 BURSTS_AN_HOUR = 10.0
-API_REQUESTS, DEPLOYS = "api_requests_per_s", "deploys_per_hour"
+API_REQUESTS, DEPLOYS, OPEN = "api_requests_per_s", "deploys_per_hour", "open_requests"
+OPEN_RETRY_S = 1.0
 
 
 class ApiRates:
@@ -24,6 +27,7 @@ class ApiRates:
     def __init__(self, limits_of: Callable[[str], Limits], clock: Callable[[], float]) -> None:
         self._limits_of = limits_of
         self._clock = clock
+        self._open: Counter[str] = Counter()
         self._buckets: LRUCache[tuple[str, str], tuple[float, RateBucket]] = LRUCache(REMEMBERED)
 
     def take_request(self, tenant: str) -> None:
@@ -41,6 +45,29 @@ class ApiRates:
         per_hour = self._limits_of(tenant).deploys_per_hour
         if per_hour is not None:
             self._take(tenant, DEPLOYS, per_hour, rate(per_hour / HOUR_S, max(1.0, per_hour / BURSTS_AN_HOUR)))
+
+    @contextmanager
+    def holding(self, tenant: str) -> Iterator[None]:
+        """Count a request as open until the block ends.
+
+        Raises:
+            TooMuch: names the limit.
+        """
+        allowed, held = self._limits_of(tenant).open_requests, self._open[tenant]
+        if allowed is not None and held >= allowed:
+            raise TooMuch(
+                f"{tenant} may have {allowed} requests other than calls open at a time (the limit {OPEN}), and has "
+                f"{held} at this gateway: end readers of logs, or wait for fewer jobs.",
+                retry_after=OPEN_RETRY_S,
+                limits=(ReachedLimit(limit=OPEN, tenant=tenant, allowed=allowed, current=held),),
+            )
+        self._open[tenant] += 1
+        try:
+            yield
+        finally:
+            self._open[tenant] -= 1
+            if not self._open[tenant]:
+                del self._open[tenant]
 
     def _take(self, tenant: str, limit: str, allowed: float, wanted: Rate) -> None:
         at = instant(self._clock())

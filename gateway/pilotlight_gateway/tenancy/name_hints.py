@@ -102,7 +102,7 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
     """Raises NotFound, with a suggestion, if the tenant has no such app."""
     record = await registry.app(tenant, app)
     if record is None:
-        meant = nearest(app, (record.app for record in registry.iter_apps(tenant)))
+        meant = nearest(app, (record.app for record in registry.iter_apps(tenant) if not record.ends_at))
         raise NotFound(f"There is no app {app}.{did_you_mean(meant)}", **_more(meant))
     return record
 
@@ -141,8 +141,9 @@ def check_function(record: AppRecord, function: str, field: str) -> None:
 
 def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
     """The tenant's functions, those of `app` first, so that they are compared."""
-    records = sorted(registry.iter_apps(tenant), key=lambda record: record.app != app)
-    return (f"{record.app}.{function}" for record in records if not record.stopped for function in record.functions)
+    serving = (record for record in registry.iter_apps(tenant) if not (record.stopped or record.ends_at))
+    records = sorted(serving, key=lambda record: record.app != app)
+    return (f"{record.app}.{function}" for record in records for function in record.functions)
 
 
 def _no_function(name: str, meant: str | None, **more: Any) -> UnknownFunction:

@@ -71,8 +71,8 @@ GLOBAL_IPV6 = IPv6Network("2000::/3")
 """The space that IANA has allocated."""
 
 
-def read_networks(text: str) -> tuple[Network, ...]:
-    """The networks of a list such as `10.1.2.3, 10.8.0.0/16`.
+def read_networks(text: str, field: str = "webhook_allow") -> tuple[Network, ...]:
+    """The networks of a list such as `10.1.2.3, 10.8.0.0/16`, which is the value of the setting `field`.
 
     Raises:
         BadInput: names a wrong entry.
@@ -82,7 +82,7 @@ def read_networks(text: str) -> tuple[Network, ...]:
         try:
             found.append(ip_network(word))
         except ValueError as error:
-            raise BadInput(f"{word!r} is no address or network: {error}.", field="webhook_allow") from None
+            raise BadInput(f"{word!r} is no address or network: {error}.", field=field) from None
     return tuple(found)
 
 

@@ -41,7 +41,7 @@ class Ask:
     slo_ms: float | None = None
     spread: Spread | None = None
     avoid: tuple[str, ...] = ()
-    """Functions (`tenant:app.function`) whose nodes are excluded."""
+    """Functions (`tenant:app.function`) whose nodes are excluded, as are the nodes of those that avoid this one."""
     weights: str = ""
     """The id of weights, preferably resident on the node; "": none."""
     purchase: Purchase = Purchase.ANY
@@ -71,7 +71,7 @@ class Ask:
             curves=curves or (curves_of(placing.measured) if placing.measured else None),
             slo_ms=spec.slo.p95_ms,
             spread=placing.spread,
-            avoid=tuple(f"{tenant}:{name}" for name in placing.avoid),
+            avoid=avoided_by(spec, tenant),
             # Names of weights are per tenant.
             weights=f"{tenant}:{placing.weights}" if placing.weights else "",
             purchase=placing.purchase,
@@ -102,6 +102,11 @@ class Ask:
         cores = [f"{self.cpu / 1000:g} cores"] if self.cpu > UNNAMED_CPU_MILLIS else []
         memory = [f"{self.memory / GIB:.1f} GiB of host memory"] if self.memory else []
         return " and ".join([f"{wanted}{vram}", *cores, *memory])
+
+
+def avoided_by(spec: FunctionSpec, tenant: str) -> tuple[str, ...]:
+    """The functions of its tenant that a function avoids, as `tenant:app.function`."""
+    return tuple(f"{tenant}:{name}" for name in spec.placing.avoid)
 
 
 def choice_text(choice: GpuAsk) -> str:

@@ -116,6 +116,12 @@ def _counts(fleet: Fleet) -> None:
     for function in names:
         _require(dict(fleet.nodes_of(function)) == on_node[function], f"{function}: counts by node")
         _require(sum(fleet.zones(function).values()) == len(fleet.functions[function]), f"{function}: counts by zone")
+    avoided: dict[str, Counter[int]] = {}
+    for held in fleet.held.values():
+        for function in held.avoid:
+            avoided.setdefault(function, Counter())[fleet.places[held.slice.node].rank] += 1
+    for function in {*avoided, *fleet.functions}:
+        _require(dict(fleet.nodes_avoiding(function)) == avoided.get(function, {}), f"{function}: who avoids it")
     resident = {w: {p.rank for p in fleet.places.values() if w in p.node.weights} for w in fleet.resident}
     _require(resident == fleet.resident, "resident weights are not as the nodes say")
     _hosts(fleet)

@@ -73,6 +73,7 @@ class Fleet:
         self.journal = Journal()
         self.trail: Trail | None = None
         self._on_node: dict[str, dict[int, int]] = {}
+        self._avoided_on: dict[str, dict[int, int]] = {}
         self._in_zone: dict[str, dict[Zone, int]] = {}
         self._trials = 0
         self._standing = 0
@@ -206,6 +207,10 @@ class Fleet:
         """A function's containers by rank of node."""
         return self._on_node.get(function, NOWHERE)
 
+    def nodes_avoiding(self, function: str) -> Mapping[int, int]:
+        """The containers that avoid a function, by rank of node."""
+        return self._avoided_on.get(function, NOWHERE)
+
     def describe(self) -> str:
         """The serving devices and slots in words: "4 CPU slots, 1 H100-80GB"."""
         counts: dict[str, int] = {}
@@ -294,6 +299,8 @@ class Fleet:
         if held.function:
             self.functions.setdefault(held.function, {})[held.container] = held
             self._count(held.function, place, 1)
+        for function in held.avoid:
+            _change(self._avoided_on, function, place.rank, 1)
 
     def _release(self, container: str) -> PlacedContainer:
         held = self.held.pop(container)
@@ -309,6 +316,8 @@ class Fleet:
             if not self.functions[held.function]:
                 del self.functions[held.function]
             self._count(held.function, place, -1)
+        for function in held.avoid:
+            _change(self._avoided_on, function, place.rank, -1)
         return held
 
     def _promise(self, place: NodeOccupancy, held: PlacedContainer, change: int) -> None:

@@ -6,7 +6,7 @@ an agent does not describe, become slots.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -143,6 +143,7 @@ class IncomingContainer:
     tenant: str = ""
     neighbours: bool = False
     host: HostShare = NO_SHARE
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +158,8 @@ class ReportOverlay:
     """node -> its weights."""
     agreeing: Collection[str] = ()
     """Versions that agree to other tenants on their device."""
+    avoiding: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """version -> functions that it avoids."""
 
 
 class FleetMirror:
@@ -207,6 +210,7 @@ class FleetMirror:
                     since=self._since.get(holder, at - container.age_s),
                     neighbours=container.version in overlay.agreeing,
                     host=container.host,
+                    avoid=overlay.avoiding.get(container.version, ()),
                 )
             yield held
 
@@ -243,6 +247,7 @@ class FleetMirror:
             tenant=each.tenant,
             neighbours=each.neighbours,
             host=each.host,
+            avoid=each.avoid,
         )
 
 

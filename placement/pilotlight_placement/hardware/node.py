@@ -127,6 +127,8 @@ class PlacedContainer:
     """Whether it agrees to other tenants on its device."""
     host: HostShare = NO_SHARE
     """What it is promised of its host."""
+    avoid: tuple[str, ...] = ()
+    """Functions (`tenant:app.function`) that must not come to its node."""
 
 
 def rank_of(name: str) -> int:

@@ -77,6 +77,7 @@ class Placement:
             since=since,
             neighbours=ask.neighbours,
             host=ask.host,
+            avoid=ask.avoid,
         )
 
 

@@ -12,6 +12,7 @@ from pilotlight_placement.search.candidate import has_room
 from pilotlight_placement.search.open_units import open_units
 from pilotlight_placement.search.policy import FILTER_NAMES
 from pilotlight_placement.search.short_hosts import short_now
+from pilotlight_placement.search.tiers import avoided_nodes
 
 FilterCounts = tuple[tuple[str, int], ...]
 """(filter, devices and slots that it refuses and all earlier filters pass), in the order of the filters."""
@@ -57,8 +58,8 @@ def _refused_nodes(fleet: Fleet, ask: Ask) -> Iterator[tuple[str, set[int]]]:
         yield "memory", taking(short.memory)
     if short.cpu:
         yield "cpu", taking(short.cpu)
-    if ask.avoid:
-        yield "avoid", taking(rank for function in ask.avoid for rank in fleet.nodes_of(function))
+    if avoided := avoided_nodes(fleet, ask):
+        yield "avoid", taking(avoided)
     if ask.spread is not None and ask.spread.most is not None and ask.spread.over is Over.NODE:
         most = ask.spread.most
         yield "spread", taking(rank for rank, count in fleet.nodes_of(ask.function).items() if count >= most)

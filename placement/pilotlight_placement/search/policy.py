@@ -104,7 +104,10 @@ def _cpu(fleet: Fleet, unit: Unit, ask: Ask) -> str:
 
 def _avoid(fleet: Fleet, unit: Unit, ask: Ask) -> str:
     there = [function for function in ask.avoid if fleet.nodes_of(function).get(unit.node.rank)]
-    return f"{there[0]} runs on {unit.node.name}, which the function avoids" if there else ""
+    if there:
+        return f"{there[0]} runs on {unit.node.name}, which the function avoids"
+    avoids = fleet.nodes_avoiding(ask.function).get(unit.node.rank)
+    return f"what runs on {unit.node.name} avoids the function" if avoids else ""
 
 
 def _spread(fleet: Fleet, unit: Unit, ask: Ask) -> str:
@@ -207,8 +210,8 @@ FILTERS = (
     ),
     Filter(
         name="avoid",
-        sentence="No function that the ask avoids runs on its node.",
-        ruled_out="on nodes with functions to avoid",
+        sentence="No function that the ask avoids runs on its node, and none that avoids the ask's function.",
+        ruled_out="on nodes with functions that it avoids or that avoid it",
         refuses=_avoid,
     ),
     Filter(

@@ -41,7 +41,10 @@ def _infeasible(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) 
 def _in_use(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord, chance: Feasibility) -> str:
     refused, possible = dict(record.refused), chance.devices
     parts = list(_promised(fleet, ask, offers))
-    others = {"avoid": "on nodes it avoids", "spread": "where it has as many containers as it may"}
+    others = {
+        "avoid": "on nodes with functions that it avoids or that avoid it",
+        "spread": "where it has as many containers as it may",
+    }
     parts += [f"{refused[name]} {why}" for name, why in others.items() if refused.get(name)]
     taken = refused.get("room", 0)
     if possible <= 0 and chance.idle_to_switch:

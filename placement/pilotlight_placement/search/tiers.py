@@ -26,13 +26,15 @@ class PreferenceTier(NamedTuple):
 
 
 def blocked_nodes(fleet: Fleet, ask: Ask) -> frozenset[int]:
-    """The nodes that have too little host memory or too few cores left for an ask, or run a function that it avoids."""
+    """The nodes that have too little host memory or too few cores left for an ask, or that `avoided_nodes` has."""
     return frozenset(short_now(fleet, ask).either | avoided_nodes(fleet, ask))
 
 
 def avoided_nodes(fleet: Fleet, ask: Ask) -> set[int]:
-    """The nodes that run a function that an ask avoids, by rank."""
-    return {rank for function in ask.avoid for rank in fleet.nodes_of(function)}
+    """The nodes, by rank, that run a function that an ask avoids, or one that avoids the ask's."""
+    return {rank for function in ask.avoid for rank in fleet.nodes_of(function)}.union(
+        fleet.nodes_avoiding(ask.function)
+    )
 
 
 def tiers(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[PreferenceTier]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import time
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -13,6 +15,7 @@ from pilotlight_core.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_runtime.logs.tenant_log_rates import TenantLogRates
 
 log = structlog.get_logger(__name__)
 
@@ -21,6 +24,7 @@ BATCH_LINES = 256
 BATCH_BYTES = 256 * 1024
 WAITING_BYTES = 32 * 2**20
 """Of all waiting lines; beyond it new ones are dropped and counted."""
+WAITING_OF_TENANT = WAITING_BYTES // 4
 LINE_BYTES = 200
 """Of a line besides its text."""
 STORE_S = 5.0
@@ -37,12 +41,24 @@ class LogStore(Protocol):
         """Keep a message for good; raises BusError when it could not be confirmed."""
 
 
+@dataclass
+class DroppedLines:
+    why: str = ""
+    """The limit, once the log says that lines are dropped."""
+    lines: int = 0
+    bytes: int = 0
+    container: str = ""
+    """The last one that wrote one."""
+
+
 @dataclass(kw_only=True)
 class _Buffer:
     lines: deque[LogLine] = field(default_factory=deque)
     stuck: tuple[str, list[LogLine]] | None = None
     """A batch that may be stored already: it is repeated unchanged, under its id."""
     dropped: int = 0
+    over: DroppedLines = field(default_factory=DroppedLines)
+    """Beyond the tenant's limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +71,19 @@ class ShipperStatistics:
 class LogShipper:
     """`offer` never waits; `run` stores the offered lines until cancelled."""
 
-    def __init__(self, store: LogStore, *, region: str, node: str, instance: str) -> None:
+    def __init__(
+        self,
+        store: LogStore,
+        *,
+        region: str,
+        node: str,
+        instance: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
+        self._clock = clock
+        self._rates = TenantLogRates()
+        self._of_tenant: Counter[str] = Counter()
         self._region = region
         self._node = node
         self._instance = instance
@@ -68,15 +95,23 @@ class LogShipper:
         buffer = self._buffers.get(topic)
         if buffer is None:
             buffer = self._buffers[topic] = _Buffer()
-        if self._bytes > WAITING_BYTES:
+        if not self._rates.admit(topic.tenant, len(line.text), self._clock()):
+            self._drop_over(topic, buffer, line)
+            return
+        self._report_over(topic, buffer)
+        if self._bytes > WAITING_BYTES or self._of_tenant[topic.tenant] > WAITING_OF_TENANT:
             buffer.dropped += 1
             self._dropped += 1
             return
         if buffer.dropped:
             text = f"{buffer.dropped} lines were dropped: the log could not be stored"
             buffer.dropped = 0
-            self._add(buffer, LogLine(line.at, "platform", text, line.container))
-        self._add(buffer, line)
+            self._add(topic, buffer, LogLine(line.at, "platform", text, line.container))
+        self._add(topic, buffer, line)
+
+    def set_limit(self, tenant: str, bytes_per_hour: int | None) -> None:
+        """Hold the tenant's lines on this node to `bytes_per_hour`."""
+        self._rates.set_limit(tenant, bytes_per_hour, self._clock())
 
     def statistics(self) -> ShipperStatistics:
         return ShipperStatistics(waiting_bytes=self._bytes, shipped=self._shipped, dropped=self._dropped)
@@ -94,12 +129,18 @@ class LogShipper:
 
     async def ship(self) -> None:
         """Store all waiting lines; while the bus is down they go on waiting."""
-        for topic, buffer in list(self._buffers.items()):
-            while buffer.lines or buffer.stuck:
-                if not await self._ship(topic, buffer):
-                    return
-            if not buffer.dropped:
-                self._buffers.pop(topic, None)
+        # A batch of each in turn: one that never ends must not keep others waiting.
+        waiting = True
+        while waiting:
+            waiting = False
+            for topic, buffer in list(self._buffers.items()):
+                self._report_over(topic, buffer)
+                if buffer.lines or buffer.stuck:
+                    if not await self._ship(topic, buffer):
+                        return
+                    waiting = True
+                elif not buffer.dropped and not buffer.over.why:
+                    self._buffers.pop(topic, None)
 
     async def _ship(self, topic: LogKey, buffer: _Buffer) -> bool:
         if buffer.stuck is None:
@@ -118,12 +159,37 @@ class LogShipper:
         else:
             self._shipped += len(lines)
         buffer.stuck = None
-        self._bytes -= sum(map(_size, lines))
+        size = sum(map(_size, lines))
+        self._bytes -= size
+        self._of_tenant[topic.tenant] -= size
+        if not self._of_tenant[topic.tenant]:
+            del self._of_tenant[topic.tenant]
         return True
 
-    def _add(self, buffer: _Buffer, line: LogLine) -> None:
+    def _drop_over(self, topic: LogKey, buffer: _Buffer, line: LogLine) -> None:
+        over = buffer.over
+        over.lines += 1
+        over.bytes += len(line.text)
+        over.container = line.container
+        self._dropped += 1
+        if not over.why:
+            over.why = self._rates.limit_text(topic.tenant)
+            text = f"lines from here on are dropped for a while: {over.why}"
+            self._add(topic, buffer, LogLine(line.at, "platform", text, line.container))
+
+    def _report_over(self, topic: LogKey, buffer: _Buffer) -> None:
+        """Say how many lines were dropped, once they pass again."""
+        over = buffer.over
+        if over.why and not self._rates.is_closed(topic.tenant, self._clock()):
+            text = f"{over.lines} lines ({over.bytes / 1e6:.1f} MB) were dropped: {over.why}"
+            self._add(topic, buffer, LogLine(time.time(), "platform", text, over.container))
+            buffer.over = DroppedLines()
+
+    def _add(self, topic: LogKey, buffer: _Buffer, line: LogLine) -> None:
         buffer.lines.append(line)
-        self._bytes += _size(line)
+        size = _size(line)
+        self._bytes += size
+        self._of_tenant[topic.tenant] += size
         if len(buffer.lines) >= BATCH_LINES:
             self._full.set()
 

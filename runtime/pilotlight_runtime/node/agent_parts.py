@@ -149,6 +149,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
+        logs.set_limit(bind.tenant, bind.log_bytes_per_hour)
         meter = ContainerMeter(metering.slice(part.id), work, key)
         return Container(
             bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=needs.stop_grace_s

@@ -31,9 +31,12 @@ async def deploy(
     *,
     message: str = "",
     prune: bool = False,
+    ends_in_s: float | None = None,
     progress: Progress | None = None,
 ) -> DeployResponse:
     """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
+
+    `ends_in_s`: as a run, which ends after so many seconds unless it is renewed.
 
     Raises:
         RemovesFunctions: it has others, and `prune` is not set.
@@ -45,6 +48,7 @@ async def deploy(
         files=bundle.files,
         message=message,
         prune=prune,
+        ends_in_s=ends_in_s,
     )
     for _ in range(ROUNDS):
         answer = await platform.deploy_app(app, request)

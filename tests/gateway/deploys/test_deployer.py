@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
-from pilotlight_core.model.errors import BadInput, Conflict, NotFound
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, UnknownFunction
 from pilotlight_core.model.spec import FunctionSpec, SignedManifest
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.gateway.world import World, entry, function
@@ -134,3 +135,60 @@ async def test_without_blobs_nothing_is_written(world: World) -> None:
         await world.services.deployer.deploy(ACME, "shop", request(b"one"))
 
     assert not world.registry.apps
+
+
+RUN = "shop-run-1"
+
+
+def run_of(content: bytes, *specs: FunctionSpec, seconds: float = 60.0) -> DeployRequest:
+    return msgspec.structs.replace(request(content, *specs), ends_in_s=seconds)
+
+
+async def test_a_run_is_beside_what_is_deployed(world: World) -> None:
+    """The same content under another name is another version; it keeps no containers and ends at a time."""
+    await upload(world, b"one")
+    deployer = world.services.deployer
+    kept = function(min_containers=1)
+    (deployed,) = (await deployer.deploy(ACME, "shop", request(b"one", kept))).functions
+    before, began = world.registry.apps["acme", "shop"], time.time()
+
+    (ran,) = (await deployer.deploy(ACME, RUN, run_of(b"one", kept))).functions
+
+    assert world.registry.apps["acme", "shop"] == before
+    assert ran.version_id != deployed.version_id
+    assert world.registry.versions[ran.version_id].spec.min_containers == 0
+    assert began + 60.0 <= world.registry.apps["acme", RUN].ends_at <= time.time() + 60.0
+
+
+async def test_a_run_and_what_is_deployed_do_not_replace_each_other(world: World) -> None:
+    """Whichever was there first."""
+    await upload(world, b"one")
+    deployer = world.services.deployer
+    await deployer.deploy(ACME, "shop", request(b"one"))
+    await deployer.deploy(ACME, RUN, run_of(b"one"))
+
+    with pytest.raises(Conflict, match="shop is deployed already"):
+        await deployer.deploy(ACME, "shop", run_of(b"one"))
+    with pytest.raises(Conflict, match="shop-run-1 is a run already"):
+        await deployer.deploy(ACME, RUN, request(b"one"))
+    with pytest.raises(Conflict, match="deployed for good"):
+        await deployer.renew(ACME, "shop", 60.0)
+
+
+async def test_a_run_is_renewed_until_it_has_ended(world: World) -> None:
+    """Then it is not there any more, and the next deploy forgets it: it is no part of what its tenant may have."""
+    await upload(world, b"one")
+    deployer = world.services.deployer
+    (ran,) = (await deployer.deploy(ACME, RUN, run_of(b"one"))).functions
+    renewed = await deployer.renew(ACME, RUN, 600.0)
+    assert renewed.ends_at > time.time() + 500.0
+    assert await world.services.resolver.resolve("acme", f"{RUN}.hello")
+
+    world.registry.apps["acme", RUN] = msgspec.structs.replace(renewed, ends_at=time.time() - 1.0)
+    with pytest.raises(NotFound, match="has ended"):
+        await deployer.renew(ACME, RUN, 60.0)
+    with pytest.raises(UnknownFunction, match="The run shop-run-1 has ended"):
+        await world.services.resolver.resolve("acme", f"{RUN}.hello")
+    await deployer.deploy(ACME, "shop", request(b"one"))
+    assert ("acme", RUN) not in world.registry.apps
+    assert ran.version_id not in world.registry.versions

@@ -8,26 +8,85 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
-from pilotlight_gateway.duties.log_trimmer import LogSizes, LogTrimmer
+from pilotlight_gateway.duties.log_trimmer import LogScopes, LogSizes, LogTrimmer
 
 
 def test_a_log_that_is_short_enough_is_left_alone() -> None:
     """Nothing is trimmed until the bytes of one function pass the bound; another's do not count."""
     sizes = LogSizes(kept=100)
 
-    assert sizes.add("a", 1, 60) is None
-    assert sizes.add("b", 2, 60) is None
-    assert sizes.add("a", 3, 40) is None
+    assert sizes.add("a", "a", 1, 60) == []
+    assert sizes.add("b", "b", 2, 60) == []
+    assert sizes.add("a", "a", 3, 40) == []
 
 
 def test_a_trim_keeps_the_newest_and_a_little_slack() -> None:
     """The sequence it names is the first that stays; one batch always stays."""
     sizes = LogSizes(kept=100)
     for seq in range(1, 11):
-        assert sizes.add("a", seq, 10) is None
+        assert sizes.add("a", "a", seq, 10) == []
 
-    assert sizes.add("a", 11, 10) == 3
-    assert sizes.add("a", 12, 1000) == 12
+    assert sizes.add("a", "a", 11, 10) == [("a", 3)]
+    assert sizes.add("a", "a", 12, 1000) == [("a", 12)]
+
+
+def test_small_batches_are_remembered_together() -> None:
+    """A full log is remembered in a bounded number of pieces, and a trim still keeps about what it should."""
+    sizes = LogSizes(kept=1_000_000)
+
+    trims = [purged for seq in range(1, 20_000) for purged in sizes.add("a", "a", seq, 100)]
+
+    kept = [seq - before for seq, (_, before) in zip(range(10_001, 20_000, 1_000), trims, strict=False)]
+    assert len(trims) == 10
+    assert all(8_500 < count <= 9_500 for count in kept)
+
+
+def test_who_has_the_most_gives_way() -> None:
+    """A tenant's flood on a node displaces its own lines, whether the node's bound is reached or that of all."""
+    scopes = LogScopes(kept=10**9, everything=10_000)
+    quiet = [f"logs.local.n{number % 2}.quiet{number}.app.f" for number in range(5)]
+    for seq, subject in enumerate(quiet, 1):
+        assert scopes.add(subject, seq, 100) == []
+
+    purged = [one for seq in range(10, 1_000) for one in scopes.add(f"logs.local.n{seq % 2}.loud.app.f", seq, 100)]
+
+    assert {subject for subject, _ in purged} == {"logs.local.n0.loud.>", "logs.local.n1.loud.>"}
+
+
+def test_a_node_that_invents_tenants_displaces_its_own_lines() -> None:
+    """However many there are, and whosever names it takes."""
+    scopes = LogScopes(kept=10**9, everything=100_000)
+    assert scopes.add("logs.local.good.acme.app.f", 1, 50) == []
+
+    purged = [one for seq in range(2, 5_000) for one in scopes.add(f"logs.local.bad.t{seq}.app.f", seq, 100)]
+
+    assert {subject for subject, _ in purged} == {"logs.local.bad.>"}
+
+
+async def test_a_flood_displaces_no_other_tenants_lines(bus: Bus) -> None:
+    """On a real stream: the quiet tenant's oldest line is there when thousands of the other's have gone."""
+    node = f"n{token(6)}"
+    quiet, loud = (subjects.logs("local", node, tenant, "app", "f") for tenant in ("quiet", "loud"))
+    duty = asyncio.ensure_future(LogTrimmer(bus, holder=token(8), everything=20_000).run())
+
+    async def store(subject: str, number: int) -> None:
+        line = LogLine(at=0.0, stream="stdout", text=f"line {number}" + " " * 100, container="c")
+        await bus.store(subject, LogBatch(lines=(line,)), id=f"{subject}{number}")
+
+    async def kept(subject: str) -> list[str]:
+        found = [stored async for stored in bus.read_stream(subjects.LOGS_STREAM, subject)]
+        return [stored.message.lines[0].text.strip() for stored in found]
+
+    try:
+        async with asyncio.timeout(60):
+            await store(quiet, 0)
+            number = 0
+            while number < 500 or (await kept(loud))[0] in ("line 0", "line 1"):
+                await store(loud, number)
+                number += 1
+            assert (await kept(quiet)) == ["line 0"]
+    finally:
+        duty.cancel()
 
 
 async def test_the_oldest_lines_of_a_chatty_function_go(bus: Bus) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from pilotlight_gateway.http import server
 from pilotlight_gateway.http.server import HEAD_BYTES, PIPELINED, BoundedProtocol, listen, make_server, url_of
+from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
 from tests.gateway.world import World, function
 from tests.waiting import until
 
@@ -24,7 +25,6 @@ class Hurried(BoundedProtocol):
 
     head_seconds = 0.05
     linger_seconds = 0.05
-    connections_at_most = 3
 
 
 class Restless(BoundedProtocol):
@@ -36,9 +36,12 @@ class Restless(BoundedProtocol):
 
 
 @asynccontextmanager
-async def serving(world: World, protocol: type[BoundedProtocol] = BoundedProtocol) -> AsyncIterator[tuple[str, int]]:
+async def serving(
+    world: World, protocol: type[BoundedProtocol] = BoundedProtocol, bounds: ConnectionBounds | None = None
+) -> AsyncIterator[tuple[str, int]]:
     listening = listen("127.0.0.1", 0)
-    running = make_server(world.app, graceful_seconds=1, protocol=protocol)
+    book = ConnectionBook(bounds or ConnectionBounds())
+    running = make_server(world.app, book=book, graceful_seconds=1, protocol=protocol)
     async with world.services.workers.running(), asyncio.TaskGroup() as group:
         group.create_task(running.serve(sockets=[listening]))
         await until(lambda: running.started)
@@ -234,15 +237,75 @@ async def test_a_body_that_was_not_asked_for_is_no_request(world: World) -> None
     assert b"connection: close" in read
 
 
-async def test_connections_are_counted(world: World) -> None:
-    """The one too many hears 503 at once."""
-    async with serving(world, Hurried) as (host, port):
-        held = [await asyncio.open_connection(host, port) for _ in range(3)]
-        reader, writer = await asyncio.open_connection(host, port)
-        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
-        for _, other in [*held, (reader, writer)]:
+async def hello(world: World, address: tuple[str, int]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection over which a call has been answered."""
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(whole_call(world))
+    await read_answer(reader)
+    return reader, writer
+
+
+async def test_an_address_is_refused_what_it_may_not_hold(world: World) -> None:
+    """At once, with the setting's name; connections with a key do not count among those without one."""
+    world.deploy(function())
+    bounds = ConnectionBounds(unknown_of_address=2)
+    async with asyncio.timeout(30), serving(world, bounds=bounds) as address:
+        known = [await hello(world, address) for _ in range(4)]
+        held = [await asyncio.open_connection(*address) for _ in range(2)]
+        reader, writer = await asyncio.open_connection(*address)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 429")
+        assert b"unknown_connections_per_address" in answer
+        assert b"retry-after:" in answer
+        for _, other in [*known, *held, (reader, writer)]:
             other.close()
             await other.wait_closed()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", CALL + b"authorization: Bearer x\r\n\r\n"]
+)
+async def test_a_connection_without_a_key_does_not_live_for_long(world: World, sent: bytes) -> None:
+    """Whatever it asks meanwhile; one with a key does."""
+    world.deploy(function())
+    bounds = ConnectionBounds(unknown_seconds=0.3)
+    async with asyncio.timeout(30), serving(world, bounds=bounds) as address:
+        reader, writer = await hello(world, address)
+        unknown, other = await asyncio.open_connection(*address)
+        other.write(sent)
+        await unknown.read()
+        other.close()
+        writer.write(whole_call(world))
+        await read_answer(reader)
+        writer.close()
+
+
+async def test_idle_connections_go_when_there_is_no_room(world: World) -> None:
+    """First those without a key, then those that rest for longest; 503 only when all work."""
+    world.deploy(function())
+    async with asyncio.timeout(30), serving(world, bounds=ConnectionBounds(of_all=3)) as address:
+        idle, idle_writer = await asyncio.open_connection(*address)
+        callers = [await hello(world, address) for _ in range(3)]
+        assert await idle.read() == b""
+        resting = await hello(world, address)
+        assert await callers[0][0].read() == b""
+        world.calls.hold = asyncio.Event()
+        working = [*callers[1:], resting]
+        for _, writer in working:
+            writer.write(whole_call(world))
+        await until(lambda: len(world.services.gate) == 3)
+
+        refused, refused_writer = await asyncio.open_connection(*address)
+        answer = await refused.read()
+
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"This gateway has 3 connections, all with requests under way." in answer
+        world.calls.hold.set()
+        for reader, writer in working:
+            await read_answer(reader)
+            writer.close()
+        for writer in (idle_writer, refused_writer, callers[0][1]):
+            writer.close()
 
 
 async def test_a_taken_address_is_refused() -> None:

@@ -17,9 +17,9 @@ from tests.internals import REPOSITORY, changed, importers, missing
 
 USED: dict[type, set[str]] = {
     HttpToolsProtocol: {
-        "_start_asgi_task", "_unset_keepalive_if_required", "connections", "cycle", "expect_100_continue", "flow",
-        "headers", "loop", "pipeline", "scope", "server_state", "timeout_keep_alive", "timeout_keep_alive_handler",
-        "timeout_keep_alive_task", "transport",
+        "_start_asgi_task", "_unset_keepalive_if_required", "client", "connections", "cycle",
+        "expect_100_continue", "flow", "headers", "loop", "pipeline", "scope", "server_state",
+        "timeout_keep_alive", "timeout_keep_alive_handler", "timeout_keep_alive_task", "transport",
     },
     RequestResponseCycle: {
         "body", "default_headers", "disconnected", "flow", "keep_alive", "message_event", "more_body", "on_response",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from pilotlight_core.model.errors import TooMuch
-from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.limits import NO_LIMITS, Limits
 from pilotlight_gateway.limits.api_rates import ApiRates
 
 LIMITS = Limits(api_requests_per_s=2.0, deploys_per_hour=20)
@@ -66,3 +68,17 @@ def test_a_changed_limit_holds_at_once_and_none_is_no_limit() -> None:
     for _ in range(1_000):
         rates.take_request("acme")
         rates.take_deploy("acme")
+
+
+def test_few_requests_are_open_at_a_time() -> None:
+    """Who has as many as it may is refused with the limit named, until one ends; others are not concerned."""
+    rates = ApiRates(lambda tenant: Limits(open_requests=2) if tenant == "acme" else NO_LIMITS, lambda: 0.0)
+    with ExitStack() as stack:
+        for tenant in ("acme", "zoo", "zoo", "zoo"):
+            stack.enter_context(rates.holding(tenant))
+        with rates.holding("acme"), pytest.raises(TooMuch, match="the limit open_requests") as refused:
+            stack.enter_context(rates.holding("acme"))
+        stack.enter_context(rates.holding("acme"))
+
+    (reached,) = refused.value.more["limits"]
+    assert (reached.limit, reached.allowed, reached.current) == ("open_requests", 2, 2)

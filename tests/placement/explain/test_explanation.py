@@ -226,7 +226,7 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
         case "cpu":
             return node.host is not None and node.host.cpu_millis - promised(fleet, node).cpu_millis < wanted.cpu
         case "avoid":
-            return any(held.function in wanted.avoid for held in runs)
+            return any(held.function in wanted.avoid or wanted.function in held.avoid for held in runs)
         case "spread":
             assert wanted.spread is not None
             same = [held for held in fleet.held.values() if held.function == wanted.function]

@@ -12,6 +12,8 @@ from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
 from pilotlight_placement.search.tiers import blocked_nodes, runs, tiers
 from tests.placement.makers import ask, gpu, host, node
 
@@ -71,3 +73,21 @@ def test_hosts_with_too_little_left_and_avoided_functions_block_nodes() -> None:
     assert blocked(memory=2 * GIB, cpu=2000) == {"small", "large"}
     assert blocked() == set()
     assert {busy.by_rank[rank].name for rank in blocked_nodes(busy, ask("T4", avoid=("f",)))} == {"b"}
+
+
+def test_nodes_of_what_avoids_the_function_are_blocked_until_it_is_gone() -> None:
+    """Its own wishes do not matter."""
+    fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4")), node("m", gpu("c", "T4"))])
+    shy = place(fleet, ask("T4", function="f", avoid=("g",)))
+    assert isinstance(shy, Placement)
+    fleet.hold(shy.held("shy"))
+
+    def blocked(function: str) -> set[str]:
+        return {fleet.by_rank[rank].name for rank in blocked_nodes(fleet, ask("T4", function=function))}
+
+    assert (blocked("g"), blocked("f"), blocked("")) == ({shy.node}, set(), set())
+    other = place(fleet, ask("T4", function="g"))
+    assert isinstance(other, Placement)
+    assert other.node != shy.node
+    fleet.release("shy")
+    assert blocked("g") == set()

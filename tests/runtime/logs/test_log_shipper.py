@@ -90,8 +90,7 @@ async def test_while_the_bus_is_away_memory_is_bounded(anyio_backend: str) -> No
     stream = Stream()
     stream.down = True
     shipper = LogShipper(stream, region="local", node="n1", instance="i1")
-    many = 2 + log_shipper.WAITING_BYTES // 16_000
-    for _ in range(many):
+    for _ in range(2 + log_shipper.WAITING_OF_TENANT // 16_000):
         shipper.offer(TOPIC, line("x" * 8_000))
     await shipper.ship()
     dropped = shipper.statistics().dropped
@@ -103,6 +102,45 @@ async def test_while_the_bus_is_away_memory_is_bounded(anyio_backend: str) -> No
     await shipper.ship()
 
     assert stream.texts[-2:] == [f"{dropped} lines were dropped: the log could not be stored", "again"]
+
+
+async def test_a_flood_is_dropped_at_the_node_and_the_log_says_so(anyio_backend: str) -> None:
+    """Once when it begins and once when it is over, with how much; another tenant's lines pass."""
+    stream, at = Stream(), [0.0]
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1", clock=lambda: at[0])
+    shipper.set_limit("acme", 1_000_000)
+    other = LogKey("zoo", "demo", "f")
+    for number in range(1_000):
+        shipper.offer(TOPIC, line("x" * 900))
+        if number % 100 == 0:
+            shipper.offer(other, line(f"zoo {number}"))
+    await shipper.ship()
+
+    limit = "acme may log 1 MB an hour on a node, a tenth of it at once (the limit log_bytes_per_hour)"
+    assert [text for text in stream.texts if "zoo" in text] == [f"zoo {number}" for number in range(0, 1_000, 100)]
+    assert [text for text in stream.texts if "acme" in text] == [f"lines from here on are dropped for a while: {limit}"]
+    assert stream.texts.count("x" * 900) == 100
+    at[0] = 60.0
+    await shipper.ship()
+    assert stream.texts[-1] == f"900 lines (0.8 MB) were dropped: {limit}"
+    shipper.offer(TOPIC, line("again"))
+    await shipper.ship()
+    assert stream.texts[-1] == "again"
+
+
+async def test_one_tenant_does_not_take_all_the_room_for_waiting_lines(anyio_backend: str) -> None:
+    """While the bus is down another's lines wait, and come first or in their turn when it is back."""
+    stream = Stream()
+    stream.down = True
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1")
+    for _ in range(2 + log_shipper.WAITING_BYTES // 16_000):
+        shipper.offer(TOPIC, line("x" * 8_000))
+    shipper.offer(LogKey("zoo", "demo", "f"), line("quiet"))
+
+    stream.down = False
+    await shipper.ship()
+
+    assert "quiet" in stream.texts[: 2 * BATCH_LINES]
 
 
 async def test_lines_leave_by_themselves(anyio_backend: str) -> None:

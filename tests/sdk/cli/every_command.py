@@ -114,6 +114,8 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/apps/hello/stop"): {"app": "hello", "revision": 2, "stopped": True},
     ("DELETE", "/v1/apps/hello"): {"app": "hello", "revision": 2, "deleted": True},
     ("POST", "/v1/apps/hello/deploys"): {"app": "hello", "revision": 3, "functions": []},
+    ("POST", "/v1/apps/hello-run-abc123/deploys"): {"app": "hello-run-abc123", "revision": 1, "functions": []},
+    ("DELETE", "/v1/apps/hello-run-abc123"): {"app": "hello-run-abc123", "revision": 1, "deleted": True},
     ("GET", "/v1/apps/hello/shares"): {"shares": [{"grantee": "*", "functions": ["paraphrase_multilingual"] * 4}]},
     ("PUT", "/v1/apps/hello/shares/acme"): {"tenant": "acme", "functions": []},
     ("DELETE", "/v1/apps/hello/shares/acme"): None,
@@ -244,9 +246,11 @@ def script(platform: ScriptedPlatform) -> None:
     """Let the platform answer every command."""
     for (method, path), body in ROUTES.items():
         platform.will(method, path, Answer(status=204) if body is None else answer(body))
-    platform.will("GET", "/v1/apps/hello/logs", Answer(pieces=[msgspec.json.encode(LINE) + b"\n"] * 2))
+    for app in ("hello", "hello-run-abc123"):
+        platform.will("GET", f"/v1/apps/{app}/logs", Answer(pieces=[msgspec.json.encode(LINE) + b"\n"] * 2))
     platform.will("GET", "/v1/batches/b/results", Answer(pieces=[b'{"custom_id": "row-1"}\n'] * 2))
-    platform.will("POST", CALLED, stream(chunk(1, "a"), result(None)))
+    for path in (CALLED, CALLED.replace("hello", "hello-run-abc123")):
+        platform.will("POST", path, stream(chunk(1, "a"), result(None)))
 
 
 def make_folder(place: Path) -> Path:

@@ -20,6 +20,7 @@ CALLED = "/v1/functions/hello.greet/calls"
 @pytest.fixture
 def folder(platform: ScriptedPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script(platform)
+    monkeypatch.setattr("pilotlight.cli.commands.run.token", lambda _length: "abc123")
     place = make_folder(tmp_path / "code")
     monkeypatch.chdir(place)
     return place

@@ -18,8 +18,9 @@ LISTS = [
 
 
 @pytest.fixture
-def folder(platform: ScriptedPlatform, tmp_path: Path) -> Path:
+def folder(platform: ScriptedPlatform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script(platform)
+    monkeypatch.setattr("pilotlight.cli.commands.run.token", lambda _length: "abc123")
     return make_folder(tmp_path / "code")
 
 

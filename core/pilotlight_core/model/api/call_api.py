@@ -140,6 +140,9 @@ class DeployFunction(Request, frozen=True, kw_only=True):
     spec: FunctionSpec
 
 
+RunSeconds = Annotated[float, Meta(ge=10, le=3_600)]
+
+
 class DeployRequest(Request, frozen=True, kw_only=True):
     """`POST /v1/apps/{app}/deploys`: the whole content of an app.
 
@@ -153,6 +156,14 @@ class DeployRequest(Request, frozen=True, kw_only=True):
     base: str = "default"
     prune: bool = False
     """Take functions of the app that are not in this deploy out of service, instead of refusing it."""
+    ends_in_s: RunSeconds | None = None
+    """Make it a run: an app that is in no list, and is deleted after so many seconds unless it is renewed."""
+
+
+class RenewRequest(Request, frozen=True, kw_only=True):
+    """`POST /v1/apps/{app}/renew`, of a run."""
+
+    ends_in_s: RunSeconds
 
 
 class DeployedFunction(msgspec.Struct, frozen=True, kw_only=True):

@@ -125,3 +125,10 @@ class SharedFunction(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     endpoint: str
     """Path of its calls."""
+
+
+class SharedFunctions(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/shared`, by ref. `next` is the cursor of the next page; null: there is none."""
+
+    shared: tuple[SharedFunction, ...]
+    next: str | None = None

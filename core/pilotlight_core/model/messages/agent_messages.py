@@ -383,6 +383,8 @@ class Bind(Message, frozen=True, kw_only=True):
     neighbours: bool = False
     host: HostShare = HostShare()
     """What placement promises it of the host; the agent keeps a sum of its own, and holds the manifest to it."""
+    log_bytes_per_hour: int | None = None
+    """What its tenant may log on the node; None: there is no limit."""
 
 
 class Drain(Message, frozen=True, kw_only=True):

@@ -215,7 +215,8 @@ class CallEndpoint:
         entry, exchange = self._entry, exchange_of(scope)
         exchange.route = "/v1/functions/{ref}/calls"
         headers = dict(scope["headers"])
-        principal = exchange.principal = await entry.authenticator.authenticate(authorization(scope))
+        principal = await entry.authenticator.authenticate(authorization(scope))
+        exchange.note_principal(principal)
         principal.require("invoke")
         answer = format_of_answer(headers.get(b"accept", b""))
         kind = format_of_body(headers.get(b"content-type", b""))

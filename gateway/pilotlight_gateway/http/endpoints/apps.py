@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.model.api.call_api import RenewRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, AppRecord
@@ -20,7 +21,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.app_records import app_info, deploy_lines
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, within_quota
 from pilotlight_gateway.deploys.deployer import Deployer
-from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of
+from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of, read_struct
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
@@ -54,7 +55,8 @@ async def list_apps(request: Request, services: AppServices) -> Response:
     """`GET /v1/apps`."""
     tenant = principal_of(request).tenant
     containers = services.calls.containers(tenant)
-    records = sorted(services.registry.iter_apps(tenant), key=lambda record: record.app)
+    deployed = (record for record in services.registry.iter_apps(tenant) if not record.ends_at)
+    records = sorted(deployed, key=lambda record: record.app)
     return json_answer({"apps": [app_info(record, services.registry, containers) for record in records]})
 
 
@@ -82,6 +84,14 @@ async def delete_app(request: Request, services: AppServices) -> Response:
     app = check_name(request.path_params["app"], "app")
     record = await services.deployer.delete(principal_of(request), app)
     return json_answer({"app": app, "revision": record.revision, "deleted": True})
+
+
+async def renew_app(request: Request, services: AppServices) -> Response:
+    """`POST /v1/apps/{app}/renew`."""
+    app = check_name(request.path_params["app"], "app")
+    asked = await read_struct(request, services.budget, RenewRequest)
+    record = await services.deployer.renew(principal_of(request), app, asked.ends_in_s)
+    return json_answer({"app": app, "ends_at": record.ends_at})
 
 
 async def deploy_app(request: Request, services: AppServices) -> Response:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,20 +23,20 @@ from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import encode_msgpack, json_around, response_of, usage_of
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
+from pilotlight_gateway.http.protocol.api_operations import count_of, json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER, read_wait, require_key
 from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
 from pilotlight_gateway.jobs.job_service import JobOptions, JobService
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 LIMIT = 100
 """Default number of jobs on a page."""
-NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,7 @@ class JobServices:
     registry: RegistryPort
     budget: ByteBudget
     codec: BodyCodec
+    rates: ApiRates
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
@@ -70,20 +71,20 @@ async def accept_job(
     expires = asked.expires_in_s
     if expires is None and asked.deadline_ms is not None:
         expires = asked.deadline_ms / 1000
-    submitted = await services.jobs.submit(
-        call,
-        JobOptions(
-            run_at=asked.run_at,
-            expires_in_s=expires,
-            keep_s=asked.keep_s,
-            key=require_key(scope["headers"]) if key else "",
-            fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
-        ),
+    options = JobOptions(
+        run_at=asked.run_at,
+        expires_in_s=expires,
+        keep_s=asked.keep_s,
+        key=require_key(scope["headers"]) if key else "",
+        fingerprint=fingerprint_of(scope["path"], call.method.name, b"job", call.input) if key or asked.id else b"",
     )
-    job = submitted.job
-    exchange.call_id = job.id
-    if (wait := read_wait(prefer)) and answer is not BodyFormat.EVENTS:
-        job = await services.jobs.wait(job, wait)
+    wait = read_wait(prefer)
+    with services.rates.holding(call.tenant) if wait else nullcontext():
+        submitted = await services.jobs.submit(call, options)
+        job = submitted.job
+        exchange.call_id = job.id
+        if wait and answer is not BodyFormat.EVENTS:
+            job = await services.jobs.wait(job, wait)
     replayed = [(b"idempotent-replayed", b"true")] if submitted.replayed else []
     applied = [(b"preference-applied", b"respond-async"), (b"location", f"/v1/calls/{job.id}".encode()), *replayed]
     if job.state.terminal and wait:
@@ -130,12 +131,12 @@ async def show_job(request: Request, services: JobServices, job: JobRecord) -> R
 async def list_jobs(request: Request, services: JobServices) -> Response:
     """`GET /v1/jobs`."""
     asked = request.query_params
-    limit = _number(asked.get("limit", str(LIMIT)), "limit", PAGE_AT_MOST)
+    limit = count_of(request, "limit", LIMIT, PAGE_AT_MOST)
     wanted = _wanted(asked.get("state", ",".join(JobState)), asked.get("function", ""))
     tenant, cursors = principal_of(request).tenant, services.jobs.cursors
     before = await cursors.open(tenant, asked["cursor"]) if "cursor" in asked else 0
     if function := asked.get("function"):
-        shared = (one.ref for one in shared_with(services.registry, tenant))
+        shared = (one.ref for one in shared_with(services.registry, tenant, everybody=True))
         await check_listed(services.registry, tenant, function, shared)
     page = await services.jobs.page(tenant, limit=limit, before=before, wanted=wanted)
     listed = tuple(_status(services, job) for job in page.jobs)
@@ -226,12 +227,6 @@ async def _answer_with(
     else:
         with services.budget.holding(size, job.tenant):
             await answer_in_pieces(exchange, headers, body)
-
-
-def _number(text: str, field: str, most: int) -> int:
-    if not NUMBER.fullmatch(text) or int(text) > most:
-        raise BadInput(f"{field}: expected a number from 1 to {most}.", field=field)
-    return int(text)
 
 
 def _wanted(states: str, function: str) -> Callable[[JobRecord], bool]:

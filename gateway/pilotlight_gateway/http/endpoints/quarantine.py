@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.api.quarantine_api import QuarantineCount, QuarantinedItem, QuarantinePage
-from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME_PATTERN, check_name
-from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, json_answer
+from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, count_of, json_answer
 from pilotlight_gateway.ledger.ledger_store import Ledger
 
 PAGE = 50
 PAGE_AT_MOST = 1_000
 MOST_ID = 10**15
-NUMBER = re.compile(r"[1-9][0-9]{0,15}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +29,8 @@ async def show_quarantine(request: Request, services: QuarantineServices) -> Res
     """`GET /v1/usage/quarantine`."""
     asked = request.query_params
     node = check_name(asked["node"], "node") if "node" in asked else None
-    limit = _number(asked.get("limit", str(PAGE)), "limit", PAGE_AT_MOST)
-    before = _number(asked["before"], "before", MOST_ID) if "before" in asked else None
+    limit = count_of(request, "limit", PAGE, PAGE_AT_MOST)
+    before = count_of(request, "before", 0, MOST_ID) or None
     return json_answer(await asyncio.to_thread(_page, services.ledger, node, before, limit))
 
 
@@ -49,12 +46,6 @@ def _page(ledger: Ledger, node: str | None, before: int | None, limit: int) -> Q
             QuarantineCount(node=count["node"], reason=count["reason"], events=count["events"]) for count in counts
         ),
     )
-
-
-def _number(text: str, field: str, most: int) -> int:
-    if not NUMBER.fullmatch(text) or int(text) > most:
-        raise BadInput(f"{field}: expected a number from 1 to {most}.", field=field)
-    return int(text)
 
 
 QUARANTINE = (

@@ -7,8 +7,15 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api.tenancy_api import FunctionShareRequest
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
-from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct
-from pilotlight_gateway.tenancy.function_shares import share_app, shared_with, shares_of, unshare_app
+from pilotlight_gateway.http.protocol.api_operations import count_of, json_answer, principal_of, read_struct, truth_of
+from pilotlight_gateway.tenancy.function_shares import (
+    PAGE,
+    PAGE_AT_MOST,
+    page_of_shared,
+    share_app,
+    shares_of,
+    unshare_app,
+)
 
 
 async def list_shares(request: Request, services: TenancyServices) -> Response:
@@ -33,4 +40,13 @@ async def drop_share(request: Request, services: TenancyServices) -> Response:
 
 async def list_shared(request: Request, services: TenancyServices) -> Response:
     """`GET /v1/shared`: functions of other tenants that the caller may call."""
-    return json_answer({"shared": shared_with(services.registry, principal_of(request).tenant)})
+    asked = request.query_params
+    page = page_of_shared(
+        services.registry,
+        principal_of(request).tenant,
+        everybody=truth_of(request, "everybody"),
+        owner=asked.get("owner", ""),
+        after=asked.get("cursor", ""),
+        limit=count_of(request, "limit", PAGE, PAGE_AT_MOST),
+    )
+    return json_answer(page)

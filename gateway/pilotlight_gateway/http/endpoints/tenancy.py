@@ -12,7 +12,7 @@ from pilotlight_core.model.api.tenancy_api import (
     FunctionShareRequest,
     LimitsInfo,
     RotateRequest,
-    SharedFunction,
+    SharedFunctions,
     TenantChange,
     TenantInfo,
     TenantRequest,
@@ -145,7 +145,7 @@ TENANCY = (
         method="PUT", path="/v1/apps/{app}/shares/{grantee}", name="shareApp", endpoint=shares.put_share,
         about="Let a tenant, or with * everybody, call functions of an app.", scopes=("deploy",),
         request=FunctionShareRequest, body_required=False, answer=FunctionShareInfo,
-        errors=(*BODY, "not_found", "conflict"),
+        errors=(*BODY, "not_found", "conflict", "quota_exceeded"),
     ),
     Operation(
         method="DELETE", path="/v1/apps/{app}/shares/{grantee}", name="unshareApp", endpoint=shares.drop_share,
@@ -154,7 +154,18 @@ TENANCY = (
     ),
     Operation(
         method="GET", path="/v1/shared", name="listShared", endpoint=shares.list_shared,
-        about="The functions of other tenants that the caller may call.", scopes=("invoke", "read"),
-        answer=list_of("Shared", SharedFunction),
+        about="The functions of other tenants that the caller may call, by ref.", scopes=("invoke", "read"),
+        answer=SharedFunctions, errors=("bad_input",),
+        parameters=(
+            Parameter(
+                name="everybody", about="Also those that are shared with everybody, not with the caller by name.",
+                schema={"type": "boolean"},
+            ),
+            Parameter(name="owner", about="Only this tenant's."),
+            Parameter(
+                name="limit", about="Functions on a page.", schema={"type": "integer", "minimum": 1, "maximum": 1000}
+            ),
+            Parameter(name="cursor", about="`next` of the page before."),
+        ),
     ),
 )  # fmt: skip

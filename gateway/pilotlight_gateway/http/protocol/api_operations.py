@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.bodies.json_structs import read_json
-from pilotlight_gateway.http.protocol.http_exchange import authorization, exchange_of, header
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.tenancy.auth import Authenticator, Principal
@@ -27,6 +28,7 @@ G = TypeVar("G")
 """What a group of endpoints needs."""
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
+COUNT = re.compile(r"[1-9][0-9]{0,15}")
 TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded", "slow_body")
 """Errors of operations with a body."""
@@ -84,11 +86,19 @@ class BoundOperation(Generic[G]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
         operation, exchange = self.operation, exchange_of(scope)
         exchange.route = operation.path
-        if operation.scopes:
-            exchange.principal = await self._authenticator.authenticate(authorization(scope))
-            exchange.principal.require(*operation.scopes)
-            if operation.rated:
-                self._rates.take_request(exchange.principal.tenant)
+        if not operation.scopes:
+            await self._answer(scope, receive, exchange)
+            return
+        exchange.note_principal(await self._authenticator.authenticate(authorization(scope)))
+        exchange.principal.require(*operation.scopes)
+        tenant = exchange.principal.tenant
+        if operation.rated:
+            self._rates.take_request(tenant)
+        with self._rates.holding(tenant):
+            await self._answer(scope, receive, exchange)
+
+    async def _answer(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
+        operation = self.operation
         assert operation.endpoint is not None  # noqa: S101 - the edge serves that one
         response = await operation.endpoint(Request(scope, receive, exchange), self._services)
         if response is not None:
@@ -116,6 +126,20 @@ def truth_of(request: Request, name: str) -> bool:
     if truth is None:
         raise BadInput(f"{name}: expected true or false.", field=name)
     return truth
+
+
+def count_of(request: Request, name: str, default: int, most: int) -> int:
+    """A query parameter that counts, from 1 to `most`.
+
+    Raises:
+        BadInput: it is no such number.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not COUNT.fullmatch(text) or int(text) > most:
+        raise BadInput(f"{name}: expected a number from 1 to {most}.", field=name)
+    return int(text)
 
 
 def json_answer(value: Any, status: int = 200) -> Response:

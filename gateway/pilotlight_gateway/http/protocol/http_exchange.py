@@ -42,6 +42,9 @@ class ServerRequest(Protocol):
     loop: asyncio.AbstractEventLoop
     """The running one: looking it up takes a system call in Python 3.11."""
 
+    def mark_known(self) -> None:
+        """The request has a valid key."""
+
     def take_body(self) -> bytes | None:
         """The whole body, once; None: it has not all arrived, or the client has gone."""
 
@@ -90,6 +93,12 @@ class Exchange:
         """Counts its cost; None while it cannot have run."""
         self.revoked: PilotlightError | None = None
         """Why its principal may no more; the task is cancelled then."""
+
+    def note_principal(self, principal: Principal) -> None:
+        """The request has a valid key: this principal's."""
+        self.principal = principal
+        if self._served is not None:
+            self._served.mark_known()
 
     def revoke(self, error: PilotlightError) -> None:
         """End the request with this error: its principal may no more."""

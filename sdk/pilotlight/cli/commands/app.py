@@ -10,7 +10,7 @@ from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.completions import app_names
 from pilotlight.cli.confirm import confirmed
-from pilotlight.cli.output import ago, print_json, print_text
+from pilotlight.cli.output import ago, note, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import Misuse
@@ -18,6 +18,7 @@ from pilotlight_core.model.api.call_api import AppInfo
 from pilotlight_core.model.tenancy import EVERYBODY
 
 app = command_app(no_args_is_help=True)
+PAGE = 1_000
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Name = Annotated[str, typer.Argument(help="the app's name", autocompletion=app_names)]
 
@@ -159,19 +160,42 @@ def shares(name: Name, as_json: Json = False) -> None:
 
 
 @app.command()
-def shared(as_json: Json = False) -> None:
+def shared(
+    everybody: Annotated[bool, typer.Option("--all", help="also functions that are shared with everybody")] = False,
+    owner: Annotated[str, typer.Option(help="only this tenant's functions")] = "",
+    limit: Annotated[int, typer.Option("-n", "--limit", help="how many", min=1)] = 100,
+    as_json: Json = False,
+) -> None:
     """List the functions of other tenants that you may call.
 
     \b
     pilotlight app shared
+    pilotlight app shared --all --owner acme
     pilotlight call acme:llm.chat prompt=Hello
     """
-    found = ask(client().tenancy.list_shared())
+    found, more = _shared(limit, owner, everybody=everybody)
     if as_json:
         print_json(found)
         return
     rows = [(one["ref"], one["owner"]) for one in found]
-    print_table(("function", "owner"), rows, empty="No functions are shared with you.")
+    nothing = "No functions are shared with you." + (" --all lists those that everybody may call." * (not everybody))
+    print_table(("function", "owner"), rows, empty=nothing)
+    if more:
+        note(f"There are more than {limit}: -n shows more, --owner those of one tenant.")
+
+
+def _shared(limit: int, owner: str, *, everybody: bool) -> tuple[list[dict[str, Any]], bool]:
+    """Return the first `limit` functions, and whether there are more."""
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while len(found) < limit:
+        size = min(PAGE, limit - len(found))
+        page = ask(client().tenancy.list_shared(everybody=everybody, owner=owner, limit=size, cursor=cursor))
+        found += page["shared"]
+        cursor = page.get("next") or ""
+        if not cursor:
+            break
+    return found, bool(cursor)
 
 
 def _whom(tenant: str) -> str:

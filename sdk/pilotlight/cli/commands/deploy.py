@@ -78,12 +78,13 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
 
 
 def _deploy(send: Callable[..., Coroutine[Any, Any, DeployResponse]], name: str, *, prune: bool) -> DeployResponse:
-    with _progress(name) as progress:
+    with upload_progress(name) as progress:
         return ask(send(prune=prune, progress=progress))
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[Progress | None]:
+def upload_progress(name: str) -> Iterator[Progress | None]:
+    """Show a bar during the block where somebody sees it."""
     if not on_terminal(stderr=True):
         yield None
         return

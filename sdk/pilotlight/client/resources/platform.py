@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.client.transport.platform_connection import Content, PlatformConnection
 from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
 from pilotlight.definitions.errors import BadOutput
-from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse
+from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse, RenewRequest
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest, PlacementQuestion
 from pilotlight_core.model.spec import FunctionSpec
@@ -51,6 +51,11 @@ class PlatformClient:
     async def deploy_app(self, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy an app, unless blobs are `missing` and must be uploaded first."""
         return await self.request("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
+
+    async def renew_app(self, app: str, ends_in_s: float) -> Json:
+        """Let a run end that many seconds from now."""
+        body = RenewRequest(ends_in_s=ends_in_s)
+        return await self.request("POST", f"/v1/apps/{app}/renew", body=body, answer_type=Json)
 
     async def upload_blob(self, sha256: str, size: int, read: Callable[[], Content]) -> None:
         """Upload one blob of `size` bytes; each attempt calls `read` anew."""

@@ -11,6 +11,8 @@ from pilotlight.client.resources.platform import Json, PlatformClient
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRequest, TenantChange, TenantRequest
 
+PAGE = 100
+
 
 class TenancyClient:
     """Requests about tenants. A key's `tenant` is None for the caller's own."""
@@ -84,9 +86,16 @@ class TenancyClient:
     async def unshare_app(self, app: str, tenant: str) -> None:
         await self._platform.send("DELETE", _path("apps", app, "shares", tenant))
 
-    async def list_shared(self) -> list[Json]:
-        """Return other tenants' functions that the caller may call."""
-        return list((await self._get("/v1/shared"))["shared"])
+    async def list_shared(
+        self, *, everybody: bool = False, owner: str = "", limit: int = PAGE, cursor: str = ""
+    ) -> Json:
+        """Return a page of other tenants' functions that the caller may call: `shared`, and the cursor `next`.
+
+        `everybody`: also those that are shared with everybody.
+        """
+        asked = {"everybody": "true" * everybody, "owner": owner, "limit": str(limit), "cursor": cursor}
+        params = {name: value for name, value in asked.items() if value}
+        return await self._platform.request("GET", "/v1/shared", params=params, answer_type=dict[str, Any])
 
     async def _get(self, path: str) -> Json:
         return await self._platform.request("GET", path, answer_type=dict[str, Any])

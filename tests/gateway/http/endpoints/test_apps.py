@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,6 +17,7 @@ from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World, entry, function
 
 DEPLOYS = "/v1/apps/shop/deploys"
+JSON = {"content-type": "application/json"}
 
 
 def deploy_body(content: bytes = b"print()", **more: Any) -> bytes:
@@ -180,3 +183,28 @@ async def test_tenants_do_not_see_each_other(world: World) -> None:
         for method, path in (("GET", ""), ("GET", "/history"), ("GET", "/logs"), ("POST", "/stop")):
             answer = await client.request(method, f"/v1/apps/shop{path}")
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_a_run_is_in_no_list_and_ends_when_it_is_told_to(world: World) -> None:
+    """It is called by its name, renewed and deleted; a time that is no run's is refused by its field."""
+    content = b"print()"
+    await world.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
+    async with world.client() as client:
+        body = deploy_body(content, ends_in_s=60.0)
+        deployed = await client.post("/v1/apps/shop-run-1/deploys", content=body, headers=JSON)
+        assert deployed.status_code == 200, deployed.text
+        assert (await client.get("/v1/apps")).json()["apps"] == []
+        assert (await client.get("/v1/apps/shop-run-1")).status_code == 200
+        called = await client.post("/v1/functions/shop-run-1.hello/calls", json={"input": {"name": "x"}})
+        assert called.json()["version"] == "shop-run-1.hello@v1"
+        misspelt = await client.post("/v1/functions/shop-run-2.hello/calls", json={"input": {"name": "x"}})
+        assert "suggestion" not in misspelt.json()
+        renewed = await client.post("/v1/apps/shop-run-1/renew", json={"ends_in_s": 600})
+        assert renewed.json()["ends_at"] > time.time() + 500
+        refused = [
+            await client.post("/v1/apps/shop-run-1/renew", json={"ends_in_s": 5}),
+            await client.post("/v1/apps/more/deploys", content=deploy_body(content, ends_in_s=1e9), headers=JSON),
+        ]
+        assert [(one.status_code, one.json()["field"]) for one in refused] == [(422, "ends_in_s")] * 2
+        assert (await client.delete("/v1/apps/shop-run-1")).status_code == 200
+        assert (await client.post("/v1/apps/shop-run-1/renew", json={"ends_in_s": 60})).status_code == 404

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -10,15 +11,18 @@ import pytest
 
 from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.errors import NotFound
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
+from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.jobs.job_service import KEPT_S, JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
+from tests.waiting import until
 
 CALLS = "/v1/functions/shop.hello/calls"
 
@@ -101,6 +105,26 @@ async def test_a_wait_ends_with_the_job(world: World) -> None:
     assert (waited.status_code, waited.json()["output"], waited.json()["id"]) == (200, "Hi", first.json()["id"])
     assert waited.headers["idempotent-replayed"] == "true"
     assert other.status_code == 202
+
+
+async def test_who_waits_for_many_jobs_is_refused(world: World) -> None:
+    """With the limit named, before anything is stored; when a wait ends there is room again."""
+    world.deploy(function())
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(open_requests=1))
+    async with world.client() as client, asyncio.TaskGroup() as group:
+        job = (await submit(client, key="k")).json()["id"]
+        waiting = group.create_task(client.get(f"/v1/calls/{job}", headers={"Prefer": "wait=60"}))
+        await until(lambda: world.jobs.bells)
+        written = len(world.jobs.writes)
+        refused = [await client.get("/v1/apps"), await submit(client, "respond-async, wait=5", key="l")]
+        assert len(world.jobs.writes) == written
+        assert (await submit(client, key="m")).status_code == 202
+        await finish(world, job)
+        await waiting
+        assert (await client.get("/v1/apps")).status_code == 200
+
+    assert [answer.json()["limits"][0]["limit"] for answer in refused] == ["open_requests"] * 2
+    assert {answer.status_code for answer in refused} == {429}
 
 
 async def test_how_it_failed_is_what_a_caller_would_hear(world: World) -> None:

@@ -17,6 +17,8 @@ from pilotlight_core.model.errors import (
     TooMuch,
     error_from_code,
 )
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.calls.call_port import ChunkEvent
 from pilotlight_gateway.tenancy.function_shares import TENANTS_AT_MOST
 from tests.gateway.world import World, events_of, function, generator, packed
@@ -56,7 +58,7 @@ async def test_single_functions_are_shared(world: World, friend: str) -> None:
         assert (await other.post("/v1/functions/acme:shop.bye/calls", json=GREET)).status_code == 200
         (shared,) = (await other.get("/v1/shared")).json()["shared"]
         assert (shared["ref"], shared["endpoint"]) == ("acme:shop.bye", "/v1/functions/acme:shop.bye/calls")
-        assert (await owner.get("/v1/shared")).json() == {"shared": []}
+        assert (await owner.get("/v1/shared")).json() == {"shared": [], "next": None}
 
 
 async def test_everybody_may_be_let_in(world: World, friend: str) -> None:
@@ -65,9 +67,25 @@ async def test_everybody_may_be_let_in(world: World, friend: str) -> None:
     async with world.client() as owner, world.client(friend) as other:
         assert (await owner.put("/v1/apps/shop/shares/*")).status_code == 200
         assert (await other.post(CALL, json=GREET)).status_code == 200
+        assert (await other.get("/v1/shared")).json()["shared"] == []
+        (shared,) = (await other.get("/v1/shared?everybody=true&owner=acme&limit=1")).json()["shared"]
+        assert shared["ref"] == "acme:shop.hello"
         await owner.post("/v1/apps/shop/stop")
-        assert (await other.get("/v1/shared")).json() == {"shared": []}
+        assert (await other.get("/v1/shared?everybody=true")).json()["shared"] == []
         assert (await other.post(CALL, json=GREET)).status_code == 404
+
+
+async def test_who_opens_too_much_is_refused(world: World) -> None:
+    """With the limit's name; so is who asks for a page of none."""
+    world.deploy(function(), function("bye"))
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(open_functions=1))
+    async with world.client() as owner:
+        refused = await owner.put("/v1/apps/shop/shares/*")
+        assert (await owner.put("/v1/apps/shop/shares/*", json={"functions": ["bye"]})).status_code == 200
+        page = await owner.get("/v1/shared?limit=0")
+
+    assert (refused.status_code, refused.json()["limits"][0]["limit"]) == (403, "open_functions")
+    assert (page.status_code, page.json()["field"]) == (422, "limit")
 
 
 async def test_a_disabled_owner_shares_nothing(world: World, friend: str) -> None:

@@ -113,3 +113,18 @@ def test_lists_are_tables_or_json(
     assert msgspec.json.decode(run("app", *words.split(), "--json")) == items
     empty = invoke("app", *words.split())
     assert (empty.exit_code, empty.stdout, empty.stderr.count("\n")) == (0, "", 1)
+
+
+def test_what_everybody_may_call_is_listed_on_request(platform: ScriptedPlatform) -> None:
+    """From as many pages as are needed; the rest is said to be there."""
+    one = SHARED[0]
+    path = "/v1/shared"
+    platform.will("GET", path, answer({"shared": [one] * 1_000, "next": "x"}), answer({"shared": [one], "next": "y"}))
+
+    done = invoke("app", "shared", "--all", "--owner", "zoo", "-n", "1001", "--json")
+
+    assert len(msgspec.json.decode(done.stdout)) == 1_001
+    asked = [request.query for request in platform.asked(path)]
+    assert asked == ["everybody=true&owner=zoo&limit=1000", "everybody=true&owner=zoo&limit=1&cursor=x"]
+    platform.will("GET", path, answer({"shared": [one], "next": "z"}))
+    assert "There are more than 1: -n shows more" in invoke("app", "shared", "-n", "1").stderr
