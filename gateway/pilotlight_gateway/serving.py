@@ -245,6 +245,16 @@ async def _rendered(metrics: GatewayMetrics, ledger: Ledger) -> bytes:
     return metrics.exposition()
 
 
+def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
+    return Readiness(
+        gate=DrainGate(),
+        bus_connected=lambda: bus.connected,
+        registry=registry,
+        calls=calls,
+        clock=time.monotonic,
+    )
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
@@ -270,13 +280,7 @@ async def _gateway(
     )
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness = Readiness(
-        gate=DrainGate(),
-        bus_connected=lambda: bus.connected,
-        registry=registry,
-        calls=calls.service,
-        clock=time.monotonic,
-    )
+    readiness = _readiness(bus, registry, calls.service)
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
