@@ -4,6 +4,7 @@ A file that a page names in backticks, whole or by the end of its path, exists; 
 names from the root, `gateway/pilotlight_gateway/home/`, and what a link leads to. In `docs/design/structure` so does
 each class and each method of one, `Home` and `Home.enqueue`. Each package of the product has a page
 `docs/design/structure/PACKAGE.md` that names every room of it, shows where to start reading in each, and fits a screen.
+A list begins after an empty line.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -25,6 +26,7 @@ NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
 FOLDER = re.compile(r"`((?:[a-z]+)/pilotlight(?:_[a-z]+)?/[\w/]*)/`")
 CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?(?:\(\))?`")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+ITEM = re.compile(r"(-|\*|\d+\.) ")
 OTHERS = frozenset({"app.py", "module.py", "main.py", "search.py"})
 """Files of tenants, which a page may name as examples."""
 MAX_LINES = 50
@@ -43,6 +45,18 @@ def missing_links(text: str, page: str, paths: Collection[str]) -> list[str]:
     """The files and folders that a page links to and that are not among `paths`; both are paths from the root."""
     targets = {link: normpath(f"{page}/../{link}") for link in LINK.findall(text)}
     return sorted(link for link, target in targets.items() if target not in paths)
+
+
+def glued_lists(text: str) -> list[str]:
+    """The first lines of lists that follow a paragraph without an empty line: to the site they are more of it."""
+    found, before, fenced = [], "", False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and ITEM.match(line) and before.strip() and not ITEM.match(before) and before[0] != " ":
+            found.append(line)
+        before = line
+    return found
 
 
 def missing_classes(text: str, defined: Mapping[str, Collection[str]]) -> list[str]:
@@ -115,6 +129,11 @@ def main() -> int:
         f"{page.relative_to(root)}: the link to {link} leads nowhere"
         for page in pages
         for link in missing_links(page.read_text(), page.relative_to(root).as_posix(), paths)
+    ]
+    wrong += [
+        f"{page.relative_to(root)}: no empty line before the list {line[:40]!r}"
+        for page in pages
+        for line in glued_lists(page.read_text())
     ]
     known = modules(root).values()
     defined = classes(known)

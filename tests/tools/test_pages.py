@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.pages import MAX_LINES, missing_classes, missing_files, missing_links, page_faults
+from tools.pages import MAX_LINES, glued_lists, missing_classes, missing_files, missing_links, page_faults
 
 
 def test_a_file_that_a_page_names_exists_by_the_end_of_its_path() -> None:
@@ -25,6 +25,12 @@ def test_a_link_leads_to_a_file_or_a_folder() -> None:
     text = "[a](words.md#names), [b](../jobs.md), [c](../design/), [d](https://example.com), [e](#here)"
     assert missing_links(text, "docs/design/words.md", paths) == []
     assert missing_links("[a](jobs.md) [b](../README.md)", "docs/design/words.md", paths) == ["../README.md", "jobs.md"]
+
+
+def test_a_list_begins_after_an_empty_line() -> None:
+    """An item that goes on in the next line does not end its list, and code is no list."""
+    assert glued_lists("Text.\n\n- one,\n  more\n- two\n\n1. first\n2. second\n\n```\nx\n- y\n```\n") == []
+    assert glued_lists("Text:\n- one\n- two\n\n**Why.**\n1. first\n") == ["- one", "1. first"]
 
 
 def test_a_package_has_a_page_that_names_its_rooms_and_fits_a_screen() -> None:
