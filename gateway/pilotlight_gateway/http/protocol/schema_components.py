@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-Schema = dict[str, Any]
+JsonSchema = dict[str, Any]
 LOCAL = "#/$defs/"
 COMPONENT = "#/components/schemas/"
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
@@ -14,21 +14,21 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 class SchemaComponents:
     """The components of one document, by name; equal definitions are one."""
 
-    def __init__(self, known: Schema) -> None:
+    def __init__(self, known: JsonSchema) -> None:
         self.schemas = dict(known)
 
-    def add(self, schema: Schema) -> Schema:
+    def add(self, schema: JsonSchema) -> JsonSchema:
         """The schema with its definitions (`$defs`) as components, and its references to them."""
-        definitions: Schema = schema.get("$defs", {})
+        definitions: JsonSchema = schema.get("$defs", {})
         plain = {name: _NOT_A_NAME.sub("_", name) for name in definitions}
         as_named = {name: _pointed(definitions[name], plain) for name in definitions}
         names = {name: self._free_name(plain[name], as_named[name]) for name in definitions}
         for name, chosen in names.items():
             self.schemas[chosen] = _pointed(definitions[name], names)
-        pointed: Schema = _pointed({key: value for key, value in schema.items() if key != "$defs"}, names)
+        pointed: JsonSchema = _pointed({key: value for key, value in schema.items() if key != "$defs"}, names)
         return pointed
 
-    def _free_name(self, name: str, definition: Schema) -> str:
+    def _free_name(self, name: str, definition: JsonSchema) -> str:
         """`name`, unless another definition has it already: then with a number."""
         names = (name, *(f"{name}_{number}" for number in range(2, len(self.schemas) + 3)))
         return next(each for each in names if self.schemas.get(each, definition) == definition)
