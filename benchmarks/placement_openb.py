@@ -6,8 +6,10 @@ DIR (or the environment variable PILOTLIGHT_OPENB) holds the CSV files of Alibab
 not part of this project. The protocol is that of FGD (Weng et al., USENIX ATC 2023), with its seeds, its order of tasks
 and its order of nodes, so that a run can be held to the published run of the same trace, policy and seed.
 
+`ours` is the product: its fleet, its asks and its `place()` (`benchmarks.openb.ours`).
+
 Figures: TRACE.POLICY is the mean over the seeds of the percent of GPUs allocated when as many are asked for as there
-are; TRACE.ours_minus_fgd and ours_minus_fgd are paired by seed.
+are; TRACE.ours_minus_fgd and ours_minus_fgd are paired by seed. TRACE.lp_bound is what no policy can exceed.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pathlib import Path
 
 from benchmarks.openb import plot
 from benchmarks.openb.cluster import Floats
+from benchmarks.openb.lp_bound import lp_bound
 from benchmarks.openb.run import POLICIES, Run, run
 from benchmarks.openb.trace import BadTrace, Trace, altered, names, read
 from benchmarks.openb.workload import SEEDS
@@ -32,6 +35,7 @@ from benchmarks.report import arguments, finish, table
 FOLDER = "PILOTLIGHT_OPENB"
 PROCESSES = 2
 DELTA = "ours_minus_fgd"
+BOUND = "lp_bound"
 
 
 def main() -> None:
@@ -41,7 +45,7 @@ def main() -> None:
         runs = measure(options.data, options.trace or names(options.data), options.policy, options.seeds)
     except BadTrace as error:
         sys.exit(f"placement_openb: {error}")
-    found = figures(runs)
+    found = figures(runs) | bounds(options.data, options.trace or names(options.data), options.seeds)
     show(runs, found)
     picture(runs, options.plot)
     finish("placement_openb", found)
@@ -96,6 +100,18 @@ def measure(folder: Path, traces: Iterable[str], policies: Sequence[str], seeds:
         return list(pool.map(one, jobs))
 
 
+def bounds(folder: Path, traces: Iterable[str], seeds: Sequence[int]) -> dict[str, float]:
+    """The mean over the seeds of what no policy can exceed on each trace, where a solver is installed."""
+    if find_spec("ortools") is None:
+        print("no bounds: ortools is not installed (pip install 'pilotlight[planner]')")
+        return {}
+    found = {}
+    for name in traces:
+        trace = once(folder, name)
+        found[f"{trace.name}.{BOUND}"] = statistics.fmean(lp_bound(trace, seed) for seed in seeds)
+    return found
+
+
 @cache
 def once(folder: Path, name: str) -> Trace:
     """A trace, read once in each process."""
@@ -142,10 +158,10 @@ def show(runs: Sequence[Run], found: dict[str, float]) -> None:
             spread = statistics.stdev(each.allocated for each in mine) if len(mine) > 1 else 0.0
             row.append(f"{found[f'{trace}.{policy}']:.2f} ±{spread:.2f}")
             refused.append(f"{statistics.fmean(each.refused for each in mine):.0f}")
-        delta = found.get(f"{trace}.{DELTA}")
-        rows.append([*row, "" if delta is None else f"{delta:+.2f}"])
+        delta, bound = found.get(f"{trace}.{DELTA}"), found.get(f"{trace}.{BOUND}")
+        rows.append([*row, "" if delta is None else f"{delta:+.2f}", "" if bound is None else f"{bound:.2f}"])
         turned_away.append(refused)
-    table("GPUs allocated at 100 % demand, %", ["trace", *policies, "ours - fgd"], rows)
+    table("GPUs allocated at 100 % demand, %", ["trace", *policies, "ours - fgd", "bound"], rows)
     table("Tasks turned away until 100 % demand", ["trace", *policies], turned_away)
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from benchmarks.openb.cluster import Cluster, Floats, Ints, Memo, class_of
 from benchmarks.openb.gorand import GoRandom
-from benchmarks.openb.trace import Trace
-from pilotlight_placement.fragmentation.share_fragmentation import WHOLE
+from benchmarks.openb.trace import WHOLE, Trace
 
 MOST_CPU = 128_000
 MOST_GPU = 8_000

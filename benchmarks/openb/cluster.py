@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.openb.trace import MOST_GPUS, Kind, Trace
-from pilotlight_placement.fragmentation.share_fragmentation import WHOLE
+from benchmarks.openb.trace import MOST_GPUS, WHOLE, Kind, Trace
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,8 +15,7 @@ import numpy as np
 
 from benchmarks.openb.baselines import Score
 from benchmarks.openb.cluster import Cluster, Floats, Ints, after_whole
-from benchmarks.openb.trace import MOST_GPUS, Trace
-from pilotlight_placement.fragmentation.share_fragmentation import WHOLE
+from benchmarks.openb.trace import MOST_GPUS, WHOLE, Trace
 
 
 class Fragmentation:

@@ -1,147 +1,105 @@
-"""Pilotlight's policy on the openb fleet: the costs of `share_fragmentation`, for many nodes at once.
+"""The product on the openb fleet: its `Fleet`, its `Ask`s, and its `place()` for each task.
 
-It sees what FGD sees: the table of typical tasks, the fleet, and the task that has just come. The product asks
-`Outlook.cheapest` for one place; here the same sums are done on arrays, and a test holds the two to each other.
+Nothing here decides. A machine is a `Node` with its cores, its memory, devices of its model that may be shared, and CPU
+slots; a task is an `Ask` of one tenant, for whichever of the types that it accepts, at one price for all. What the
+policy may know of the demand is what FGD is given (the typical tasks of the trace), by the histogram from which the
+controller's fleet takes it.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import count
 
-from benchmarks.openb.baselines import REFUSED, Choice
-from benchmarks.openb.cluster import Cluster, Floats, Ints, Memo, after_whole
-from benchmarks.openb.trace import MOST_GPUS, Kind, Trace
-from pilotlight_placement.fragmentation.scarcity import claims, prices
-from pilotlight_placement.fragmentation.share_fragmentation import (
-    ALIKE,
-    CORE,
-    GRAIN,
-    HOSTING,
-    MOST_CORES,
-    TIDINESS,
-    WHOLE,
-    outlook,
-)
+from benchmarks.openb.baselines import Choice
+from benchmarks.openb.trace import WHOLE, Kind, Machine, Trace
+from pilotlight_core.model.devices import CPU_PRICE, PRICED_GPUS, UNKNOWN_PRICE, gpu_price
+from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
+from pilotlight_core.model.price_book import PriceBook
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_placement.asks.ask import ANY_GPU, MIB, Ask
+from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fragmentation.histogram import GRAIN_MIB, AskShape, DemandHistogram
+from pilotlight_placement.hardware.catalogue import Device
+from pilotlight_placement.hardware.node import Gpu, Node, Slot
+from pilotlight_placement.search.decision_record import NoFit
+from pilotlight_placement.search.place import place
 
-REPRICED_EVERY = 25
-"""Tasks between two looks at which models are scarce."""
+PART_MIB = GRAIN_MIB
+"""Device memory that stands for one milli-GPU: the traces tell parts of devices, the product's asks memory."""
+MOST_SLOTS = 128
+"""CPU slots of a node at most."""
 
-
-class Worth:
-    """`Outlook.worth` and `Outlook.hosting` on arrays: the last axis of `free` is the node's GPUs."""
-
-    def __init__(self, trace: Trace, models: tuple[str, ...]) -> None:
-        seen = outlook(trace.typical, models)
-        self._tables: Floats = np.array([seen.tables[model] for model in models])
-        self._best: Floats = self._tables[:, :, -1].copy()
-        self._steps: Ints = np.array(sorted({task.cpu for task in seen.several}), np.int64)
-        self._several: Floats = np.zeros((len(models), len(self._steps) + 1, MOST_GPUS + 1))
-        for task in seen.several:
-            usable = [number for number, model in enumerate(models) if task.may_use(model)]
-            self._several[usable, int(np.searchsorted(self._steps, task.cpu)) + 1 :, task.count :] += task.weight
-
-    def of(self, model: Ints, cpu: Ints, free: Ints) -> Floats:
-        """Milli-GPU that nodes can expect to carry: (n,), (n,), (n, GPUs) -> (n,)."""
-        best = self._best[model[:, None], free // GRAIN]
-        total = best.sum(axis=1, keepdims=True)
-        worth: Floats = self._shared_out(model[:, None], cpu[:, None], free, best, total).sum(axis=1)
-        return worth
-
-    def after_share(self, model: Ints, cpu: Ints, free: Ints, milli: int) -> Floats:
-        """The same after a share of `milli` on each GPU in turn: (n, GPUs); nonsense where it does not fit."""
-        left = np.repeat(free[:, None, :], free.shape[1], axis=1)
-        diagonal = np.arange(free.shape[1])
-        left[:, diagonal, diagonal] = np.maximum(free - milli, 0)
-        best = self._best[model[:, None, None], left // GRAIN]
-        total = best.sum(axis=2, keepdims=True)
-        worth: Floats = self._shared_out(model[:, None, None], cpu[:, None, None], left, best, total).sum(axis=2)
-        return worth
-
-    def hosting(self, model: Ints, cpu: Ints, whole: Ints) -> Floats:
-        """Milli-GPU of whole devices by the typical tasks of several that they could host."""
-        step = np.searchsorted(self._steps, cpu, side="right")
-        found: Floats = WHOLE * whole * self._several[model, step, whole]
-        return found
-
-    def _shared_out(self, model: Ints, cpu: Ints, free: Ints, best: Floats, total: Floats) -> Floats:
-        """What each GPU can expect with its part of the cores."""
-        cores = np.minimum(cpu * best / np.where(total > 0, total, 1) / CORE, MOST_CORES)
-        column = np.minimum(cores.astype(np.int64), MOST_CORES - 1)
-        row = free // GRAIN
-        low = self._tables[model, row, column]
-        carried: Floats = low + (self._tables[model, row, column + 1] - low) * (cores - column)
-        return np.where(total > 0, carried, 0.0)
+ONE_PRICE = PriceBook(rates=dict.fromkeys((*map(gpu_price, PRICED_GPUS), UNKNOWN_PRICE, CPU_PRICE), 10**9))
+"""Of every model: the trace names none."""
 
 
 class Ours:
-    """The place that costs those who come later least; the first among those that are alike."""
+    """The fleet of a trace, and the product's decision for each task."""
 
-    def __init__(self, trace: Trace, cluster: Cluster) -> None:
+    def __init__(self, trace: Trace, order: tuple[int, ...]) -> None:
         self._kinds = trace.kinds
-        self._cluster = cluster
-        self._worth = Worth(trace, cluster.models)
-        self._memo = Memo(cluster, columns=3)
-        self._claims = claims(cluster.models, demand(trace))
-        self._now = self._worth.of(cluster.model, cluster.cpu, cluster.free)
-        self._counted = cluster.version.copy()
-        self._asked = 0
-        self._dear: Floats = np.ones(len(cluster))
-        """1 and the price of the node's model."""
+        self._numbers = count()
+        self._rows: dict[str, int] = {}
+        least = min((kind.cpu for kind in trace.kinds if not kind.count), default=0)
+        nodes = []
+        for row, number in enumerate(order):
+            machine = trace.machines[number]
+            # As the simulator names them, so that the fixed order of nodes changes with the seed.
+            name = f"{row:04}-{machine.name}"
+            self._rows[name] = row
+            nodes.append(node_of(name, machine, slots_of(machine, least)))
+        self._asks = [ask_of(kind) for kind in trace.kinds]
+        self.fleet = Fleet(nodes, prices=Prices(book=ONE_PRICE))
+        self.fleet.follow(demand(trace))
 
     def choose(self, number: int) -> Choice:
-        self._catch_up()
-        kind = self._kinds[number]
-        rows = self._memo.stale(number)
-        values = self._memo.values(number)
-        fits = self._cluster.fits(kind, rows)
-        values[1, rows[~fits]] = -REFUSED
-        if (possible := rows[fits]).size:
-            values[:, possible] = self.costs(kind, possible)
-        costs = np.rint((values[0] * self._dear + values[1]) / ALIKE)
-        best = int(costs.argmin())
-        return None if costs[best] == -REFUSED else (best, int(values[2, best]))
-
-    def costs(self, kind: Kind, rows: Ints) -> tuple[Floats, Floats, Ints]:
-        """For nodes that a task fits: worth lost, the other costs, and the GPU for a share."""
-        model, cpu, free = self._cluster.model[rows], self._cluster.cpu[rows], self._cluster.free[rows]
-        left_cpu = cpu - kind.cpu
-        whole = (free == WHOLE).sum(axis=1)
-        hosted = self._worth.hosting(model, cpu, whole)
-        if kind.shares:
-            lost = self._now[rows, None] - self._worth.after_share(model, left_cpu, free, kind.milli)
-            still = self._worth.hosting(model[:, None], left_cpu[:, None], whole[:, None] - (free == WHOLE))
-            other = HOSTING * (hosted[:, None] - still)
-            dear = self._dear[rows, None]
-            total = np.where(free >= kind.milli, np.round(lost * dear + other, 9), np.inf)
-            gpus: Ints = total.argmin(axis=1)
-            line = np.arange(rows.size)
-            return lost[line, gpus], other[line, gpus], gpus
-        left = after_whole(free, kind.count)
-        lost = self._now[rows] - self._worth.of(model, left_cpu, left)
-        other = HOSTING * (hosted - self._worth.hosting(model, left_cpu, whole - kind.count))
-        if not kind.count:
-            other += TIDINESS[0] * left.sum(axis=1) + TIDINESS[1] * left_cpu
-        return lost, other, np.full(rows.size, -1)
-
-    def _catch_up(self) -> None:
-        """Count what was placed since, and now and then look which models are scarce."""
-        changed = np.flatnonzero(self._counted != self._cluster.version)
-        if changed.size:
-            fleet = self._cluster
-            self._now[changed] = self._worth.of(fleet.model[changed], fleet.cpu[changed], fleet.free[changed])
-            self._counted[changed] = fleet.version[changed]
-        if self._asked % REPRICED_EVERY == 0:
-            models = self._cluster.models
-            room = np.bincount(self._cluster.model, weights=self._now, minlength=len(models))
-            found = prices(self._claims, dict(zip(models, room.tolist(), strict=True)))
-            self._dear = 1 + np.array([found[model] for model in models])[self._cluster.model]
-        self._asked += 1
+        """Place a task of a kind: it has its place in the product's fleet from then on."""
+        found = place(self.fleet, self._asks[number])
+        if isinstance(found, NoFit):
+            return None
+        self.fleet.hold(found.held(f"task-{next(self._numbers)}"))
+        gpu = int(found.slice.ids[0].rpartition("-")[2]) if self._kinds[number].shares else -1
+        return self._rows[found.slice.node], gpu
 
 
-def demand(trace: Trace) -> dict[frozenset[str], float]:
-    """The typical demand for milli-GPU by the models that it accepts."""
-    found: dict[frozenset[str], float] = {}
-    for task in trace.typical:
-        if task.count:
-            found[task.models] = found.get(task.models, 0.0) + task.weight * task.count * task.milli
-    return found
+def node_of(name: str, machine: Machine, slots: int) -> Node:
+    """A machine of the trace as the product's node."""
+    device = Device(name=machine.model, architecture="", memory=WHOLE * PART_MIB, sms=1)
+    return Node(
+        name=name,
+        gpus=tuple(Gpu(id=f"{name}-gpu-{n}", device=device, shareable=True) for n in range(machine.gpus)),
+        slots=tuple(
+            Slot(id=f"{name}-cpu-{n}", kind=SliceKind.CPU, type="CPU", memory=0, ppm=WHOLE) for n in range(slots)
+        ),
+        host=HostShare(cpu_millis=machine.cpu, memory=machine.memory * MIB),
+    )
+
+
+def slots_of(machine: Machine, least_cpu: int) -> int:
+    """As many CPU slots as the smallest tasks without GPU could use; none if all tasks need a GPU."""
+    return min(MOST_SLOTS, machine.cpu // max(1, least_cpu)) if least_cpu else 0
+
+
+def ask_of(kind: Kind) -> Ask:
+    """A task of the trace as the product's ask."""
+    types = sorted(kind.models) or [ANY_GPU]
+    return Ask(
+        tenant="openb",
+        gpu=tuple(GpuAsk(model, kind.count) for model in types) if kind.count else (),
+        vram=kind.milli * PART_MIB * MIB if kind.shares else 0,
+        memory=kind.memory * MIB,
+        cpu=kind.cpu,
+        by_cost=True,
+    )
+
+
+def demand(trace: Trace) -> DemandHistogram:
+    """The tasks of the trace that are typical, as if each had been asked for once."""
+    known = {(task.cpu, task.milli, task.count, task.models) for task in trace.typical}
+    histogram = DemandHistogram()
+    for number in trace.pods:
+        kind = trace.kinds[number]
+        if (kind.cpu, kind.milli, kind.count, kind.models) in known and (shape := AskShape.of(ask_of(kind))):
+            histogram.observe(shape, 0.0)
+    return histogram

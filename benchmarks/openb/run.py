@@ -71,7 +71,7 @@ def make(policy: str, trace: Trace, cluster: Cluster, work: Workload) -> Policy:
     if policy == "random":
         return Random(trace, cluster, work.random)
     if policy == "ours":
-        return Ours(trace, cluster)
+        return Ours(trace, work.nodes)
     scores = {
         "dotprod": baselines.dot_product,
         "clustering": baselines.clustering,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from pilotlight_placement.fragmentation.share_fragmentation import WHOLE, TypicalTask
-
+WHOLE = 1000
+"""Milli-GPU of a device."""
 NODES = "openb_node_list_gpu_node"
 PODS = "openb_pod_list_"
 COVERED = 0.95
@@ -68,6 +68,20 @@ class Kind:
     def shares(self) -> bool:
         """Whether it takes a part of one GPU."""
         return self.count == 1 and self.milli < WHOLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypicalTask:
+    """A typical task: its part of all tasks, and its needs. `models` empty means any; `count` 0: it needs no GPU."""
+
+    weight: float
+    cpu: int
+    milli: int
+    count: int = 1
+    models: frozenset[str] = frozenset()
+
+    def may_use(self, model: str) -> bool:
+        return not self.models or model in self.models
 
 
 @dataclass(frozen=True, kw_only=True)

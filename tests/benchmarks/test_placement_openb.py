@@ -74,5 +74,8 @@ def test_the_command_prints_figures_last(tmp_path: Path) -> None:
     done = subprocess.run([*command, "--policy", "ours,fgd"], capture_output=True, text=True, check=True)
     last = json.loads(done.stdout.splitlines()[-1])
     assert last["benchmark"] == "placement_openb"
-    assert set(last["figures"]) == {"tiny.ours", "tiny.fgd", "tiny.ours_minus_fgd", "ours_minus_fgd"}
+    assert set(last["figures"]) == {
+        "tiny.ours", "tiny.fgd", "tiny.ours_minus_fgd", "ours_minus_fgd", "tiny.lp_bound"
+    }  # fmt: skip
+    assert last["figures"]["tiny.lp_bound"] >= last["figures"]["tiny.ours"]
     assert picture.exists()

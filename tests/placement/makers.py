@@ -113,7 +113,7 @@ def asks(draw: st.DrawFn) -> Ask:
         media=draw(st.sampled_from(OFTEN_NOT)),
         curves=draw(st.none() | curves()),
         slo_ms=draw(mostly(None, 50.0)),
-        slice=draw(mostly("", "", "H100-80GB/3g", "T4/whole", "CPU/slot", "H100-80GB/share:3")),
+        slice=draw(mostly("", "", "H100-80GB/3g", "T4/whole", "CPU/slot", "H100-80GB/share:38")),
     )
 
 
@@ -121,7 +121,7 @@ def asks(draw: st.DrawFn) -> Ask:
 def curves(draw: st.DrawFn) -> Curves:
     """What is known of a function's speed on some slices: fast or slow, surely or not."""
     keys = [("H100-80GB", "3g"), ("H100-80GB", "1g"), ("H100-80GB", "whole"), ("T4", "whole"), ("A30", "2g")]
-    keys += [("H100-80GB", "share:3"), ("CPU", "slot")]
+    keys += [("H100-80GB", "share:38"), ("CPU", "slot")]
     points = st.builds(
         ThroughputPoint,
         batch=st.sampled_from((1, 8)),

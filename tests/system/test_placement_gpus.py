@@ -222,7 +222,7 @@ def test_functions_of_one_tenant_share_a_gpu_and_pay_for_their_parts(gpus: Platf
     assert (quarter["output"], rest["output"]) == ("aa", "bbb")
     first, second = (gpus.container_of("sliced", name)["slice"] for name in ("quarter", "rest"))
     assert first.partition(":")[0] == second.partition(":")[0]
-    assert "/64~" in first
+    assert "/1000~" in first
     ppm = [answer["usage"]["ppm"] for answer in (quarter, rest)]
     assert 0 < ppm[0] < ppm[1] < sum(ppm) < WHOLE_DEVICE
     assert quarter["usage"]["price"] == "fake-l4"
@@ -234,7 +234,7 @@ def test_functions_of_one_tenant_share_a_gpu_and_pay_for_their_parts(gpus: Platf
         answer = neighbour.post("/v1/functions/others.small/calls", json={"input": {"text": "c"}})
     assert answer.json()["output"] == "c"
 
-    query = "SELECT t0, t1, tenant FROM lease_line WHERE slice LIKE '%/64~%' AND tenant != '' ORDER BY t0"
+    query = "SELECT t0, t1, tenant FROM lease_line WHERE slice LIKE '%/1000~%' AND tenant != '' ORDER BY t0"
     wait_until(lambda: len({tenant for _, _, tenant in rows_of(gpus, query)}) == 2, "both tenants are in the ledger")
     shares = rows_of(gpus, query)
     gave_way = max(t1 for _, t1, tenant in shares if tenant != "neighbour")

@@ -9,7 +9,7 @@ that containers hold (a GPU with shares is not listed as a whole).
     GPU-8f2e…                      a whole GPU
     GPU-8f2e…+GPU-91aa…            several whole GPUs of one node
     GPU-8f2e…:3g@4                 the MIG instance of a profile (as the catalogue calls it) at a memory slice
-    GPU-8f2e…:16/64~ctr_a_1        a bounded share: a number of 64ths, for that container
+    GPU-8f2e…:250/1000~ctr_a_1     a bounded share: a number of thousandths, for that container
 
 A share exists from its `Bind` to the end of its container, a MIG instance from the `Cut` that creates it to the one
 that destroys it. A `Bind` to a missing instance is refused (`no_such_slice`).
@@ -28,7 +28,8 @@ from pilotlight_core.model.bounded import Bytes, Count, Ppm, ShortText
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import WHOLE_DEVICE
 
-SHARE_UNITS = 64
+SHARE_UNITS = 1000
+"""Parts of a device that is given in shares: about as fine as MPS can bound them, by MiB and percent of threads."""
 CPU_PRICE = "cpu"
 """The price id of one core."""
 UNKNOWN_PRICE = "gpu"
@@ -41,7 +42,7 @@ MAX_NAME = 512
 _CPU_PRICE = re.compile(rf"(?:[1-9][0-9]{{0,4}}x)?{CPU_PRICE}")
 _GPU_TYPE = re.compile(r"([A-Z0-9]+)(?:-[0-9]+GB)?")
 _INSTANCE = re.compile(r"([0-9]{1,2}g(?:\.[a-z0-9]{1,8})?)@([0-9]{1,2})")
-_SHARE = re.compile(r"([0-9]{1,2})/64~([A-Za-z0-9_.~-]{1,128})")
+_SHARE = re.compile(r"([0-9]{1,4})/1000~([A-Za-z0-9_.~-]{1,128})")
 _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,96}")
 
 
@@ -70,7 +71,7 @@ class SliceName(msgspec.Struct, frozen=True, kw_only=True, order=True):
     profile: str = ""
     start: int = 0
     units: int = 0
-    """64ths of the device in a bounded share; 0: not a share."""
+    """Thousandths of the device in a bounded share; 0: not a share."""
     holder: str = ""
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource
 from pilotlight_core.model.placing import MIN_THROUGHPUT
 
 WHOLE = "whole"
-"""The key of a whole device; of several "whole:4", of a MIG instance its profile's key ("3g"), of a share "share:16".
+"""The key of a whole device; of several "whole:4", of a MIG instance its profile's key ("3g"), of a share "share:250".
 """
 
 

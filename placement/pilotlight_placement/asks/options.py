@@ -64,7 +64,7 @@ class Option:
     count: int = 1
     profile: int = -1
     units: int = 0
-    """64ths of a shared device; 0: no share."""
+    """Thousandths of a shared device; 0: no share."""
     throughput: float | None = None
     """Items per second within the service level, if known."""
     slow: bool = False

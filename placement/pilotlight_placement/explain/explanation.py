@@ -173,17 +173,19 @@ def _fragmentation(_: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Val
     return f"it would take more than {chosen} from what is typically asked for (by {more:.2g})"
 
 
-def _fit(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
-    if len(winner.ids) > 1 or not (winner.profile or winner.units):
+def _fit(_: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
+    if winner.slot:
+        return f"more is free on {loser.node}, and what is begun is filled first"
+    if winner.units:
+        return f"it would begin an empty device, {winner.what} on {winner.node} is of one in use"
+    if not winner.profile:
         left, least = theirs.fit * 64, mine.fit * 64
         return f"it would leave {left:.0f} whole devices free on its node, {winner.node} has {least:.0f} left"
     return f"it would leave {theirs.fit:.0%} of its device free, {winner.what} leaves {mine.fit:.0%}"
 
 
-def _start(_: Ask, winner: Slice, __: Value, loser: Slice, ___: Value) -> str:
-    if winner.profile and loser.profile:
-        return f"{winner.what} starts higher and keeps the lower slices for large profiles"
-    return f"{loser.node} has more empty devices, which are kept together"
+def _start(_: Ask, winner: Slice, __: Value, ___: Slice, ____: Value) -> str:
+    return f"{winner.what} starts higher and keeps the lower slices for large profiles"
 
 
 def _cut(_: Ask, winner: Slice, __: Value, ___: Slice, ____: Value) -> str:

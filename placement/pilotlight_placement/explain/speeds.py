@@ -14,7 +14,7 @@ from pilotlight_placement.asks.options import NoOption, Option, key_of, options,
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import refused_domain
-from pilotlight_placement.hardware.node import Slice
+from pilotlight_placement.hardware.node import SHARE_UNITS, Slice
 
 
 def key_of_slice(slice_: Slice) -> str:
@@ -37,7 +37,7 @@ def where(device: str, cut: str) -> str:
         return "a CPU slot"
     kind, _, number = cut.partition(":")
     if kind == "share":
-        return f"{int(number) / 64:.0%} of {device}"
+        return f"{int(number) / SHARE_UNITS:.0%} of {device}"
     if kind == "whole":
         return f"{number} whole {device}" if number else f"a whole {device}"
     return f"{cut} of {device}"

@@ -23,8 +23,11 @@ def check_integrity(fleet: Fleet) -> None:
     """
     for unit in fleet.units.values():
         _unit(unit)
+    for place in fleet.places.values():
+        _require(place.room == place.room_now(), f"{place.name}: its room is {place.room}")
     _holds(fleet)
     _groups(fleet)
+    _models(fleet)
     _counts(fleet)
 
 
@@ -56,6 +59,14 @@ def _holds(fleet: Fleet) -> None:
         _require(not held.slice.profile or len(held.slice.ids) == 1, f"{held.container} has several MIG devices")
 
 
+def _models(fleet: Fleet) -> None:
+    free: Counter[str] = Counter()
+    for unit in fleet.units.values():
+        if unit.gpu is not None and unit.is_offered:
+            free[unit.group.kind.name] += round(SHARE_UNITS * unit.part_free)
+    _require(fleet.models.contents() == {name: parts for name, parts in free.items() if parts}, "free parts by model")
+
+
 def _groups(fleet: Fleet) -> None:
     units: dict[DeviceGroup, list[Unit]] = {group: [] for group in fleet.groups.values()}
     for unit in fleet.units.values():
@@ -64,7 +75,11 @@ def _groups(fleet: Fleet) -> None:
     for group, serving in units.items():
         _require(group.total == len(serving), f"{group.kind}: counts {group.total}, has {len(serving)}")
         _require(group.nodes == {unit.node.rank for unit in serving}, f"{group.kind}: its nodes")
+        counts = dict(Counter(unit.node.rank for unit in serving))
+        _require(group.serving == counts, f"{group.kind}: serving devices by node")
         inside = [unit for unit in serving if unit.is_offered]
+        empties = dict(Counter(unit.node.rank for unit in inside if unit.is_empty and not group.kind.mig))
+        _require(group.empties == empties, f"{group.kind}: empty devices by node")
         _require(expected_index(group, inside) == actual_index(group), f"{group.kind}: index and devices differ")
         idle = {cut: {unit.rank for unit in inside if cut in unit.idle} for unit in inside for cut in unit.idle}
         _require(group.idle == idle, f"{group.kind}: idle instances")

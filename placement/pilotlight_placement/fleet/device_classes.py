@@ -7,21 +7,33 @@ devices. Within a state devices are ordered by rank. `group_index` maintains the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_placement.fleet.model_rooms import ModelRooms
+from pilotlight_placement.fragmentation.host_fragmentation import HostNeeds
 from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation
+from pilotlight_placement.fragmentation.place_costs import OpenedCosts, ShareCosts, SlotCosts, State, WholeCosts
 from pilotlight_placement.fragmentation.scores import ScoreKey, ScoreRow, Scores, best_start
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Family
 from pilotlight_placement.hardware.node import MAX_UNITS, Domain, Slot
 
-NO_SCORES = Scores(masks=None, shares=())
+NO_SCORES = Scores(masks=None, loads=(), host=HostNeeds(()), groups={})
 NEGLIGIBLE = 1e-6
 """A smaller scarcity price counts as 0, so that prices of plentiful profiles do not change with every container."""
 InstanceKey = tuple[int, int]
 """A MIG instance on a device: its profile's index, and its start."""
 States = dict[int, list[int]]
 """state -> ranks, ascending; no empty lists."""
+RoomStates = dict[State, list[int]]
+"""The same for states that are of a device and of its node."""
+MAX_TABLES = 512
+"""Tables of costs by need; all are dropped when there are more."""
+NeedKeyT = TypeVar("NeedKeyT")
+CostTableT = TypeVar("CostTableT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +63,9 @@ class DeviceClass:
 class DeviceClassIndex:
     """Counts over all groups of a class, and the scores of MIG places, whose prices follow from these counts."""
 
-    def __init__(self, kinds: int) -> None:
+    def __init__(self, kinds: int, name: str = "", models: ModelRooms | None = None) -> None:
+        self.name = name
+        self.models = models or ModelRooms()
         self.open = [0] * kinds
         self.groups = 0
         self.devices: dict[int, int] = {}
@@ -68,10 +82,44 @@ class DeviceClassIndex:
         self._prices: tuple[float, ...] = ()
         self._rows: dict[int, ScoreRow] = {}
         self._best: list[dict[int, tuple[ScoreKey, int] | None]] = [{} for _ in range(kinds)]
+        self._shares: dict[tuple[float, int, HostShare], ShareCosts] = {}
+        """Tables of costs by premium, size and need of the host."""
+        self._opened: dict[tuple[float, int, HostShare], OpenedCosts] = {}
+        self._wholes: dict[tuple[float, int, HostShare], WholeCosts] = {}
+        self._slots: dict[HostShare, SlotCosts] = {}
 
     def reset_scores(self) -> None:
         """Discard all scores, because the demand behind them has changed."""
         self._stale, self._now, self._prices = True, (), ()
+        for tables in (self._shares, self._opened, self._wholes, self._slots):
+            tables.clear()
+
+    def share_costs(self, scores: Scores, units: int, need: HostShare) -> ShareCosts:
+        """The costs of a share on a device that others share already."""
+        premium = self.models.premium(self.name)
+        if (known := self._shares.get((premium, units, need))) is None:
+            known = bounded(self._shares)[premium, units, need] = ShareCosts(scores, premium, units, need)
+        return known
+
+    def opened_costs(self, scores: Scores, units: int, need: HostShare) -> OpenedCosts:
+        """The costs of a share on an empty device."""
+        premium = self.models.premium(self.name)
+        if (known := self._opened.get((premium, units, need))) is None:
+            known = bounded(self._opened)[premium, units, need] = OpenedCosts(scores, premium, units, need)
+        return known
+
+    def whole_costs(self, scores: Scores, count: int, need: HostShare) -> WholeCosts:
+        """The costs of whole devices."""
+        premium = self.models.premium(self.name)
+        if (known := self._wholes.get((premium, count, need))) is None:
+            known = bounded(self._wholes)[premium, count, need] = WholeCosts(scores, premium, count, need)
+        return known
+
+    def slot_costs(self, kinds: Mapping[str, Scores], need: HostShare) -> SlotCosts:
+        """The costs of a slot; `kinds` has the scores by kind of device."""
+        if (known := self._slots.get(need)) is None:
+            known = bounded(self._slots)[need] = SlotCosts(kinds, need)
+        return known
 
     def count(self, mask: int, running: int, family: Family, change: int) -> None:
         """Add (`change` 1) or subtract (-1) one MIG device with `running` containers."""
@@ -124,6 +172,13 @@ class DeviceClassIndex:
             self._rows.clear()
 
 
+def bounded(tables: dict[NeedKeyT, CostTableT]) -> dict[NeedKeyT, CostTableT]:
+    """The tables, emptied if there are too many to add one."""
+    if len(tables) >= MAX_TABLES:
+        tables.clear()
+    return tables
+
+
 def round_down_octave(count: int) -> int:
     """A count rounded down to 8 steps per octave; exact below 16."""
     bits = max(0, count.bit_length() - 4)
@@ -140,11 +195,14 @@ class DeviceGroup:
         device: Device | None,
         slot: Slot | None,
         class_index: DeviceClassIndex | None = None,
+        scores_by_kind: dict[str, Scores] | None = None,
     ) -> None:
         self.kind = kind
         self.open: list[int] = [0] * (len(device.cuts) if device and kind.mig else 1)
         """MIG: for each profile, the devices with a place for one more. Otherwise one count: empty devices."""
         self.class_index = class_index or DeviceClassIndex(len(self.open))
+        self.scores_by_kind = scores_by_kind if scores_by_kind is not None else {}
+        """Of all kinds in the fleet: what a slot costs follows from the devices of its node."""
         self.class_index.groups += 1
         self.domain = domain
         self.device = device
@@ -153,16 +211,20 @@ class DeviceGroup:
         self.total = 0
         self.nodes: set[int] = set()
         """Ranks of nodes."""
+        self.serving: dict[int, int] = {}
+        """By rank of node: its devices (or slots) that serve, free or not; their sum is `total`."""
+        self.empties: dict[int, int] = {}
+        """By rank of node: its empty devices, or free slots, in the index."""
         self.states: States = {}
-        """MIG: mask -> units. Slots: 0 -> free units."""
+        """MIG: mask -> units."""
         self.idle: dict[InstanceKey, set[int]] = {}
         """MIG: an instance -> units on which it is idle."""
-        self.vacant: States = {}
-        """Whole devices: number of empty ones on a node -> ranks of nodes."""
-        self.shared: dict[tuple[str, bool], States] = {}
-        """Shares: (tenant, whether it agrees to others) -> free 64ths -> units that this tenant alone uses."""
-        self.agreeing: States = {}
-        """Shares: free 64ths -> units whose containers all agree to other tenants."""
+        self.vacant: RoomStates = {}
+        """Whole devices: number of empty ones on a node, its room -> ranks of nodes. Of free slots the number is 1."""
+        self.shared: dict[tuple[str, bool], RoomStates] = {}
+        """Shares: (tenant, whether it agrees to others) -> free parts, the node's room -> units of it alone."""
+        self.agreeing: RoomStates = {}
+        """Shares: free parts, the node's room -> units whose containers all agree to other tenants."""
 
     def count_empty(self, change: int) -> None:
         self.open[0] += change

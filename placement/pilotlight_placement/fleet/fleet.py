@@ -16,9 +16,10 @@ from pilotlight_core.model.messages.agent_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import NoOption, Prices
 from pilotlight_placement.fleet import group_index
-from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup, rank_in
+from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceClassIndex, DeviceGroup, rank_in
 from pilotlight_placement.fleet.history import Journal, Op, Trail
 from pilotlight_placement.fleet.host_index import HostIndex
+from pilotlight_placement.fleet.model_rooms import ModelRooms
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, Offers, Zone, offers_of
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
@@ -64,6 +65,7 @@ class Fleet:
         self.resident: dict[str, set[int]] = {}
         """weights -> ranks of the nodes that have them."""
         self.hosts = HostIndex()
+        self.models = ModelRooms()
         self.inventory = 0
         """A counter of changes of the nodes' hardware."""
         self.draining = 0
@@ -79,6 +81,7 @@ class Fleet:
         self._standing = 0
         self._offers: dict[Ask, tuple[int, Offers]] = {}
         self._scores: dict[tuple[str, tuple[int, ...]], Scores] = {}
+        self._scores_by_kind: dict[str, Scores] = {}
         for node in nodes:
             self.put(node)
 
@@ -134,6 +137,7 @@ class Fleet:
         self._scores.clear()
         for group in self.groups.values():
             self._score(group)
+        self._claim()
 
     def follow(self, histogram: DemandHistogram) -> None:
         """Score places by a histogram's mix of demand, if that differs by more than `RETUNE`."""
@@ -289,13 +293,14 @@ class Fleet:
 
     def _hold(self, held: PlacedContainer) -> None:
         place = self.places[held.slice.node]
-        for name in held.slice.ids:
-            unit = place.by_id[name]
+        units = [place.by_id[name] for name in held.slice.ids]
+        for unit in units:
             self._withdraw(unit)
             unit.put(held)
-            self._offer(unit)
         self.held[held.container] = held
-        self._promise(place, held, 1)
+        self._promise(place, held, 1, units)
+        for unit in units:
+            self._offer(unit)
         if held.function:
             self.functions.setdefault(held.function, {})[held.container] = held
             self._count(held.function, place, 1)
@@ -305,12 +310,13 @@ class Fleet:
     def _release(self, container: str) -> PlacedContainer:
         held = self.held.pop(container)
         place = self.places[held.slice.node]
-        for name in held.slice.ids:
-            unit = place.by_id[name]
+        units = [place.by_id[name] for name in held.slice.ids]
+        for unit in units:
             self._withdraw(unit)
             unit.drop(container)
+        self._promise(place, held, -1, units)
+        for unit in units:
             self._offer(unit)
-        self._promise(place, held, -1)
         if held.function:
             del self.functions[held.function][container]
             if not self.functions[held.function]:
@@ -320,11 +326,17 @@ class Fleet:
             _change(self._avoided_on, function, place.rank, -1)
         return held
 
-    def _promise(self, place: NodeOccupancy, held: PlacedContainer, change: int) -> None:
+    def _promise(self, place: NodeOccupancy, held: PlacedContainer, change: int, outside: Sequence[Unit]) -> None:
         place.memory += change * held.host.memory
         place.cpu += change * held.host.cpu_millis
         if (free := place.free_host) is not None:
             self.hosts.change(place.rank, free)
+        self._measure(place, outside)
+
+    def _measure(self, place: NodeOccupancy, outside: Sequence[Unit] = ()) -> None:
+        """Set the node's room by what is free now; units that are being changed are not in the index."""
+        if (room := place.room_now()) != place.room:
+            group_index.move(place, room, outside)
 
     def _count(self, function: str, place: NodeOccupancy, change: int) -> None:
         domain = place.node.domain
@@ -357,6 +369,7 @@ class Fleet:
             self.resident.setdefault(weights, set()).add(place.rank)
         place.node = node
         self.hosts.put(place.rank, node.host, place.free_host)
+        self._measure(place)
         for gpu in node.gpus:
             unit = place.by_id[gpu.id]
             if unit.gpu != gpu:
@@ -380,9 +393,13 @@ class Fleet:
             unit = Unit(place, rank_in(rank, index), group, part)
             place.add(unit)
             self.units[unit.rank] = unit
+        place.room = place.room_now()
+        for unit in place.units:
+            group = unit.group
             if unit.serves:
                 group.total += 1
                 group.nodes.add(rank)
+                group.serving[rank] = group.serving.get(rank, 0) + 1
                 self._offer(unit)
             else:
                 self._count_out(node, 1)
@@ -401,6 +418,7 @@ class Fleet:
             if unit.serves:
                 unit.group.total -= 1
                 unit.group.nodes.discard(place.rank)
+                unit.group.serving.pop(place.rank, None)
                 self._withdraw(unit)
             else:
                 self._count_out(place.node, -1)
@@ -415,20 +433,28 @@ class Fleet:
         if (group := self.groups.get((sort, node.domain))) is None:
             device, slot = (part.device, None) if isinstance(part, Gpu) else (None, part)
             alike = self.classes.setdefault(sort, [])
-            class_index = alike[0].class_index if alike else None
-            group = self.groups[sort, node.domain] = DeviceGroup(sort, node.domain, device, slot, class_index)
+            kinds = len(device.cuts) if device is not None and sort.mig else 1
+            class_index = alike[0].class_index if alike else DeviceClassIndex(kinds, sort.name, self.models)
+            group = DeviceGroup(sort, node.domain, device, slot, class_index, self._scores_by_kind)
+            self.groups[sort, node.domain] = group
             alike.append(group)
             self.classes[sort].sort(key=lambda group: group.domain)
             self._score(group)
+            if len(alike) == 1:
+                self._claim()
         return group
+
+    def _claim(self) -> None:
+        self.models.claim([group.device for group in self.groups.values() if group.device is not None], self.mix)
 
     def _score(self, group: DeviceGroup) -> None:
         if group.device is None:
+            group.class_index.reset_scores()
             return
         key = (group.kind.name, group.kind.variant)
         if key not in self._scores:
             self._scores[key] = scores_of(group.device, self.mix)
-        group.scores = self._scores[key]
+        group.scores = self._scores_by_kind[group.kind.name] = self._scores[key]
         group.class_index.reset_scores()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 
 from pilotlight_core.model.messages.agent_messages import HostShare
 
@@ -12,6 +12,8 @@ class RankedAmounts:
 
     def __init__(self) -> None:
         self._sorted: list[tuple[int, int]] = []
+        self._ranks: list[int] = []
+        """Those of `_sorted`, for a fast cut."""
         self._amounts: dict[int, int] = {}
 
     def __getitem__(self, rank: int) -> int:
@@ -24,16 +26,19 @@ class RankedAmounts:
         """Set a node's amount."""
         self.drop(rank)
         self._amounts[rank] = amount
-        insort(self._sorted, (amount, rank))
+        place = bisect_left(self._sorted, (amount, rank))
+        self._sorted.insert(place, (amount, rank))
+        self._ranks.insert(place, rank)
 
     def drop(self, rank: int) -> None:
         """Forget a node, if it is known."""
         if (amount := self._amounts.pop(rank, None)) is not None:
-            del self._sorted[bisect_left(self._sorted, (amount, rank))]
+            place = bisect_left(self._sorted, (amount, rank))
+            del self._sorted[place], self._ranks[place]
 
     def below(self, amount: int) -> set[int]:
         """The ranks of the nodes that have less."""
-        return {rank for _, rank in self._sorted[: bisect_left(self._sorted, (amount,))]}
+        return set(self._ranks[: bisect_left(self._sorted, (amount,))])
 
     def contents(self) -> dict[int, int]:
         return dict(self._amounts)

@@ -1,7 +1,7 @@
 """The used part of each device or slot, and the units of a node: the changing part of the fleet.
 
-A device in MIG mode has a mask of its memory slices; another one a number of free 64ths; a slot is free or not. `Fleet`
-takes a unit out of its group's index before a change and puts it back after it.
+A device in MIG mode has a mask of its memory slices; another one a number of free thousandths; a slot is free or not.
+`Fleet` takes a unit out of its group's index before a change and puts it back after it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
+from pilotlight_placement.fragmentation.host_fragmentation import NOTHING_KNOWN, HostRoom, host_room
 from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
 
 NO_CUTS: frozenset[InstanceKey] = frozenset()
@@ -43,7 +44,7 @@ class Unit:
         self.mask = 0
         """Occupied memory slices, in MIG mode."""
         self.free = SHARE_UNITS
-        """Free 64ths, otherwise; for a slot all or none."""
+        """Free thousandths, otherwise; for a slot all or none."""
         self.tenant = ""
         """The tenant of its shares; "" for none or several."""
         self.agrees = False
@@ -66,6 +67,13 @@ class Unit:
     @property
     def is_empty(self) -> bool:
         return not self.held
+
+    @property
+    def part_free(self) -> float:
+        """The free part of a GPU, 0 to 1."""
+        if self.mask and (family := self.gpu.device.family if self.gpu else None) is not None:
+            return family.free_slots[self.mask] / family.slots
+        return self.free / SHARE_UNITS
 
     def refusal(self, held: PlacedContainer) -> str:
         """Why the container cannot be put here, or ""."""
@@ -130,7 +138,7 @@ class Unit:
 
 
 def occupied(unit: Unit) -> tuple[int, int, bool]:
-    """The mask, the free 64ths and whether video engines are used, derived from the containers."""
+    """The mask, the free thousandths and whether video engines are used, derived from the containers."""
     mask, free, media = 0, SHARE_UNITS, False
     family = unit.gpu.device.family if unit.gpu else None
     for held in unit.held.values():
@@ -152,12 +160,14 @@ def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
 
 
 class NodeOccupancy:
-    __slots__ = ("by_group", "by_id", "cpu", "different", "memory", "node", "rank", "units", "vacant")
+    __slots__ = ("by_group", "by_id", "cpu", "different", "gpus", "memory", "node", "rank", "room", "units", "vacant")
 
     def __init__(self, node: Node, rank: int) -> None:
         self.node = node
         self.rank = rank
         self.units: list[Unit] = []
+        self.gpus: list[Unit] = []
+        """The units that are not slots."""
         self.by_id: dict[str, Unit] = {}
         self.different: dict[DeviceGroup, list[Unit]] = {}
         """The units of each group that `on_nodes` compares; computed on demand, dropped at each change."""
@@ -166,6 +176,8 @@ class NodeOccupancy:
         """Ranks of its empty whole devices, by group."""
         self.memory = self.cpu = 0
         """Bytes and thousandths of a core that its containers are promised."""
+        self.room = NOTHING_KNOWN
+        """As the indexes have it; `Fleet` keeps it up to date."""
 
     @property
     def name(self) -> str:
@@ -173,6 +185,8 @@ class NodeOccupancy:
 
     def add(self, unit: Unit) -> None:
         self.units.append(unit)
+        if unit.gpu is not None:
+            self.gpus.append(unit)
         self.by_id[unit.id] = unit
         self.by_group.setdefault(unit.group, []).append(unit)
 
@@ -185,3 +199,8 @@ class NodeOccupancy:
         return HostShare(
             cpu_millis=host.cpu_millis - kept.cpu_millis - self.cpu, memory=host.memory - kept.memory - self.memory
         )
+
+    def room_now(self) -> HostRoom:
+        """What is free on it, in steps, from its units and its host."""
+        devices = sum([unit.part_free for unit in self.gpus if unit.serves])
+        return host_room(devices, self.free_host, self.gpus[0].group.kind.name if self.gpus else "")

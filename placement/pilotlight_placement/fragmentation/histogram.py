@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.spec import Isolation
-from pilotlight_placement.asks.ask import CPU, Ask
+from pilotlight_placement.asks.ask import ANY_GPU, CPU, MIB, Ask
+from pilotlight_placement.hardware.catalogue import is_kind
 
 HALF_LIFE_S = 1800.0
 """Long enough to see a mix, short enough to follow the day."""
 MAX_SHAPES = 256
 """Further shapes are dropped, the lightest first."""
 GRAIN_MIB = 256
-"""Memory is rounded up to this, so that nearly equal asks have one shape."""
+"""Device memory is rounded up to this, so that nearly equal asks have one shape."""
+HOST_BITS = 3
+"""What is needed of the host is rounded up to so many leading bits, of millicores and of MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -26,6 +30,20 @@ class AskShape:
     mib: int
     count: int = 1
     share: bool = True
+    cpu: int = 0
+    """Thousandths of a core of the host."""
+    memory: int = 0
+    """MiB of the host."""
+    types: tuple[str, ...] = ()
+    """The GPU types that it accepts, in the order of their names; empty: any."""
+
+    @property
+    def host(self) -> HostShare:
+        return HostShare(cpu_millis=self.cpu, memory=self.memory * MIB)
+
+    def accepts(self, device: str) -> bool:
+        """Whether it may have a device of that name."""
+        return not self.types or any(is_kind(name, device) for name in self.types)
 
     @classmethod
     def of(cls, ask: Ask) -> AskShape | None:
@@ -35,7 +53,15 @@ class AskShape:
             return None
         whole = count > 1 or not ask.vram
         mib = 0 if whole else -(-ask.mib() // GRAIN_MIB) * GRAIN_MIB
-        return cls(mib=mib, count=count, share=not whole and ask.isolation is Isolation.SHARED)
+        types = tuple(sorted({choice.type for choice in ask.choices}))
+        return cls(
+            mib=mib,
+            count=count,
+            share=not whole and ask.isolation is Isolation.SHARED,
+            cpu=round_up(ask.cpu, HOST_BITS),
+            memory=round_up(-(-ask.memory // MIB), HOST_BITS),
+            types=() if ANY_GPU in types else types,
+        )
 
 
 class DemandHistogram:
@@ -77,3 +103,9 @@ class DemandHistogram:
 def distance(one: dict[AskShape, float], other: dict[AskShape, float]) -> float:
     """The distance of two mixes, 0 to 2: the sum of absolute differences of their parts."""
     return sum(abs(one.get(shape, 0.0) - other.get(shape, 0.0)) for shape in one.keys() | other.keys())
+
+
+def round_up(count: int, bits: int) -> int:
+    """A count rounded up to its leading bits; exact below 2**bits."""
+    rest = max(0, count.bit_length() - bits)
+    return -(-count >> rest) << rest

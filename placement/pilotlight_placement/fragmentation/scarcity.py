@@ -15,7 +15,7 @@ STEEPNESS = 6.0
 """Price per unit of load above the least loaded model. 3 to 10 do as well."""
 DEAREST = 10.0
 """Bound of a price, which is infinite for a model without room."""
-MAX_SETS = 1024
+MAX_SETS = 128
 """Sets that are compared, those of the heaviest demand first."""
 
 

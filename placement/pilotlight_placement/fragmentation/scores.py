@@ -1,24 +1,28 @@
-"""The cost of a place to later asks, tabulated over all states of a device.
+"""The tables by which places are scored, made anew when the mix of demand has moved.
 
-`mask_fragmentation` has the cost for MIG masks, `share_fragmentation` that for shares. A row has the states in which an
-option fits, best first, so that a decision takes the first state that some device is in.
+`mask_fragmentation` has the cost of a place on a MIG device, `share_fragmentation` what a device can expect to carry,
+`host_fragmentation` what a node can carry with its host; `place_costs` makes costs of the last two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from pilotlight_placement.fragmentation.histogram import AskShape
+from pilotlight_placement.fragmentation.host_fragmentation import HostNeeds
 from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation
-from pilotlight_placement.fragmentation.share_fragmentation import TypicalTask, table_of
+from pilotlight_placement.fragmentation.share_fragmentation import ROWS, expected_loads
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Family
 from pilotlight_placement.hardware.node import SHARE_UNITS, units_of
 
 PRIOR = 0.05
-"""Weight of each plain profile without any demand, which keeps room for large ones."""
+"""Weight of each plain profile, and of a whole device, without any demand, which keeps room for large ones."""
+GROUPS = (2, 4, 8)
+GROUP_PRIOR = 0.01
+"""Weight of each of these numbers of whole devices together, without any demand."""
 
 DIGITS = 12
 """Digits to which costs are compared, so that the order of sums does not matter."""
@@ -34,17 +38,33 @@ class Scores:
     """The tables of one kind of device under one mix of demand. Immutable."""
 
     masks: MaskFragmentation | None
-    shares: tuple[ScoreRow, ...]
-    """For each number of requested 64ths (0 unused); the state is the number of free 64ths."""
+    loads: tuple[float, ...]
+    """Expected load by free rows of the device (`share_fragmentation`)."""
+    host: HostNeeds
+    groups: Mapping[int, float]
+    """Part of the demand that is for so many whole devices of one node together."""
 
-    @cached_property
-    def share_best(self) -> tuple[dict[int, ScoreKey], ...]:
-        return tuple({state: key for key, state, _ in row} for row in self.shares)
+    def load(self, units: int) -> float:
+        """The expected load of a device with so many free parts, 0 to 1."""
+        return self.loads[units * ROWS // SHARE_UNITS]
+
+    def hosting(self, vacant: int) -> float:
+        """Empty devices of a node, weighted by the demand for several that they could host together (as FGD)."""
+        return vacant * sum([weight for count, weight in self.groups.items() if count <= vacant])
 
 
 def scores_of(device: Device, mix: Mapping[AskShape, float]) -> Scores:
-    masks = mask_scores(device.family, profile_weights(device, mix)) if device.family else None
-    return Scores(masks=masks, shares=share_rows(share_weights(device, mix)))
+    fitting = {shape: part for shape, part in mix.items() if shape.accepts(device.name)}
+    groups = dict.fromkeys(GROUPS, GROUP_PRIOR)
+    for shape, part in fitting.items():
+        if shape.count > 1:
+            groups[shape.count] = groups.get(shape.count, 0.0) + part
+    return Scores(
+        masks=mask_scores(device.family, profile_weights(device, fitting)) if device.family else None,
+        loads=share_loads(tuple(sorted(share_weights(device, fitting).items()))),
+        host=HostNeeds([(part, devices_of(shape, device), shape.host) for shape, part in fitting.items()]),
+        groups=groups,
+    )
 
 
 @lru_cache(maxsize=64)
@@ -89,39 +109,25 @@ def profile_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[floa
     return tuple(weights)
 
 
-def share_weights(device: Device, mix: Mapping[AskShape, float]) -> tuple[float, ...]:
-    weights = [0.0] * (SHARE_UNITS + 1)
-    weights[SHARE_UNITS] = PRIOR
+def share_weights(device: Device, mix: Mapping[AskShape, float]) -> dict[int, float]:
+    """Weight of the asks for a device or a part of it, by the rows of its table that they take."""
+    weights = {ROWS: PRIOR}
     for shape, part in mix.items():
         units = units_of(shape.mib, device) if shape.share else SHARE_UNITS
         if units <= SHARE_UNITS and shape.count == 1:
-            weights[units] += part
-    return tuple(weights)
+            rows = -(-units * ROWS // SHARE_UNITS)
+            weights[rows] = weights.get(rows, 0.0) + part
+    return weights
 
 
 @lru_cache(maxsize=256)
-def share_rows(weights: tuple[float, ...]) -> tuple[ScoreRow, ...]:
-    """For each number of requested 64ths, every sufficient number of free ones, by key."""
-    worth = expected(weights)
-    rows: list[ScoreRow] = [()]
-    for asked in range(1, SHARE_UNITS + 1):
-        row = [
-            (
-                (round((worth[free] - worth[free - asked] - asked) / SHARE_UNITS, 9), (free - asked) / SHARE_UNITS, 0),
-                free,
-                0,
-            )
-            for free in range(asked, SHARE_UNITS + 1)
-        ]
-        rows.append(tuple(sorted(row)))
-    return tuple(rows)
+def share_loads(weights: tuple[tuple[int, float], ...]) -> tuple[float, ...]:
+    return expected_loads(dict(weights))
 
 
-def expected(weights: Sequence[float]) -> list[float]:
-    """Expected load in 64ths of a device by its free ones, if typical asks come in turn.
-
-    The table of `share_fragmentation`, in 64ths and without cores.
-    """
-    asks = [TypicalTask(weight=weight, cpu=0, milli=size) for size, weight in enumerate(weights) if weight and size]
-    table = table_of(asks, offers=sum(weights) or 1.0, whole=SHARE_UNITS, grain=1, most_cores=0)
-    return [row[0] for row in table]
+def devices_of(shape: AskShape, device: Device) -> float:
+    """The devices of a kind that an ask takes: a count, a part, or 0 if one is too small."""
+    if not shape.mib:
+        return float(shape.count)
+    part = shape.mib / device.memory if device.memory else 2.0
+    return part if part <= 1 else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from pilotlight_core.model.devices import SHARE_UNITS as SHARE_UNITS
 from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.hardware.catalogue import Device
@@ -12,7 +13,6 @@ from pilotlight_placement.hardware.geometry import Layout
 
 MAX_UNITS = 4096
 """Devices and slots of one node."""
-SHARE_UNITS = 64
 NO_SHARE = HostShare()
 
 
@@ -141,5 +141,5 @@ def _with_article(name: str) -> str:
 
 
 def units_of(mib: int, device: Device) -> int:
-    """The 64ths of a device that hold `mib` MiB; more than 64 if the device is too small."""
+    """The thousandths of a device that hold `mib` MiB; more than all if the device is too small."""
     return max(1, -(-mib * SHARE_UNITS // device.memory)) if device.memory else SHARE_UNITS + 1

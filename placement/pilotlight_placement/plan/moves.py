@@ -183,7 +183,7 @@ def _least_used(draft: Draft) -> Iterator[Eviction]:
         states = group.states if group.kind.mig else {}
         ways += [(m.bit_count() / slots, r, draft.fleet.units[r]) for m, ranks in states.items() if m for r in ranks]
         for pool in group.shared.values():
-            ways += [(1 - free / SHARE_UNITS, r, draft.fleet.units[r]) for free, ranks in pool.items() for r in ranks]
+            ways += [(1 - s[0] / SHARE_UNITS, r, draft.fleet.units[r]) for s, ranks in pool.items() for r in ranks]
     for used, _, unit in sorted(ways, key=lambda way: way[:2])[: draft.limits.donors]:
         eviction = _eviction(draft, (unit,), list(unit.held.values()))
         # A moving container holds two places: that must cost less than the emptied device is worth.

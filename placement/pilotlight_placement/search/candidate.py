@@ -10,10 +10,9 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer
+from pilotlight_placement.fragmentation.place_costs import OpenedCosts, ShareCosts, SlotCosts, WholeCosts
 from pilotlight_placement.fragmentation.scores import ScoreKey
-from pilotlight_placement.hardware.node import SHARE_UNITS, Slice
-
-NO_KEY: ScoreKey = (0.0, 0.0, 0)
+from pilotlight_placement.hardware.node import Slice
 
 
 class Candidate(NamedTuple):
@@ -44,12 +43,12 @@ def candidate_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
         return _share_on(offer, ask, unit)
     if not unit.is_empty:
         return None
-    if group.slot is not None:
-        return Candidate(offer.level, NO_KEY, 0, unit.rank, offer.serial, offer)
     vacant = unit.node.vacant.get(group, [])
     if len(vacant) < option.count or vacant[0] != unit.rank:
         return None
-    return Candidate(offer.level, whole_key(len(vacant), option.count), 0, unit.rank, offer.serial, offer)
+    return Candidate(
+        offer.level, empty_costs(offer, ask)[len(vacant), unit.node.room], 0, unit.rank, offer.serial, offer
+    )
 
 
 def has_room(unit: Unit, ask: Ask, offers: Iterable[Offer]) -> bool:
@@ -57,9 +56,20 @@ def has_room(unit: Unit, ask: Ask, offers: Iterable[Offer]) -> bool:
     return any(candidate_on(offer, ask, unit) is not None or _is_one_of_several(offer, unit) for offer in offers)
 
 
-def whole_key(vacant: int, count: int) -> ScoreKey:
-    """Key of `count` whole devices: nodes with the fewest empty ones first, so that large groups stay together."""
-    return (0.0, (vacant - count) / 64, 0)
+def empty_costs(offer: Offer, ask: Ask) -> WholeCosts | OpenedCosts | SlotCosts:
+    """The keys of an offer's slots or empty devices, by the number of empty ones on the node, and the node's room."""
+    group, option = offer.groups[0], offer.option
+    if group.slot is not None:
+        return group.class_index.slot_costs(group.scores_by_kind, ask.host)
+    if option.units:
+        return group.class_index.opened_costs(group.scores, option.units, ask.host)
+    return group.class_index.whole_costs(group.scores, option.count, ask.host)
+
+
+def shared_costs(offer: Offer, ask: Ask) -> ShareCosts:
+    """The keys of an offer's devices that others share already, by what is free on them, and the node's room."""
+    group = offer.groups[0]
+    return group.class_index.share_costs(group.scores, offer.option.units, ask.host)
 
 
 def slice_of(fleet: Fleet, found: Candidate) -> Slice:
@@ -102,13 +112,13 @@ def _is_one_of_several(offer: Offer, unit: Unit) -> bool:
 
 
 def _share_on(offer: Offer, ask: Ask, unit: Unit) -> Candidate | None:
-    free = SHARE_UNITS if unit.is_empty else unit.free
-    key = unit.group.scores.share_best[offer.option.units].get(free)
-    if key is None or not unit.takes(ask.tenant, neighbours=ask.neighbours):
-        return None
     if unit.is_empty:
         vacant = unit.node.vacant.get(unit.group, [])
         if not vacant or vacant[0] != unit.rank:
             return None
-        key = (key[0], key[1], len(vacant))
+        key = empty_costs(offer, ask)[len(vacant), unit.node.room]
+    elif unit.free >= offer.option.units and unit.takes(ask.tenant, neighbours=ask.neighbours):
+        key = shared_costs(offer, ask)[unit.free, unit.node.room]
+    else:
+        return None
     return Candidate(offer.level, key, 0, unit.rank, offer.serial, offer)

@@ -24,9 +24,9 @@ class Value(NamedTuple):
     fragmentation: float
     """The cost to later asks; only differences are meaningful."""
     fit: float
-    """What stays free, as part of the device; for whole devices, as part of 64 devices."""
+    """What stays free, as part of a MIG device; of whole devices, as part of 64. 1 if a share begins an empty one."""
     start: int
-    """The negative of the start; for a device that shares are opened on, its node's number of empty devices."""
+    """The negative of a MIG instance's start; otherwise 0."""
     cut: int
     """1 if its MIG instance must be created first."""
     order: int

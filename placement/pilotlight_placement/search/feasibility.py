@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pilotlight_placement.asks.ask import Ask
@@ -11,6 +11,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.hardware.node import Gpu
+from pilotlight_placement.search.open_units import serving_on
 from pilotlight_placement.search.short_hosts import can_hold, short_ever
 
 
@@ -30,18 +31,13 @@ class Feasibility:
 
 def feasibility(fleet: Fleet, ask: Ask, offers: Offers) -> Feasibility:
     """The feasibility of a refused ask, whose offers' totals have been counted."""
-    devices = offers.totals.eligible - serving_on(fleet, offers, short_ever(fleet, ask).either)
+    short = short_ever(fleet, ask).either
+    devices = offers.totals.eligible - sum([serving_on(group, short & group.nodes) for group in offers.by_group])
     single = all(choice.count == 1 for choice in ask.choices)
     if not (devices > 0 and single) and not _holds(fleet, ask, offers):
         return Feasibility(is_feasible=False, devices=devices)
     idle, total = _in_other_mode(offers) if devices <= 0 else (0, 0)
     return Feasibility(is_feasible=True, devices=devices, to_switch=total, idle_to_switch=idle)
-
-
-def serving_on(fleet: Fleet, offers: Offers, ranks: Iterable[int]) -> int:
-    """The devices and slots on some nodes that would serve an ask, free or not."""
-    units = (unit for rank in ranks for unit in fleet.by_rank[rank].units)
-    return sum(unit.serves and unit.group in offers.by_group for unit in units)
 
 
 def could_hold(fleet: Fleet, ask: Ask) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, Totals, Zone
-from pilotlight_placement.search.candidate import has_room
-from pilotlight_placement.search.open_units import open_units
+from pilotlight_placement.search.open_units import open_units, open_units_on, serving_on
 from pilotlight_placement.search.policy import FILTER_NAMES
 from pilotlight_placement.search.short_hosts import short_now
 from pilotlight_placement.search.tiers import avoided_nodes
@@ -33,14 +32,16 @@ def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts,
     by_name = dict(totals.refused)
     seen: set[int] = set()
     for name, ranks in _refused_nodes(fleet, ask):
-        for rank in ranks - seen:
-            out, without_room = _on_node(fleet, ask, offers, rank)
+        for group, made in offers.by_group.items():
+            there = (ranks - seen if seen else ranks) & group.nodes
+            if not there:
+                continue
+            out = serving_on(group, there)
             by_name[name] = by_name.get(name, 0) + out
-            domain = fleet.by_rank[rank].node.domain
-            if (domain.region, domain.zone) in full:
+            if (group.domain.region, group.domain.zone) in full:
                 crowded -= out  # its zone counts them already, with their room
             else:
-                shut += without_room
+                shut += out - open_units_on(fleet, made, group, there, ask)
         seen |= ranks
     by_name["spread"] = by_name.get("spread", 0) + crowded
     by_name["room"] = totals.eligible - room - shut
@@ -48,21 +49,17 @@ def filter_counts(fleet: Fleet, ask: Ask, offers: Offers) -> tuple[FilterCounts,
 
 
 def _refused_nodes(fleet: Fleet, ask: Ask) -> Iterator[tuple[str, set[int]]]:
-    """The nodes (by rank, without draining ones) that each filter about single nodes excludes."""
-
-    def taking(ranks: Iterable[int]) -> set[int]:
-        return {rank for rank in ranks if not fleet.by_rank[rank].node.draining}
-
+    """The nodes (by rank) that each filter about single nodes excludes."""
     short = short_now(fleet, ask)
     if short.memory:
-        yield "memory", taking(short.memory)
+        yield "memory", short.memory
     if short.cpu:
-        yield "cpu", taking(short.cpu)
+        yield "cpu", short.cpu
     if avoided := avoided_nodes(fleet, ask):
-        yield "avoid", taking(avoided)
+        yield "avoid", avoided
     if ask.spread is not None and ask.spread.most is not None and ask.spread.over is Over.NODE:
         most = ask.spread.most
-        yield "spread", taking(rank for rank, count in fleet.nodes_of(ask.function).items() if count >= most)
+        yield "spread", {rank for rank, count in fleet.nodes_of(ask.function).items() if count >= most}
 
 
 def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
@@ -70,12 +67,6 @@ def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
         return set()
     most = ask.spread.most
     return {zone for zone, count in fleet.zones(ask.function).items() if count >= most}
-
-
-def _on_node(fleet: Fleet, ask: Ask, offers: Offers, rank: int) -> tuple[int, int]:
-    by_group = offers.by_group
-    units = [unit for unit in fleet.by_rank[rank].units if unit.group in by_group and unit.serves]
-    return len(units), sum(not has_room(unit, ask, by_group[unit.group]) for unit in units)
 
 
 def _totals(fleet: Fleet, offers: Offers) -> Totals:

@@ -15,8 +15,8 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank, ra
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, OfferLevel, Zone
 from pilotlight_placement.fragmentation.scores import ScoreKey
-from pilotlight_placement.hardware.node import MAX_UNITS, SHARE_UNITS
-from pilotlight_placement.search.candidate import NO_KEY, Candidate, whole_key
+from pilotlight_placement.hardware.node import MAX_UNITS
+from pilotlight_placement.search.candidate import Candidate, empty_costs, shared_costs
 from pilotlight_placement.search.node_search import PER_STATE, SearchScope
 from pilotlight_placement.search.open_units import joinable_shares
 
@@ -51,15 +51,9 @@ def _open_groups(offer: Offer, zones: frozenset[Zone] | None) -> list[DeviceGrou
 def _stream(
     level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
-    option, serial = offer.option, offer.serial
-    if option.profile >= 0:
+    if offer.option.profile >= 0:
         return _instances(level, offer, groups, nodes, blocked, media=ask.media)
-    if option.units:
-        return _shares(level, offer, groups, ask, nodes, blocked)
-    if groups[0].slot is not None:
-        ranks = sorted(rank for group in groups for rank in _first(group.states.get(0, ()), blocked))
-        return (Candidate(level, NO_KEY, 0, rank, serial, offer) for rank in ranks)
-    return _wholes(level, offer, groups, nodes, blocked)
+    return _by_room(level, offer, groups, ask, nodes, blocked)
 
 
 def _instances(
@@ -73,7 +67,7 @@ def _instances(
 ) -> Iterator[Candidate]:
     serial, profile, scores = offer.serial, offer.option.profile, groups[0].scores.masks
     places: list[Candidate] = []
-    last: ScoreKey = NO_KEY
+    last: ScoreKey | None = None
     for key, mask, start in groups[0].class_index.row(scores, profile) if scores else ():
         if key != last:
             if places:
@@ -93,37 +87,29 @@ def _instances(
     yield from sorted(places)
 
 
-def _wholes(
-    level: int, offer: Offer, groups: Sequence[DeviceGroup], nodes: NodesByRank, blocked: Collection[int]
-) -> Iterator[Candidate]:
-    count = offer.option.count
-    for vacant in sorted({vacant for group in groups for vacant in group.vacant if vacant >= count}):
-        key = whole_key(vacant, count)
-        yield from sorted(
-            Candidate(level, key, 0, nodes[node].vacant[group][0], offer.serial, offer)
-            for group in groups
-            for node in _first_nodes(group.vacant.get(vacant, ()), blocked)
-        )
-
-
-def _shares(
+def _by_room(
     level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
-    """Devices that the tenant shares already, those whose tenants all agree to others, and empty ones."""
-    best = groups[0].scores.share_best[offer.option.units]
-    found: list[Candidate] = []
+    """Slots, whole devices, or shares: on devices that may be joined, and on empty ones."""
+    count, units, serial = offer.option.count, offer.option.units, offer.serial
+    costs = empty_costs(offer, ask)
+    empty: dict[ScoreKey, list[tuple[DeviceGroup, list[int]]]] = {}
+    begun: dict[ScoreKey, list[list[int]]] = {}
+    joined = shared_costs(offer, ask) if units else None
     for group in groups:
-        for pool in joinable_shares(group, ask):
-            for free, ranks in pool.items():
-                if free in best:
-                    first = _first(ranks, blocked)
-                    found += [Candidate(level, best[free], 0, rank, offer.serial, offer) for rank in first]
-        key = best[SHARE_UNITS]
-        for vacant, names in group.vacant.items():
-            for node in _first_nodes(names, blocked):
-                rank = nodes[node].vacant[group][0]
-                found.append(Candidate(level, (key[0], key[1], vacant), 0, rank, offer.serial, offer))
-    return iter(sorted(found))
+        for state, ranks in group.vacant.items():
+            if state[0] >= count:
+                empty.setdefault(costs[state], []).append((group, ranks))
+        if joined is not None:
+            for pool in joinable_shares(group, ask):
+                for state, ranks in pool.items():
+                    if state[0] >= units:
+                        begun.setdefault(joined[state], []).append(ranks)
+    for key in sorted(empty.keys() | begun.keys()):
+        first = [nodes[n].vacant[group][0] for group, ranks in empty.get(key, ()) for n in _first_nodes(ranks, blocked)]
+        first += [rank for ranks in begun.get(key, ()) for rank in _first(ranks, blocked)]
+        for rank in sorted(first):
+            yield Candidate(level, key, 0, rank, serial, offer)
 
 
 def _unit(nodes: NodesByRank, rank: int) -> Unit:

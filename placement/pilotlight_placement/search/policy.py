@@ -303,7 +303,7 @@ STEPS = (
     ),
     PolicyStep(
         name="fit",
-        sentence="The device, or the node for whole devices, with least left free goes first.",
+        sentence="The device, or the node for whole devices and slots, with least left free goes first.",
         key_for=_always(lambda at: at.key[1]),
     ),
     PolicyStep(
@@ -400,5 +400,5 @@ def state_of(unit: Unit) -> str:
         return f"{vacant} of the node's {unit.group.kind.name} are free"
     if unit.free:
         whose = unit.tenant or "several tenants"
-        return f"{unit.free} of 64 parts are free on a device that {whose} share"
+        return f"{unit.free} of 1000 parts are free on a device that {whose} share"
     return "it is taken"

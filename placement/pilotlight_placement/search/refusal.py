@@ -9,7 +9,8 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit
 from pilotlight_placement.search.diagnostics import host_limits, missing_memory, other_locations, unknown_types
-from pilotlight_placement.search.feasibility import Feasibility, feasibility, serving_on
+from pilotlight_placement.search.feasibility import Feasibility, feasibility
+from pilotlight_placement.search.open_units import serving_on
 from pilotlight_placement.search.policy import RULED_OUT
 from pilotlight_placement.search.short_hosts import short_ever, short_now
 
@@ -66,5 +67,5 @@ def _promised(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[str]:
     now, ever = short_now(fleet, ask), short_ever(fleet, ask).either
     memory, cpu = now.memory - ever, now.cpu - now.memory - ever
     for ranks, what in ((memory, "memory is"), (cpu, "cores are")):
-        if count := serving_on(fleet, offers, ranks):
+        if count := sum([serving_on(group, ranks & group.nodes) for group in offers.by_group]):
             yield f"{count} {'is' if count == 1 else 'are'} on hosts whose {what} promised to other containers"

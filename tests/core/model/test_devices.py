@@ -25,7 +25,7 @@ NAMES = {
     "GPU-1+GPU-2": SliceName(devices=("GPU-1", "GPU-2")),
     "GPU-1:3g@4": SliceName(devices=("GPU-1",), profile="3g", start=4),
     "GPU-1:1g.2x@6": SliceName(devices=("GPU-1",), profile="1g.2x", start=6),
-    "GPU-1:16/64~ctr_f_1": SliceName(devices=("GPU-1",), units=16, holder="ctr_f_1"),
+    "GPU-1:250/1000~ctr_f_1": SliceName(devices=("GPU-1",), units=250, holder="ctr_f_1"),
 }
 
 
@@ -38,8 +38,8 @@ def test_a_name_is_read_as_it_is_written(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ":", "GPU-1:", "GPU-1:3g", "GPU-1+GPU-1", "GPU-1+", "a b", "G:1g@0:1g@1", "G+H:1g@0", "G:0/64~c", "G:65/64~c",
-     "G:1/64~", "G:1/32~c", "x" * 600],
+    ["", ":", "GPU-1:", "GPU-1:3g", "GPU-1+GPU-1", "GPU-1+", "a b", "G:1g@0:1g@1", "G+H:1g@0", "G:0/1000~c",
+     "G:1001/1000~c", "G:1/1000~", "G:1/32~c", "x" * 600],
 )  # fmt: skip
 def test_what_is_no_name_is_refused(text: str) -> None:
     """A name that means nothing is refused, whatever is wrong with it."""
@@ -49,7 +49,7 @@ def test_what_is_no_name_is_refused(text: str) -> None:
 
 def test_a_name_says_what_part_of_the_device_it_is() -> None:
     """A share and a whole device have a `ppm`; an instance has none."""
-    assert SliceName.parse("GPU-1:16/64~c").ppm == 250_000
+    assert SliceName.parse("GPU-1:250/1000~c").ppm == 250_000
     assert SliceName.parse("GPU-1").ppm == 1_000_000
     assert SliceName.parse("GPU-1:3g@4").ppm is None
 

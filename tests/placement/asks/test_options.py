@@ -55,7 +55,7 @@ def test_the_name_of_a_profile_promises_more_than_it_has() -> None:
 
 def test_isolation_decides_what_may_be_shared() -> None:
     """Shares for shared only; exclusive is a whole device, or its one instance."""
-    assert keys(ask("H100", gib=20), mig=False, shareable=True) == ["gpu:1:0", "share:1:17"]
+    assert keys(ask("H100", gib=20), mig=False, shareable=True) == ["gpu:1:0", "share:1:252"]
     assert keys(ask("H100", gib=20, isolation=Isolation.MIG), mig=False, shareable=True) == ["gpu:1:0"]
     assert keys(ask("H100", gib=5, isolation=Isolation.EXCLUSIVE)) == ["7g"]
     assert keys(ask("H100", gib=5, media=True)) == ["1g.me", "7g"]
@@ -168,14 +168,14 @@ def test_what_was_learnt_to_be_too_slow_comes_last_and_is_no_refusal() -> None:
 def test_a_share_is_as_fast_as_it_was_measured_to_be_or_as_its_part_of_the_whole() -> None:
     """Its own curve goes first."""
     whole_only = {(H100.name, whole()): (ThroughputPoint(batch=8, throughput=64.0, p95_ms=40.0),)}
-    own = whole_only | {(H100.name, "share:17"): (ThroughputPoint(batch=8, throughput=30.0, p95_ms=60.0),)}
+    own = whole_only | {(H100.name, "share:252"): (ThroughputPoint(batch=8, throughput=30.0, p95_ms=60.0),)}
 
     def share(curves: Curves, slo_ms: float | None = None) -> float | None:
         made = options(ask("H100", gib=20, curves=curves, slo_ms=slo_ms), H100, mig=False, shareable=True)
         assert isinstance(made, list)
         return next((o.throughput for o in made if o.units), None)
 
-    assert share(Curves(whole_only)) == 17.0
+    assert share(Curves(whole_only)) == pytest.approx(64.0 * 0.252)
     assert share(Curves(own)) == 30.0
     assert share(Curves(own), 50.0) is None
 

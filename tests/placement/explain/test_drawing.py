@@ -38,7 +38,7 @@ def test_a_cut_device_shows_its_instances_and_what_nobody_can_use() -> None:
 def test_shares_and_whole_devices_are_drawn_to_scale() -> None:
     """A quarter is a quarter of the bar."""
     fleet = Fleet([node("n", gpu("g", "T4", shareable=True), gpu("h", "T4"), draining=True)])
-    quarter = Slice(node="n", kind=SliceKind.SHARE, type="T4", ids=("g",), memory=3840, ppm=250_000, units=16)
+    quarter = Slice(node="n", kind=SliceKind.SHARE, type="T4", ids=("g",), memory=3840, ppm=250_000, units=250)
     fleet.hold(PlacedContainer(container="a", slice=quarter, tenant="t"))
 
     assert [text(each, columns=8) for each in rows(fleet)] == [

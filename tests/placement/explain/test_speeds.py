@@ -21,12 +21,12 @@ def slice_of(**more: object) -> Slice:
 
 
 def test_each_kind_of_slice_has_the_name_that_curves_use() -> None:
-    """Whole devices by their number, instances by their profile, shares by their 64ths, slots by their kind."""
-    named = [slice_of(), slice_of(ids=("a", "b")), slice_of(profile="3g"), slice_of(units=16)]
+    """Whole devices by their number, instances by their profile, shares by their thousandths, slots by their kind."""
+    named = [slice_of(), slice_of(ids=("a", "b")), slice_of(profile="3g"), slice_of(units=250)]
 
-    assert [key_of_slice(each) for each in named] == ["whole", "whole:2", "3g", "share:16"]
+    assert [key_of_slice(each) for each in named] == ["whole", "whole:2", "3g", "share:250"]
     assert key_of_slice(slice_of(slot=True, kind=SliceKind.CPU)) == "slot"
-    assert [where("T4", key) for key in ("whole", "whole:2", "share:16", "3g")] == [
+    assert [where("T4", key) for key in ("whole", "whole:2", "share:250", "3g")] == [
         "a whole T4", "2 whole T4", "25% of T4", "3g of T4"
     ]  # fmt: skip
 

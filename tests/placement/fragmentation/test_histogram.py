@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.messages.agent_messages import HostShare
 from pilotlight_core.model.spec import Isolation
-from pilotlight_placement.fragmentation.histogram import HALF_LIFE_S, MAX_SHAPES, AskShape, DemandHistogram, distance
+from pilotlight_placement.fragmentation.histogram import (
+    HALF_LIFE_S,
+    MAX_SHAPES,
+    AskShape,
+    DemandHistogram,
+    distance,
+    round_up,
+)
 from tests.placement.makers import ask
 
 SMALL, LARGE = AskShape(mib=4096), AskShape(mib=40_960)
@@ -37,11 +45,28 @@ def test_it_stays_bounded() -> None:
 
 def test_the_shape_of_an_ask() -> None:
     """Rounded up; what needs whole devices has no memory of its own; a CPU slot has no shape."""
-    assert AskShape.of(ask("H100", gib=4.1)) == AskShape(mib=4352)
-    assert AskShape.of(ask("H100", gib=4, isolation=Isolation.MIG)) == AskShape(mib=4096, share=False)
-    assert AskShape.of(ask("H100")) == AskShape(mib=0, share=False)
-    assert AskShape.of(ask("H100:4", gib=200)) == AskShape(mib=0, count=4, share=False)
+    assert AskShape.of(ask("ANY", gib=4.1)) == AskShape(mib=4352)
+    assert AskShape.of(ask("ANY", gib=4, isolation=Isolation.MIG)) == AskShape(mib=4096, share=False)
+    assert AskShape.of(ask("ANY")) == AskShape(mib=0, share=False)
+    assert AskShape.of(ask("ANY:4", gib=200)) == AskShape(mib=0, count=4, share=False)
     assert AskShape.of(ask()) is None
+
+
+def test_the_shape_of_an_ask_says_what_it_needs_of_the_host_and_which_types_it_accepts() -> None:
+    """The host's part rounded up to three bits; the order of types does not matter, and with any there is none."""
+    shape = AskShape.of(ask("T4", "H100", gib=4, cpu=9000, memory=2**30 + 1))
+
+    assert shape == AskShape(mib=4096, cpu=10_240, memory=1280, types=("H100", "T4"))
+    assert shape.host == HostShare(cpu_millis=10_240, memory=1280 * 2**20)
+    assert shape.accepts("H100-80GB")
+    assert not shape.accepts("A100-80GB")
+    assert AskShape(mib=0).accepts("A100-80GB")
+    assert AskShape.of(ask("T4", "ANY")) == AskShape(mib=0, share=False)
+
+
+def test_counts_are_rounded_up_to_their_leading_bits() -> None:
+    """What is small is exact."""
+    assert [round_up(count, 3) for count in (0, 7, 8, 9, 1000, 1025)] == [0, 7, 8, 10, 1024, 1280]
 
 
 def test_how_far_two_mixes_are_apart() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pytest
+
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.fragmentation.scores import (
     ScoreRow,
     best_start,
-    expected,
+    devices_of,
     profile_weights,
     scores_of,
 )
@@ -78,33 +80,35 @@ def test_a_shape_counts_for_the_cheapest_profile_that_holds_it() -> None:
     assert gained == {"1g.2x": 0.5, "7g": 0.3}
 
 
-def test_a_share_goes_where_the_rest_stays_useful() -> None:
-    """Where halves are asked for, a half is taken from a half and not from three quarters."""
-    half = standard()["T4"].memory // 2
-    best = scores_of(standard()["T4"], {AskShape(mib=half): 1.0}).share_best[32]
+def test_shapes_for_other_models_do_not_count() -> None:
+    """Nor do those that are too large, for shares and groups as for profiles."""
+    mix = {AskShape(mib=18_000, types=("T4",)): 1.0, AskShape(mib=0, count=4, types=("A100", "T4")): 1.0}
 
-    assert best[32] < best[48]
-    assert best[32] < best[64]
-
-
-def test_what_a_device_can_expect_grows_with_what_is_free() -> None:
-    """And never beyond it."""
-    weights = [0.0] * (SHARE_UNITS + 1)
-    weights[10], weights[32], weights[64] = 0.5, 0.3, 0.2
-    worth = expected(weights)
-
-    assert worth == sorted(worth)
-    assert all(0 <= value <= free for free, value in enumerate(worth))
-    assert worth[9] == 0
+    assert scores_of(H100, mix).loads == scores_of(H100, {}).loads
+    assert scores_of(H100, mix).groups == scores_of(H100, {}).groups
+    assert profile_weights(H100, {}) == profile_weights(H100, {AskShape(mib=200_000): 1.0})
 
 
-def test_what_a_share_can_expect_is_the_table_of_shares() -> None:
-    """Half a device is worth its half where halves are asked for, and nothing where only whole ones are."""
-    halves = [0.0] * (SHARE_UNITS + 1)
-    halves[SHARE_UNITS // 2] = 1.0
-    wholes = [0.0] * SHARE_UNITS + [1.0]
+def test_groups_of_devices_are_weighted_by_demand() -> None:
+    """And a little without any, so that nodes of empty devices are not broken for nothing."""
+    scores = scores_of(H100, {AskShape(mib=0, count=4): 0.5})
 
-    assert expected(halves)[SHARE_UNITS // 2] == SHARE_UNITS // 2
-    assert expected(halves)[SHARE_UNITS // 2 - 1] == 0
-    assert expected(wholes)[SHARE_UNITS - 1] == 0
-    assert expected(wholes)[SHARE_UNITS] == SHARE_UNITS
+    assert scores.groups[4] > 0.5 > scores.groups[2] > 0
+    assert scores.hosting(4) > scores.hosting(3) + 2
+    assert scores.hosting(1) == 0
+
+
+def test_an_ask_takes_its_part_of_a_device() -> None:
+    """A count of whole ones, a part by memory, nothing where one is too small."""
+    assert devices_of(AskShape(mib=0, count=4), H100) == 4
+    assert devices_of(AskShape(mib=H100.memory // 2), H100) == pytest.approx(0.5, abs=1e-4)
+    assert devices_of(AskShape(mib=H100.memory + 1), H100) == 0
+
+
+def test_a_device_with_more_free_carries_more() -> None:
+    """Where halves are asked for, one half is worth its half, and what is less nothing."""
+    scores = scores_of(H100, {AskShape(mib=H100.memory // 2): 1.0})
+
+    assert scores.load(SHARE_UNITS) == 1
+    assert 0.4 < scores.load(SHARE_UNITS // 2) <= 0.5
+    assert scores.load(SHARE_UNITS // 2 - 1) == 0

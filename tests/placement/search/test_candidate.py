@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer
-from pilotlight_placement.search.candidate import candidate_on, has_room, slice_of, whole_key
+from pilotlight_placement.search.candidate import candidate_on, empty_costs, has_room, slice_of
 from tests.placement.makers import CHURN, ask, asks, fill, gpu, node, some_nodes
 
 
@@ -55,8 +55,11 @@ def test_a_group_of_whole_devices_has_one_candidate_on_its_node() -> None:
 
 
 def test_nodes_with_the_fewest_empty_devices_go_first() -> None:
-    """The key of whole devices grows with what would stay empty."""
-    keys = [whole_key(vacant, 2) for vacant in (2, 3, 8)]
+    """The keys of whole devices grow with what would stay empty."""
+    fleet = Fleet([node("n", *(gpu(name, "T4") for name in "abcdefgh"))])
+    place, wanted = fleet.places["n"], ask("T4:2")
+    (offer,) = fleet.offers_in(wanted, place.units[0].group)
+    keys = [empty_costs(offer, wanted)[vacant, place.room] for vacant in (2, 3, 5)]
 
     assert keys == sorted(keys)
     assert keys[0][1] == 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import Candidate, candidate_on, slice_of
 from pilotlight_placement.search.decision_record import NoFit, Placement, Value
@@ -30,11 +32,14 @@ def every_candidate(fleet: Fleet, wanted: Ask) -> list[tuple[Value, Candidate]]:
 
 
 @settings(max_examples=150, deadline=None)
-@given(some_nodes(), CHURN, asks())
-def test_the_index_finds_what_the_policy_says(nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask) -> None:
-    """Of all places on devices that pass all filters, the smallest by the steps in their order."""
+@given(some_nodes(), CHURN, asks(), st.lists(asks(), max_size=6))
+def test_the_index_finds_what_the_policy_says(
+    nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask, demand: list[Ask]
+) -> None:
+    """Of all places on devices that pass all filters, the smallest by the steps in their order; whatever the demand."""
     fleet = Fleet(nodes)
-    fleet.retune({})
+    shapes = [shape for each in demand if (shape := AskShape.of(each)) is not None]
+    fleet.retune({shape: 1 / len(shapes) for shape in shapes})
     fill(fleet, steps)
 
     every = every_candidate(fleet, wanted)

@@ -131,19 +131,19 @@ async def test_a_whole_gpu_has_one_container(tmp_path: Path) -> None:
         assert node.take(gpu, "c1") == ""
         assert node.offered() == {gpu: "c1"}
         assert node.take(gpu, "c2") == "slice_taken"
-        assert node.take(f"{gpu}:8/64~c2", "c2") == "slice_taken"
+        assert node.take(f"{gpu}:125/1000~c2", "c2") == "slice_taken"
         node.release(gpu)
-        assert node.take(f"{gpu}:8/64~c2", "c2") == ""
+        assert node.take(f"{gpu}:125/1000~c2", "c2") == ""
 
 
 async def test_shares_are_one_tenants_and_fit_together(tmp_path: Path) -> None:
     """A GPU that has some is not given whole, and not listed."""
     async with world("T4:share", tmp_path) as node:
         [gpu] = node.uuids
-        first, second = f"{gpu}:16/64~c1", f"{gpu}:48/64~c2"
+        first, second = f"{gpu}:250/1000~c1", f"{gpu}:750/1000~c2"
         assert node.take(first, "c1") == ""
-        assert node.take(f"{gpu}:8/64~c3", "c3", "globex") == "other_tenant"
-        assert node.take(f"{gpu}:49/64~c3", "c3") == "slice_taken"
+        assert node.take(f"{gpu}:125/1000~c3", "c3", "globex") == "other_tenant"
+        assert node.take(f"{gpu}:751/1000~c3", "c3") == "slice_taken"
         assert node.take(gpu, "c3") == "slice_taken"
         await node.check_meters()
         assert node.take(second, "c2") == ""
@@ -153,24 +153,24 @@ async def test_shares_are_one_tenants_and_fit_together(tmp_path: Path) -> None:
         node.release(first)
         node.release(second)
         assert node.offered() == {gpu: ""}
-        assert node.take(f"{gpu}:8/64~c3", "c3", "globex") == ""
+        assert node.take(f"{gpu}:125/1000~c3", "c3", "globex") == ""
 
 
 async def test_tenants_share_a_gpu_only_if_all_agree(tmp_path: Path) -> None:
     """Who came first must have agreed too."""
     async with world("T4:share", tmp_path) as node:
         [gpu] = node.uuids
-        assert node.take(f"{gpu}:8/64~c1", "c1", "acme", neighbours=True) == ""
-        assert node.take(f"{gpu}:8/64~c2", "c2", "globex") == "other_tenant"
-        assert node.take(f"{gpu}:8/64~c3", "c3", "globex", neighbours=True) == ""
-        assert node.take(f"{gpu}:8/64~c4", "c4", "acme") == "other_tenant"
+        assert node.take(f"{gpu}:125/1000~c1", "c1", "acme", neighbours=True) == ""
+        assert node.take(f"{gpu}:125/1000~c2", "c2", "globex") == "other_tenant"
+        assert node.take(f"{gpu}:125/1000~c3", "c3", "globex", neighbours=True) == ""
+        assert node.take(f"{gpu}:125/1000~c4", "c4", "acme") == "other_tenant"
 
 
 async def test_what_was_not_said_to_be_shareable_has_no_shares(tmp_path: Path) -> None:
     """Nor has a GPU in MIG mode."""
     async with world("T4,H100:mig", tmp_path) as node:
         for gpu in node.uuids:
-            assert node.take(f"{gpu}:8/64~c1", "c1") == "no_such_slice"
+            assert node.take(f"{gpu}:125/1000~c1", "c1") == "no_such_slice"
         assert node.take("no slice:", "c1") == "no_such_slice"
 
 
@@ -213,7 +213,7 @@ async def test_a_gpu_that_fails_is_not_given(tmp_path: Path) -> None:
         await node.gpus.refresh()
         assert node.offered() == {first: "c1"}
         assert node.take(second, "c2") == "slice_withdrawn"
-        assert node.take(f"{second}:8/64~c2", "c2") == "slice_withdrawn"
+        assert node.take(f"{second}:125/1000~c2", "c2") == "slice_withdrawn"
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -270,11 +270,11 @@ def hold(name: str, tenant: str = "acme", *, neighbours: bool = False) -> SliceA
         ("g:1g@0", "g", "slice_taken"),
         ("g:1g@0", "g:1g@1", ""),
         ("g:1g@0", "g:1g@0", "slice_taken"),
-        ("g:1g@0", "g:8/64~a", "slice_taken"),
-        ("g:8/64~a", "g:1g@0", "slice_taken"),
-        ("g:8/64~a", "g:56/64~b", ""),
-        ("g:8/64~a", "g:57/64~b", "slice_taken"),
-        ("g:8/64~a", "g:8/64~a", "slice_taken"),
+        ("g:1g@0", "g:125/1000~a", "slice_taken"),
+        ("g:125/1000~a", "g:1g@0", "slice_taken"),
+        ("g:125/1000~a", "g:875/1000~b", ""),
+        ("g:125/1000~a", "g:876/1000~b", "slice_taken"),
+        ("g:125/1000~a", "g:125/1000~a", "slice_taken"),
         ("cpu-0", "cpu-1", ""),
     ],
 )

@@ -123,7 +123,7 @@ async def test_a_part_that_comes_back_after_a_crash_is_not_metered_for_others_ti
     tmp_path: Path, anyio_backend: str
 ) -> None:
     """Its own last record is older than that of the shares that were there meanwhile."""
-    world, whole, share = World(), gpu("GPU-1", WHOLE_DEVICE), gpu("GPU-1:16/64~c1", WHOLE_DEVICE // 4)
+    world, whole, share = World(), gpu("GPU-1", WHOLE_DEVICE), gpu("GPU-1:250/1000~c1", WHOLE_DEVICE // 4)
     async with world.metering(tmp_path, slices=(whole,)) as metering:
         world.at_ns = 2_000
         await metering.write()
@@ -141,7 +141,7 @@ async def test_a_part_that_comes_back_after_a_crash_is_not_metered_for_others_ti
     assert line == [
         (1_000, 2_000, "GPU-1", ""),
         (2_000, 6_000, "GPU-1.rest", ""),
-        (2_000, 6_000, "GPU-1:16/64~c1", "acme"),
+        (2_000, 6_000, "GPU-1:250/1000~c1", "acme"),
         (6_000, 9_000, "GPU-1", ""),
     ]
     assert sum((e.t1 - e.t0) * e.ppm for e in world.events) == 8_000 * WHOLE_DEVICE

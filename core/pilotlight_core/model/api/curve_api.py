@@ -55,7 +55,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     """The points of one kind of slice, smallest batch first.
 
     `gpu` is the device as agents report it ("H100-80GB"), or "CPU"; `slice` is "whole", "whole:4", a MIG profile
-    ("3g"), a share in 64ths ("share:16"), or "slot".
+    ("3g"), a share in thousandths ("share:250"), or "slot".
     """
 
     gpu: str

@@ -14,7 +14,7 @@ from tests.builders.nodes import binding
     [
         ("cpu-0", ("cpu-0",)),
         ("GPU-1", ("GPU-1",)),
-        ("GPU-1:16/64~c1", ("GPU-1:16/64~c1",)),
+        ("GPU-1:250/1000~c1", ("GPU-1:250/1000~c1",)),
         ("GPU-1+GPU-2", ("GPU-1", "GPU-2")),
     ],
 )

@@ -80,12 +80,12 @@ def test_nothing_is_offered_of_a_gpu_whose_mode_is_being_switched() -> None:
 
     assert state.slices() == []
     assert state.part(SliceName(devices=(UUID,))) is None
-    assert state.part(SliceName(devices=(UUID,), units=8, holder="c1")) is None
+    assert state.part(SliceName(devices=(UUID,), units=125, holder="c1")) is None
 
 
-def test_a_share_is_so_many_64ths_of_time_and_memory() -> None:
+def test_a_share_is_so_many_thousandths_of_time_and_memory() -> None:
     """Of a GPU that may be given in shares."""
-    name = SliceName(devices=(UUID,), units=16, holder="c1")
+    name = SliceName(devices=(UUID,), units=250, holder="c1")
     part = state_of(FakeGpu(uuid=UUID), shareable=True).part(name)
 
     assert part is not None

@@ -18,7 +18,7 @@ from tests.runtime.devices.conftest import LIBRARIES
 
 
 def share(ppm: int, memory: int) -> SliceReport:
-    return SliceReport(id="g:1/64~c", kind=SliceKind.SHARE, device="g", ppm=ppm, price="t4", memory=memory)
+    return SliceReport(id="g:1/1000~c", kind=SliceKind.SHARE, device="g", ppm=ppm, price="t4", memory=memory)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ async def test_only_shares_are_bounded(host: HostFolders, tmp_path: Path) -> Non
     nvml, mps = FakeNvml([FakeGpu(uuid="GPU-1")]), Mps(pipes=tmp_path)
     devices = NvmlDevices(nvml, GpuOffer(shareable=lambda _: True, mps=mps), host=host, libraries=lambda: LIBRARIES)
     async with devices:
-        whole, part = devices.access("GPU-1"), devices.access("GPU-1:16/64~c1")
+        whole, part = devices.access("GPU-1"), devices.access("GPU-1:250/1000~c1")
 
     assert part.env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={(80 * GIB - GIB // 2) // 4 // 2**20}M"
     assert part.env["CUDA_VISIBLE_DEVICES"] == whole.env["CUDA_VISIBLE_DEVICES"] == "GPU-1"
