@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -25,12 +26,15 @@ def server(*answers: bytes) -> Iterator[str]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-                await reader.readexactly(length)
-                writer.write(left.pop(0) if len(left) > 1 else left[0])
-        except asyncio.IncompleteReadError:
+            with contextlib.suppress(asyncio.IncompleteReadError):
+                while head := await reader.readuntil(b"\r\n\r\n"):
+                    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                    await reader.readexactly(length)
+                    writer.write(left.pop(0) if len(left) > 1 else left[0])
+        finally:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     loop = asyncio.new_event_loop()
     listening = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
@@ -79,6 +83,8 @@ def test_a_call_that_is_sent_late_has_waited_since_it_was_due() -> None:
         await until(lambda: player.answers)
         time.sleep(stopped_s)  # noqa: ASYNC251 - nothing is sent meanwhile
         await playing
+        lines = [line for caller in player._callers for line in caller._idle]
+        await until(lambda: all(line.transport is None for line in lines))
 
     with server(SERVED) as url:
         player = crowd_module._Player(member(url, rate=200.0))
