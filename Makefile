@@ -64,7 +64,7 @@ test-seeds: setup ## Run the property tests on examples of their own (SEED=123 r
 .PHONY: test-crash
 test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
-	@$(PYTEST) -m "crash and not long" --numprocesses 2 --dist worksteal $(ARGS)
+	@$(PYTEST) -m "crash and not long" --numprocesses 3 --dist worksteal $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
