@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from functools import partial
+from pathlib import Path
 
 import structlog
 import uvloop
 
 from pilotlight_core.bus import BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
+from pilotlight_core.host.blobs.store_names import name_of_store
+from pilotlight_core.host.foundations import MEND, Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_runtime.containers.base_environment import own_environment
@@ -35,6 +40,8 @@ from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 log = structlog.get_logger(__name__)
 
 CONNECT_S = 30.0
+EXPECTED = (NodeTaken, BadInput, SandboxError, BusError, WrongFoundation, NoBlobStore)
+"""Errors that end it with a line in the log."""
 
 
 def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevices:
@@ -53,11 +60,26 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
     return NvmlDevices(machine.nvml, offer)
 
 
+async def own_foundation(blobs: BlobStore, keys: Path, registered: Foundation) -> Foundation:
+    """What this agent has in common with its platform.
+
+    Raises:
+        WrongFoundation: it has no key to verify manifests with. NoBlobStore: there is no blob store.
+    """
+    try:
+        verifier = await asyncio.to_thread(Verifier.load, keys)
+    except NoKey as error:
+        what, mend = MEND["manifest_key"]
+        raise WrongFoundation(f"{error.detail} {what} of the platform is {registered.manifest_key}: {mend}.") from None
+    return Foundation(manifest_key=verifier.key_id, blob_store=await name_of_store(blobs))
+
+
 async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     """Run the agent until SIGTERM or SIGINT.
 
     Raises:
         BadInput, BusError, SandboxError: if it cannot run.
+        WrongFoundation, NoBlobStore: it has another key or blob store than its platform, or none.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,10 +119,16 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 stop_grace_s=settings.stop_grace,
                 host=host,
             )
+            foundations = Foundations(bus, region=settings.region)
+            own = partial(own_foundation, blobs, settings.keys_dir)
+            known = await foundations.check(own)
             freeze()
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
-            async with open_agent(needs) as agent:
+            async with open_agent(needs) as agent, asyncio.TaskGroup() as group:
+                checking = None if known else group.create_task(foundations.check_until_known(own))
                 await agent.run(stop)
+                if checking is not None:
+                    checking.cancel()
     finally:
         await blobs.aclose()
         started.close()
@@ -116,10 +144,20 @@ def main() -> int:
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
             runner.run(serve(settings, folders))
-    except (NodeTaken, BadInput, SandboxError, BusError) as error:
-        log.error("the agent cannot run", error=str(error))
-        return 1
+    except EXPECTED as error:
+        return _failed(error)
+    except BaseExceptionGroup as group:  # of the task group in which a part of it ran
+        if (expected := group.subgroup(EXPECTED)) is None:
+            raise
+        return _failed(expected)
     return 0
+
+
+def _failed(error: BaseException) -> int:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    log.error("the agent cannot run", error=str(error))
+    return 1
 
 
 if __name__ == "__main__":
