@@ -117,12 +117,16 @@ class Foundations:
         check_foundation(made, own)
 
     async def check(self, own: Callable[[Foundation], Awaitable[Foundation]]) -> bool:
-        """Compare; False: nothing is registered yet. `own` gets what the platform has.
+        """Compare; False: nothing is known yet. `own` gets what the platform has.
 
         Raises:
-            WrongFoundation, BusError.
+            WrongFoundation.
         """
-        registered = await self.read()
+        try:
+            registered = await self.read()
+        except BusError as error:  # the gateways may be of a release that registers nothing
+            log.warning("what the platform stands on is not known yet", error=str(error))
+            return False
         if registered is None:
             return False
         check_foundation(registered, await own(registered))
@@ -134,10 +138,5 @@ class Foundations:
         Raises:
             WrongFoundation.
         """
-        while True:
-            try:
-                if await self.check(own):
-                    return
-            except BusError as error:
-                log.warning("what the platform stands on is not known yet", error=str(error))
+        while not await self.check(own):  # noqa: ASYNC110 - another process registers it
             await asyncio.sleep(ASK_EVERY_S)

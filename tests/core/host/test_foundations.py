@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host import foundations
 from pilotlight_core.host.foundations import (
     Foundation,
@@ -82,3 +82,15 @@ async def test_the_first_gateway_says_what_holds(bus: Bus, monkeypatch: pytest.M
         await known.register(Foundation(manifest_key="x"))
     await known.register(Foundation(manifest_key="x"), ("manifest_key",))
     assert await known.read() == Foundation(manifest_key="x", blob_store="b", ledger="l")
+
+
+async def test_an_old_bus_without_the_bucket_holds_nobody_up(server_url: str) -> None:
+    """Agents and duties are upgraded before the gateways, which make it."""
+    async with connect(server_url, name="foundation-test", makes_streams=False) as old:
+        known = Foundations(old, region="local")
+        known._kv = old.kv("NEVER_MADE")
+
+        async def own(_: Foundation) -> Foundation:
+            raise AssertionError("there is nothing to compare with")
+
+        assert await known.check(own) is False
