@@ -125,7 +125,7 @@ class Foundations:
         try:
             registered = await self.read()
         except BusError as error:  # the gateways may be of a release that registers nothing
-            log.warning("what the platform stands on is not known yet", error=str(error))
+            log.info("what the platform stands on is not known yet", error=str(error))
             return False
         if registered is None:
             return False
@@ -133,10 +133,12 @@ class Foundations:
         return True
 
     async def check_until_known(self, own: Callable[[Foundation], Awaitable[Foundation]]) -> None:
-        """Compare as soon as a gateway has registered what it has.
+        """After a first `check`: compare as soon as a gateway has registered what it has.
 
         Raises:
             WrongFoundation.
         """
-        while not await self.check(own):  # noqa: ASYNC110 - another process registers it
+        while True:
             await asyncio.sleep(ASK_EVERY_S)
+            if await self.check(own):
+                return
