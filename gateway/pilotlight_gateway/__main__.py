@@ -10,14 +10,17 @@ import uvloop
 
 from pilotlight_core.bus import BusDown
 from pilotlight_core.host import telemetry
+from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.config import load
+from pilotlight_core.host.foundations import WrongFoundation
+from pilotlight_core.host.signing import NoKey
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
 from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
 
-EXPECTED = (BusDown, BusLost, NameTaken, BadInput, LedgerRefused, OSError)
+EXPECTED = (BusDown, BusLost, NameTaken, BadInput, LedgerRefused, NoBlobStore, NoKey, WrongFoundation, OSError)
 """Errors that end it with a line in the log."""
 
 

@@ -16,11 +16,19 @@ import structlog
 from pilotlight_core.bus import Bus, StreamLimits, bus_users, connect
 from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import BlobStore, open_blobs
+from pilotlight_core.host.blobs.store_names import name_of_store
+from pilotlight_core.host.foundations import (
+    MEND,
+    Foundation,
+    Foundations,
+    WrongFoundation,
+    read_adopted,
+)
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.signing import Signer
+from pilotlight_core.host.signing import NoKey, Signer
 from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
@@ -37,6 +45,7 @@ from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
+from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.fleet.container_stopper import BusStopper
@@ -97,6 +106,7 @@ class Gateway:
     """The parts of a running gateway that its shutdown needs."""
 
     gate: DrainGate
+    registry: Registry
     watch: PrincipalWatch
     public: QuietServer
     internal: QuietServer
@@ -158,7 +168,11 @@ async def _run(
     gateway: Gateway, bus: Bus, sockets: tuple[socket, socket], stop: asyncio.Event, drain_seconds: float
 ) -> None:
     async with asyncio.TaskGroup() as group:
-        watches = [group.create_task(_stop_when_lost(bus, stop)), group.create_task(gateway.watch.run())]
+        watches = [
+            group.create_task(_stop_when_lost(bus, stop)),
+            group.create_task(gateway.watch.run()),
+            group.create_task(watch_ended_runs(gateway.registry)),
+        ]
         gateway.superseded.add_done_callback(lambda _: stop.set())
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
@@ -200,6 +214,34 @@ def _idempotency(settings: ServeSettings, bus: Bus, table: ShardTable, owner: Ca
         owner=owner,
         ttl=keep_s,
     )
+
+
+async def _open_ledger(settings: ServeSettings, book: PriceBook) -> Ledger:
+    settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
+    return await asyncio.to_thread(Ledger, settings.database_url, book)
+
+
+async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore, ledger: Ledger) -> Signer:
+    """Register what this gateway has in common with its platform; the key that it signs with.
+
+    Raises:
+        WrongFoundation: it has another key, blob store or ledger. NoBlobStore: it has none.
+    """
+    adopted, foundations = read_adopted(settings.adopt), Foundations(bus, region=settings.region)
+    known = await foundations.read() or Foundation()
+    may_create = not known.manifest_key or "manifest_key" in adopted
+    try:
+        signer = await asyncio.to_thread(partial(Signer.load_or_create, settings.keys_dir, create=may_create))
+    except NoKey as error:
+        what, mend = MEND["manifest_key"]
+        raise WrongFoundation(f"{error.detail} {what} of the platform is {known.manifest_key}: {mend}.") from None
+    own = Foundation(
+        manifest_key=signer.key_id,
+        blob_store=await name_of_store(blobs, create=not known.blob_store or "blob_store" in adopted),
+        ledger=await asyncio.to_thread(ledger.identity),
+    )
+    await foundations.register(own, adopted)
+    return signer
 
 
 def _connections(settings: ServeSettings) -> ConnectionBook:
@@ -266,8 +308,7 @@ async def _gateway(
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     faults = calls.drivers.guard.faults
-    blobs, validators, costs = open_blobs(settings.blobs), Validators(), Estimates()
-    workers = BodyWorkers()
+    blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
     codec = BodyCodec(validators, workers, budget)
     jobs = GatewayJobs(
         bus,
@@ -281,8 +322,8 @@ async def _gateway(
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = _readiness(bus, registry, calls.service)
-    settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
-    ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
+    ledger = await _open_ledger(settings, book)
+    signer = await _join(settings, bus, blobs, ledger)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
     metrics = GatewayMetrics(
         _metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
@@ -309,7 +350,7 @@ async def _gateway(
         readiness=readiness,
         registry=registry,
         requests=requests,
-        signer=Signer.load_or_create(settings.keys_dir),
+        signer=signer,
         uploads=upload_slots(),
         webhooks=BusWebhooks(bus),
     )
@@ -327,6 +368,7 @@ async def _gateway(
         ):
             yield Gateway(
                 gate=readiness.gate,
+                registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=make_server(app, book=connections),
                 internal=make_server(bodies),

@@ -67,6 +67,9 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     job_bytes: Annotated[
         int, Meta(ge=2**20, description="what one tenant may store of jobs, with inputs and results, over all gateways")
     ] = 2 * 2**30
+    adopt: Annotated[
+        str, Meta(description="of manifest_key, blob_store, ledger: those that the platform takes from this gateway")
+    ] = ""
     launch: Annotated[
         str, Meta(pattern="^[a-z0-9]{0,32}$", description="this life of the process, unique; set by its supervisor")
     ] = ""

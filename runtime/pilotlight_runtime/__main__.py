@@ -6,19 +6,24 @@ import asyncio
 import signal
 import sys
 from contextlib import aclosing
+from functools import partial
+from pathlib import Path
 
 import structlog
 import uvloop
 
-from pilotlight_core.bus import Bus, BusError, bus_users, connect
+from pilotlight_core.bus import BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
+from pilotlight_core.host.blobs.store_names import name_of_store
+from pilotlight_core.host.foundations import MEND, Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_runtime.containers.base_environment import own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
-from pilotlight_runtime.containers.version_files import LinkedFiles, StoredFiles, VersionFiles
+from pilotlight_runtime.containers.version_files import LinkedFiles, StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake.fake_machine import build
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
@@ -37,13 +42,15 @@ from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 log = structlog.get_logger(__name__)
 
 CONNECT_S = 30.0
+EXPECTED = (NodeTaken, BadInput, SandboxError, BusError, WrongFoundation, NoBlobStore)
+"""Errors that end it with a line in the log."""
 
 
-def open_files(settings: config.AgentSettings, bus: Bus) -> VersionFiles:
-    """The files of versions; of S3 a node is given what its containers need, and has no access of its own."""
+def open_store(settings: config.AgentSettings) -> BlobStore | None:
+    """The store of blobs; None: it is S3, of which a node is given what its containers need, and has no access."""
     if settings.blob_url.startswith("s3:"):
-        return LinkedFiles(bus, region=settings.region, node=settings.node)
-    return StoredFiles(open_blobs(settings.blob_url or settings.default_blob_url))
+        return None
+    return open_blobs(settings.blob_url or settings.default_blob_url)
 
 
 def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevices:
@@ -62,11 +69,26 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
     return NvmlDevices(machine.nvml, offer)
 
 
+async def own_foundation(blobs: BlobStore | None, keys: Path, registered: Foundation) -> Foundation:
+    """What this agent has in common with its platform.
+
+    Raises:
+        WrongFoundation: it has no key to verify manifests with. NoBlobStore: there is no blob store.
+    """
+    try:
+        verifier = await asyncio.to_thread(Verifier.load, keys)
+    except NoKey as error:
+        what, mend = MEND["manifest_key"]
+        raise WrongFoundation(f"{error.detail} {what} of the platform is {registered.manifest_key}: {mend}.") from None
+    return Foundation(manifest_key=verifier.key_id, blob_store=await name_of_store(blobs) if blobs else "")
+
+
 async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     """Run the agent until SIGTERM or SIGINT.
 
     Raises:
         BadInput, BusError, SandboxError: if it cannot run.
+        WrongFoundation, NoBlobStore: it has another key or blob store than its platform, or none.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,7 +102,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
         spot=settings.spot,
     )
     host = host_capacity(settings)
-    started = launcher(settings.sandbox)
+    started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
         async with (
             open_gpus(settings, folders) as gpus,
@@ -91,7 +113,9 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 makes_streams=False,
                 timeout=CONNECT_S,
             ) as bus,
-            aclosing(open_files(settings, bus)) as files,
+            aclosing(
+                StoredFiles(blobs) if blobs else LinkedFiles(bus, region=settings.region, node=settings.node)
+            ) as files,
         ):
             needs = AgentDependencies(
                 identity=identity,
@@ -106,10 +130,16 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 stop_grace_s=settings.stop_grace,
                 host=host,
             )
+            foundations = Foundations(bus, region=settings.region)
+            own = partial(own_foundation, blobs, settings.keys_dir)
+            known = await foundations.check(own)
             freeze()
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
-            async with open_agent(needs) as agent:
+            async with open_agent(needs) as agent, asyncio.TaskGroup() as group:
+                checking = None if known else group.create_task(foundations.check_until_known(own))
                 await agent.run(stop)
+                if checking is not None:
+                    checking.cancel()
     finally:
         started.close()
 
@@ -124,10 +154,20 @@ def main() -> int:
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
             runner.run(serve(settings, folders))
-    except (NodeTaken, BadInput, SandboxError, BusError) as error:
-        log.error("the agent cannot run", error=str(error))
-        return 1
+    except EXPECTED as error:
+        return _failed(error)
+    except BaseExceptionGroup as group:  # of the task group in which a part of it ran
+        if (expected := group.subgroup(EXPECTED)) is None:
+            raise
+        return _failed(expected)
     return 0
+
+
+def _failed(error: BaseException) -> int:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    log.error("the agent cannot run", error=str(error))
+    return 1
 
 
 if __name__ == "__main__":

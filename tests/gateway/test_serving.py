@@ -9,6 +9,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shutil import copytree
+from zlib import crc32
 
 import httpx
 import msgspec
@@ -32,13 +34,18 @@ async def is_ready(client: httpx.AsyncClient) -> bool:
     return (await client.get("/readyz")).status_code == 200
 
 
+def region_of(folder: Path) -> str:
+    """A region of the test's own: all gateways of one have the same key, blob store and ledger."""
+    return f"r{crc32(str(folder).encode()):x}"
+
+
 @asynccontextmanager
 async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[httpx.AsyncClient]:
     """A running gateway, and a client with its first key. It must end with 0 when it is told to."""
     client_file = folder / "client.json"
     command = (
         sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--state-dir", str(folder / "state"),
-        "--port", "0", "--bootstrap-client-file", str(client_file), *flags,
+        "--port", "0", "--bootstrap-client-file", str(client_file), "--region", region_of(folder), *flags,
     )  # fmt: skip
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     written = changed(client_file)
@@ -100,7 +107,7 @@ async def test_a_second_gateway_of_the_same_name_is_refused(server_url: str, tmp
     async with gateway(server_url, tmp_path) as client:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url,
-            "--state-dir", str(tmp_path / "second"), "--port", "0",
+            "--state-dir", str(tmp_path / "state"), "--port", "0", "--region", region_of(tmp_path),
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         _, errors = await asyncio.wait_for(process.communicate(), 30)
@@ -109,6 +116,42 @@ async def test_a_second_gateway_of_the_same_name_is_refused(server_url: str, tmp
         assert b"Another gateway named 'gateway' runs" in errors
         assert b"Traceback" not in errors
         assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_gateway_with_another_key_store_or_ledger_is_refused(server_url: str, tmp_path: Path) -> None:
+    """It ends with what differs and what to do, and leaves no key behind; one that is told to takes the place."""
+    state, region = tmp_path / "state", region_of(tmp_path)
+    (state / "keys").mkdir(parents=True)
+
+    async def refused(folder: str, *flags: str) -> bytes:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--name", "second",
+            "--state-dir", str(tmp_path / folder), "--port", "0", "--region", region, *flags,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == 1
+        assert b"Traceback" not in errors
+        return errors
+
+    async with gateway(server_url, tmp_path) as client:
+        assert b"There is no key to sign manifests with" in await refused("other")
+        assert not list((tmp_path / "other").rglob("manifest_ed25519"))
+        copytree(state / "keys", tmp_path / "other" / "keys", dirs_exist_ok=True)
+        no_store = await refused("other")
+        assert b"the blob store that this process has (one without a store-id)" in no_store
+        assert b"same --blob-url" in no_store
+        told = await refused("other", "--blob-url", f"file://{state / 'blobs'}")
+        assert b"the ledger that this process has" in told
+        assert b"--adopt ledger" in told
+        assert (await client.get("/readyz")).status_code == 200
+    lost = tmp_path / "state" / "keys" / "manifest_ed25519"
+    lost.unlink()
+    assert b"There is no key to sign manifests with" in await refused("state")
+    async with gateway(server_url, tmp_path, "--adopt", "manifest_key"):
+        assert lost.is_file()
+    async with gateway(server_url, tmp_path):
+        pass
 
 
 async def test_a_wrong_setting_ends_it_at_once_and_is_named(tmp_path: Path) -> None:

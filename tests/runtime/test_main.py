@@ -9,7 +9,13 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shutil import copytree, rmtree
 
+from pilotlight_core.bus import connect
+from pilotlight_core.host.blobs import FolderBlobs
+from pilotlight_core.host.foundations import Foundation, Foundations
+from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_messages import NodeReport, Refusal
 from tests.runtime.harness import Harness, everybody
 from tests.waiting import until
@@ -126,3 +132,33 @@ async def test_a_node_has_one_agent(server_url: str, tmp_path: Path) -> None:
 
         assert second.returncode == 1
         assert b"choose another --node" in said
+
+
+async def test_an_agent_without_its_platforms_key_or_blobs_is_refused(server_url: str, tmp_path: Path) -> None:
+    """It ends with what it lacks and where to get it, and offers nothing."""
+    region, state = f"r{token(8)}", tmp_path / "state"
+    async with connect(server_url, name="foundation-test") as bus:
+        signer, store = Signer.load_or_create(tmp_path / "keys"), FolderBlobs(tmp_path / "blobs")
+        shared = await store.store_id(create=True)
+        await Foundations(bus, region=region).register(Foundation(manifest_key=signer.key_id, blob_store=shared))
+
+    async def refused(*flags: str) -> bytes:
+        started = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "pilotlight_runtime", "--node", "lonely", "--state-dir", str(state)),
+            *("--nats-url", server_url, "--region", region, "--sandbox", "process", *flags),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await asyncio.wait_for(started.communicate(), 30)
+        assert started.returncode == 1
+        assert b"Traceback" not in said
+        return said
+
+    assert b"There is no public key to verify manifests with" in await refused()
+    Signer.load_or_create(state / "keys")
+    assert b"the key that signs manifests that this process has" in await refused()
+    rmtree(state / "keys")
+    copytree(tmp_path / "keys", state / "keys")
+    assert b"the blob store that this process has (one without a store-id)" in await refused()
+    await FolderBlobs(tmp_path / "else").store_id(create=True)
+    assert b"same --blob-url" in await refused("--blob-url", f"file://{tmp_path / 'else'}")

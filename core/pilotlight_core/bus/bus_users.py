@@ -50,7 +50,7 @@ def gateway() -> BusUser:
     buckets = (
         subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
         subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
-        subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET,
+        subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -68,6 +68,7 @@ def gateway() -> BusUser:
             _keys(subjects.BATCH_BUCKET),
             _keys(subjects.WEBHOOK_BUCKET),
             _keys(subjects.DELIVERY_BUCKET),
+            _keys(subjects.PLATFORM_BUCKET),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             *_works_off(subjects.JOB_STREAM),
             "jobs.>",
@@ -143,6 +144,7 @@ def duties() -> BusUser:
             *_reads(subjects.JOB_STREAM),
             *(_keys(bucket) for bucket in buckets),
             *_gets(subjects.REGISTRY_BUCKET),
+            *_gets(subjects.PLATFORM_BUCKET),
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             "jobs.>",
@@ -167,6 +169,7 @@ def agent(node: str) -> BusUser:
             subjects.usage(ANY, node, ANY),
             subjects.logs(ANY, node, ANY, ANY, ANY),
             *_gets(subjects.LAYOUT_BUCKET),
+            *_gets(subjects.PLATFORM_BUCKET),
             key_subject(subjects.LAYOUT_BUCKET, node),
             "_CTL.*.*",  # its replies; each command names its own random subject
         ),

@@ -42,6 +42,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     job_queue_days: int = 61
     """The longest that a job may wait for its time and then for a container."""
     layouts_bytes: int = 64 * 2**20
+    platform_bytes: int = 2**20
     bindings_bytes: int = 256 * 2**20
     replicas: int = 1
 
@@ -86,6 +87,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_bytes": limits.job_queue_bytes,
         },
         _bucket(subjects.LAYOUT_BUCKET, limits, max_bytes=limits.layouts_bytes),
+        _bucket(subjects.PLATFORM_BUCKET, limits, max_bytes=limits.platform_bytes),
         _bucket(subjects.BINDING_BUCKET, limits, max_bytes=limits.bindings_bytes) | {"allow_msg_ttl": True},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},

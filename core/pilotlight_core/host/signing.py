@@ -27,7 +27,7 @@ PUBLIC = "manifest_ed25519.pub"
 class BadSignature(PilotlightError):
     """The manifest was not signed by this platform."""
 
-    code: ClassVar[str] = "load_failed"
+    code: ClassVar[str] = "misconfigured"
 
 
 class NoKey(PilotlightError):
@@ -43,14 +43,16 @@ class Signer:
         self.key_id = key_id(self.public)
 
     @classmethod
-    def load_or_create(cls, folder: Path) -> Signer:
+    def load_or_create(cls, folder: Path, *, create: bool = True) -> Signer:
         """The key in `folder`, which is created if missing. Of two processes that create one, both get the first.
 
         Raises:
-            NoKey: if the file is not such a key.
+            NoKey: if the file is not such a key, or is missing and must not be created.
         """
         path = private_folder(folder, OWNER_ONLY) / PRIVATE
         if not path.is_file():
+            if not create:
+                raise NoKey(f"There is no key to sign manifests with at {path}.")
             _create(path, Ed25519PrivateKey.generate())
         try:
             private = serialization.load_pem_private_key(path.read_bytes(), password=None)

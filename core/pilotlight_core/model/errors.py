@@ -95,6 +95,9 @@ CODES: dict[str, Code] = {
     "overloaded": Code(
         503, "The gateway's memory for requests is in use", "Wait for Retry-After, then again.", retry=True
     ),
+    "misconfigured": Code(
+        503, "The platform is not set up right", "Its operator has to mend it; send it again later.", retry=True
+    ),
     "execution_timeout": Code(504, "The function ran past its timeout", "Raise timeout= or do less per call."),
 }
 

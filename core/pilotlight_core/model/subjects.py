@@ -58,6 +58,8 @@ SHARDS = 64
 number."""
 LAYOUT_BUCKET = "LAYOUTS"
 """KV: one key per node, the layouts of its GPUs"""
+PLATFORM_BUCKET = "PLATFORM"
+"""KV: foundation.{region}, the signing key, blob store and ledger that all processes have in common"""
 USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 BINDING_BUCKET = "BINDINGS"

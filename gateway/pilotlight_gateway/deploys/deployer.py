@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +37,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
     without_floors,
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
+from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.present_files import files_in_service, missing_files
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
@@ -71,7 +71,8 @@ class Deployer:
             QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
         """
-        await self._delete_ended_runs(principal.tenant)
+        # So that they are no part of what the tenant may have.
+        await delete_ended_runs(self.registry, time.time(), principal.tenant)
         present = await self.registry.app(principal.tenant, app)
         _check_removed(present, request)
         if request.ends_in_s is not None:
@@ -125,13 +126,6 @@ class Deployer:
             return renewed
 
         return await retry_conflicts(attempt, conflict=Conflict)
-
-    async def _delete_ended_runs(self, tenant: str) -> None:
-        """So that they are no part of what the tenant may have."""
-        at = time.time()
-        for record in [record for record in self.registry.iter_apps(tenant) if record.has_ended(at)]:
-            with contextlib.suppress(Conflict):  # another deploy does so too
-                await self.registry.delete_app(record)
 
     async def delete(self, principal: Principal, app: str) -> AppRecord:
         """Delete an app with its versions. What still runs of it is ended as after a stop.

@@ -10,13 +10,16 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 import structlog
 
 from pilotlight_core.bus import BusDown, bus_users, connect
 from pilotlight_core.host import telemetry
-from pilotlight_core.host.blobs import open_blobs
+from pilotlight_core.host.blobs import NoBlobStore, open_blobs
+from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.config import load
+from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.price_book import load_prices
@@ -36,6 +39,8 @@ from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
 from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
+EXPECTED = (BusDown, BadInput, LedgerRefused, NoBlobStore, WrongFoundation, OSError)
+"""Errors that end it with a line in the log."""
 PAUSE = 5.0
 """Seconds until a failed duty runs again."""
 
@@ -58,6 +63,7 @@ async def serve(settings: DutyProcessSettings) -> int:
     Raises:
         BadInput: the price file is wrong.
         BusDown: there is no bus at the start.
+        WrongFoundation, NoBlobStore: it has another blob store or ledger than its platform, or none.
     """
     book, name = load_prices(settings.prices), settings.name or "duties"
     stop = asyncio.Event()
@@ -72,10 +78,17 @@ async def serve(settings: DutyProcessSettings) -> int:
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
         publisher, blobs = JobPublisher(bus), open_blobs(settings.blobs)
         region = settings.region
+
+        async def own(_: Foundation) -> Foundation:
+            return Foundation(blob_store=await name_of_store(blobs), ledger=await asyncio.to_thread(ledger.identity))
+
+        foundations = Foundations(bus, region=region)
         ground = BatchDependencies(
             bus=bus, batches=BusBatches(bus), jobs=BusJobs(bus), blobs=blobs, publish=publisher.publish, region=region
         )
         try:
+            # Before anything is folded into a ledger that is not the platform's.
+            known = await foundations.check(own)
             async with publisher.running(), asyncio.TaskGroup() as group:
                 webhooks = WebhookDuty(bus, http_sender, holder=name)
                 jobs = JobSweeper(bus, blobs, region=region, holder=name)
@@ -83,6 +96,8 @@ async def serve(settings: DutyProcessSettings) -> int:
                 duties = (LedgerFolder(bus, ledger, holder=name), LogTrimmer(bus, holder=name), webhooks, jobs, batches)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
+                if not known:
+                    running.append(group.create_task(foundations.check_until_known(own)))
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 async with serving_metrics(settings.metrics_host, settings.metrics_port, DutyMetrics(gauges).render):
@@ -104,6 +119,16 @@ def main() -> None:
     telemetry.setup("duties")
     try:
         sys.exit(asyncio.run(serve(settings)))
-    except (BusDown, BadInput, LedgerRefused, OSError) as error:
-        log.error("the duties cannot run on", error=str(error))
-        raise SystemExit(1) from None
+    except EXPECTED as error:
+        _end(error)
+    except BaseExceptionGroup as group:  # of the task group in which a duty ran
+        if (expected := group.subgroup(EXPECTED)) is None:
+            raise
+        _end(expected)
+
+
+def _end(error: BaseException) -> NoReturn:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    log.error("the duties cannot run on", error=str(error))
+    raise SystemExit(1) from None

@@ -1,5 +1,4 @@
-"""Deletes versions that are not kept any more: older ones, those of deleted apps, and trials. Deletes runs that ended
-without their command.
+"""Deletes versions that are not kept any more: older ones, those of deleted apps, and trials.
 
 A version stays while its app's record has it, a job or batch may still run it, or a call of it may run. It also stays
 for an hour after it was stored, within which its app's record is written. A deploy renews a version that it finds, so
@@ -99,11 +98,10 @@ class VersionCollector:
         `of_jobs` are versions that jobs may run. Raises BusError.
         """
         versions = await self.stored()
-        apps: dict[tuple[str, str], AppRecord] = {}
-        for key, entry in (await self._registry.entries("app.")).items():
-            for app in _read(_apps, key, entry):
-                if not (app.has_ended(at) and await self._delete_run(key, app, entry.revision)):
-                    apps[app.tenant, app.app] = app
+        records = [
+            app for key, entry in (await self._registry.entries("app.")).items() for app in _read(_apps, key, entry)
+        ]
+        apps = {(app.tenant, app.app): app for app in records}
         dead = {
             key: (version, revision)
             for key, (version, revision) in versions.items()
@@ -117,15 +115,6 @@ class VersionCollector:
         if deleted:
             log.info("versions that are not kept any more were deleted", versions=deleted)
         return deleted
-
-    async def _delete_run(self, key: str, app: AppRecord, revision: int) -> bool:
-        """Delete the record of a run that has ended; its versions go as those of deleted apps do."""
-        await self._registry.delete(f"share.{app.tenant}.{app.app}", ttl=MARKER_TTL)
-        try:
-            await self._registry.delete(key, revision, ttl=MARKER_TTL)
-        except KeyConflict:
-            return False  # it was renewed
-        return True
 
     async def _delete(self, key: str, version_id: str, revision: int) -> bool:
         try:

@@ -81,7 +81,7 @@ class FleetView:
                 "sandbox": report.sandbox,
                 **_breaker(container, breakers, shut),
             }
-            for report in self.reports(at)
+            for report in sorted(self.reports(at), key=lambda report: report.node)
             for container in report.containers
             if tenant in (None, container.tenant) and container.state is not ContainerState.GONE
         ]

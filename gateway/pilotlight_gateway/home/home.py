@@ -15,7 +15,7 @@ Who goes next. `Home.on_credit` and `Home.done` free slots; `Home.grants` uses t
 Who gives way. `Home.expire` returns a `Dropped` for each call that leaves without a grant:
     its time is over (`VersionQueue.why_out_of_time`),
     the capacity that is left cannot serve it (`shed`: the lowest tier first),
-    its version cannot start or fits nowhere (`cannot_load`, `note_shortage`),
+    its version cannot start or fits nowhere (`start_failure`, `note_shortage`),
     or too many containers of its version or tenant were lost in a row (`LossAttribution.lost`).
 
 Between origin and home
@@ -198,8 +198,8 @@ class Home:
         self._grants.release(freed, at, credit.container)
         queue.resized(at)
         queue.charge_running(credit.container, self._grants.by_call, at)
-        if queue.cannot_load(credit, at):
-            self._drop_all(queue, "load_failed", credit.reason, error=credit.error)
+        if (failure := queue.start_failure(credit, at)) is not None:
+            self._drop_all(queue, *failure)
         self._wake(queue)
 
     def node_seen(self, node: str, instance: str, at: float) -> None:

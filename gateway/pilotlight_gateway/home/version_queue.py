@@ -14,6 +14,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Grant,
     Outcome,
     Shortage,
+    is_misconfigured,
 )
 from pilotlight_gateway.home.breakers import ContainerVerdict, LossAttribution, verdict
 from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, admit, expected_ms
@@ -21,6 +22,7 @@ from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, Pool
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
 from pilotlight_gateway.home.slowdown import Slowdowns, SlowFlow
+from pilotlight_gateway.home.start_failures import StartFailure, start_failure
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 
 KEEP_IDLE_S = 3_600.0
@@ -235,18 +237,20 @@ class VersionQueue:
             return 0.0, {}
         return (ready - entry.pushed_at) * 1000.0, pooled.timeline
 
-    def cannot_load(self, credit: Credit, at: float) -> bool:
-        """Note the result of a start; whether the next start would fail in the same way.
+    def start_failure(self, credit: Credit, at: float) -> StartFailure | None:
+        """Note the result of a start; the error of what waits, if the next start would fail in the same way.
 
         One failure may be due to its node while another container is starting; two in a row are due to the function.
         """
         if credit.state is ContainerState.READY:
             self.load_errors = 0
         if credit.error is None or self.pool.has(ContainerState.READY):
-            return False
-        self.losses.lost(credit.container, (), f"{credit.error.type}: {credit.error.message}", at)
+            return None
+        if not is_misconfigured(credit.error):
+            self.losses.lost(credit.container, (), f"{credit.error.type}: {credit.error.message}", at)
         self.load_errors += 1
-        return self.load_errors > 1 or not self.pool.has(*STARTING)
+        certain = self.load_errors > 1 or not self.pool.has(*STARTING)
+        return start_failure(credit) if certain else None
 
     def slow(self) -> list[SlowFlow]:
         return self.slowdowns.slow(self.version, self.function)

@@ -34,7 +34,8 @@ from pilotlight_gateway.ledger.usage_report import UsageReport
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
     "function_raised", "load_failed", "bad_output", "container_died", "no_capacity", "draining", "overloaded",
-    "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused", "answer_not_kept", "call_lost",
+    "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused", "answer_not_kept",
+    "call_lost",
 )  # fmt: skip
 NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
 DAY_SCHEMA = {"type": "string", "format": "date"}

@@ -25,6 +25,7 @@ from pilotlight_gateway.ledger.ledger_tables import (
     folded,
     known_device,
     lease_line,
+    ledger_identity,
     quarantine_count,
     quarantined_usage,
     usage_day,
@@ -82,6 +83,11 @@ class Ledger:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def identity(self) -> str:
+        """What tells this ledger from others."""
+        with self._engine.connect() as connection:
+            return str(connection.scalar(sa.select(ledger_identity.c.id)))
 
     def last_seq(self, stream: str) -> int:
         """The sequence number up to which `stream` is folded; 0 if it is not."""

@@ -139,3 +139,6 @@ quarantine_count = sa.Table(
     sa.Column("events", sa.BigInteger, nullable=False),
 )
 """Of all quarantined usage, also what is not kept."""
+
+ledger_identity = sa.Table("ledger_identity", metadata, sa.Column("id", sa.String(63), primary_key=True))
+"""One row: what tells this ledger from others."""

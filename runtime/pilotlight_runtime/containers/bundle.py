@@ -15,7 +15,7 @@ from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileE
 class CannotVerify(PilotlightError):
     """What the blob store holds is not what was signed."""
 
-    code = "load_failed"
+    code = "misconfigured"
 
 
 DIGEST = re.compile(r"[0-9a-f]{64}")

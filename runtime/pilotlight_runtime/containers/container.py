@@ -19,10 +19,11 @@ from typing import Any
 
 import structlog
 
-from pilotlight_core.host.blobs import BlobsDown
-from pilotlight_core.host.signing import NoKey
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown, NoBlobStore
+from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_messages import (
+    MISCONFIGURED,
     STOP_GRACE_S,
     Bind,
     ContainerReport,
@@ -36,6 +37,7 @@ from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blank import Blank, BlankDied
+from pilotlight_runtime.containers.bundle import CannotVerify
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
@@ -248,10 +250,12 @@ class Container:
             self._fail(self._kill_reason or text, None if self._kill_reason else RemoteError("StartupTimeout", text))
         except StartFailed as failed:
             self._fail(failed.reason, failed.error)
+        except (BlobMissing, NoBlobStore, NoKey, BadSignature, CannotVerify) as error:
+            reason = f"could not be started: {error.detail}"
+            self._fail(reason, RemoteError(MISCONFIGURED, reason))
         except (
             SandboxError,
             BlobsDown,
-            NoKey,
             BlankDied,
             OSError,
         ) as error:  # not the tenant's fault: no error is shown

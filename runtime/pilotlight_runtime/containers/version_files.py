@@ -10,7 +10,7 @@ from typing import Protocol
 import httpx
 
 from pilotlight_core.bus import BusError, NoResponders
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_messages import Bind, Message
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
@@ -110,5 +110,5 @@ class LinkedFiles:
                     break
             await asyncio.sleep(PAUSE_S)
         if why == "no_links":
-            raise BlobsDown("The gateways' store of blobs is a folder: start this agent with the same --blob-url.")
+            raise NoBlobStore("The gateways' store of blobs is a folder: start this agent with the same --blob-url.")
         raise BlobsDown(f"No gateway gave a link to blob {sha256}: {why}.")

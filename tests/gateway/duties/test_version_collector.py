@@ -114,22 +114,3 @@ async def test_a_version_that_is_deployed_anew_meanwhile_stays(own_bus: Bus) -> 
         assert await collector._delete(key, "ver_1", after[key][1])
         await registry.put_version(stored("ver_1", created_at=time.time()))
         assert [version.id for version, _ in (await collector.stored()).values()] == ["ver_1"]
-
-
-async def test_a_run_whose_command_died_is_deleted(own_bus: Bus) -> None:
-    """Its record at once, its version when it is not young any more; one that goes on stays."""
-    over, alive = (
-        AppRecord(tenant="acme", app=name, revision=1, functions={"f": f"ver_{name}"}, ends_at=ends_at)
-        for name, ends_at in (("over", AT - 1.0), ("alive", AT + 1.0))
-    )
-    async with Registry(own_bus) as registry:
-        for record in (over, alive):
-            await registry.put_version(msgspec.structs.replace(stored(f"ver_{record.app}"), app=record.app))
-            await registry.deploy(record, 0)
-
-        await VersionCollector(own_bus).collect((), AT)
-
-        assert await registry.app("acme", "over") is None
-        assert await registry.app("acme", "alive") == alive
-    left = await VersionCollector(own_bus).stored()
-    assert {version.id for version, _ in left.values()} == {"ver_alive"}

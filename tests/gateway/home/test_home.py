@@ -6,7 +6,14 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import TooMuch, Unavailable
-from pilotlight_core.model.messages.agent_messages import ContainerState, Grant, Refusal, RemoteError, Shortage
+from pilotlight_core.model.messages.agent_messages import (
+    MISCONFIGURED,
+    ContainerState,
+    Grant,
+    Refusal,
+    RemoteError,
+    Shortage,
+)
 from pilotlight_gateway.home.container_pool import PENDING_S, QUARANTINE_AFTER_S
 from pilotlight_gateway.home.home import (
     DEMAND_EVERY_S,
@@ -281,6 +288,20 @@ def test_calls_of_a_version_that_is_shut_down_are_refused_soon(home: Home) -> No
 
     (dropped,) = home.expire(SHUT_DOWN_S)
     assert (dropped.code, dropped.detail) == ("no_capacity", "its app is stopped")
+
+
+def test_what_the_operator_has_to_mend_is_not_told_as_the_functions_fault(home: Home) -> None:
+    """503 instead of 500, for later, without what the node says: the caller may be of another tenant."""
+    error = RemoteError(MISCONFIGURED, "could not be started: secret.py is not in the blob store")
+    home.enqueue(call("a"), 0.0)
+    home.on_credit(credit(seq=1, state=ContainerState.LOADING), 0.1)
+    home.on_credit(credit(seq=2, state=ContainerState.GONE, error=error, reason=error.message), 0.2)
+
+    (dropped,) = home.expire(0.2)
+    assert (dropped.code, dropped.error, dropped.retry_after) == ("misconfigured", None, 30.0)
+    assert "its operator finds the reason" in dropped.detail
+    assert "secret" not in dropped.detail
+    home.check_integrity()
 
 
 def test_a_function_that_cannot_be_loaded_fails_its_waiting_calls(home: Home) -> None:

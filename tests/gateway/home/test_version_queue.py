@@ -78,7 +78,7 @@ def test_two_failed_starts_in_a_row_are_due_to_the_function() -> None:
     credit_at = []
     for one in failed:
         version_queue.pool.update(one, 1.0)
-        credit_at.append(version_queue.cannot_load(one, 1.0))
+        credit_at.append(version_queue.start_failure(one, 1.0) is not None)
     assert credit_at == [False, True]
 
 

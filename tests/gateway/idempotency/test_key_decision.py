@@ -91,7 +91,9 @@ def test_what_has_lasted_is_expected_to_last_as_long_again(at: float, wait: floa
 def test_a_call_that_may_have_run_is_never_forgotten(code: str) -> None:
     """Only errors that prove that it did not run free its key; an idempotent function is freer."""
     error = error_from_code(code, "x")
-    not_taken = {"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed"}
+    not_taken = {
+        "queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed", "misconfigured",
+    }  # fmt: skip
     on_the_way = {"container_died", "overloaded", "internal", "deadline_exceeded", "draining"}
 
     assert (fate_of(error, idempotent=False) is FailureRetention.FORGET) == (code in not_taken)

@@ -124,6 +124,7 @@ def test_a_ledger_of_before_revisions_keeps_all_it_has(old: Path) -> None:
 
     said = json.loads(json.dumps(said_by(ledger)))
 
+    assert said["rows"].pop("ledger_identity") == [[ledger.identity()]]
     ledger.close()
     expected = json.loads((HERE / "before_revisions.json").read_text())
     expected["results"]["quarantined"] = expected["results"].pop("misfits")

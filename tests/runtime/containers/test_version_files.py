@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.bus import BusTimeout, NoResponders
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs, NoBlobStore
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_runtime.containers import version_files
@@ -88,7 +88,7 @@ async def test_a_linked_file_is_read(anyio_backend: str) -> None:
         (BlobLink(reason="missing"), BlobMissing, "no blob"),
         (BlobLink(reason="down"), BlobsDown, "down"),
         (BlobLink(reason="not_bound"), BlobsDown, "not_bound"),
-        (BlobLink(reason="no_links"), BlobsDown, "--blob-url"),
+        (BlobLink(reason="no_links"), NoBlobStore, "--blob-url"),
         (NoResponders("nobody"), BlobsDown, "no gateway is there"),
     ],
 )

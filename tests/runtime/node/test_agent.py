@@ -12,7 +12,7 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import values
 from pilotlight_core.model.devices import cpu_price
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Refusal
+from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Refusal, is_misconfigured
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_runtime.devices.cpu_slots import usable_cores
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
@@ -110,9 +110,10 @@ async def test_a_damaged_file_is_refused(world: Harness) -> None:
 
     container = await world.bind(version, state=ContainerState.GONE)
 
-    error = world.credits[container][-1].error
-    assert error is not None
-    assert error.type == "CannotVerify"
+    gone = world.credits[container][-1]
+    assert is_misconfigured(gone.error)  # no tenant can mend it
+    assert gone.reason.startswith("could not be started: ")
+    assert "deploy again" not in gone.reason
 
 
 async def test_a_manifest_of_somebody_else_is_refused(world: Harness) -> None:
@@ -126,9 +127,10 @@ async def test_a_manifest_of_somebody_else_is_refused(world: Harness) -> None:
     assert (await world.command(swapped)).ok
     gone = await world.credit(swapped.container, ContainerState.GONE)
 
-    assert world.credits[container][-1].error is not None
-    assert gone.error is not None
-    assert gone.error.type == "CannotVerify"
+    assert "not trusted here" in world.credits[container][-1].reason
+    assert "not of " in gone.reason
+    assert is_misconfigured(world.credits[container][-1].error)
+    assert is_misconfigured(gone.error)
 
 
 async def test_large_inputs_and_answers_take_the_side_door(world: Harness) -> None:
@@ -244,3 +246,15 @@ def leave_usage(folder: Path, node: str) -> UsageEvent:
     log.append([UsageRecord(id="dead.1", tenant=TENANT, events=(event,))])
     log.close()
     return event
+
+
+async def test_files_that_are_not_in_the_store_are_the_platforms_fault(world: Harness) -> None:
+    """As where the node's folder is not the gateways': the tenant is not told to mend its code."""
+    version = await world.deploy(GREET)
+    world.blobs.path(TENANT, version.manifest.files[0].sha256).unlink()
+
+    container = await world.bind(version, state=ContainerState.GONE)
+
+    gone = world.credits[container][-1]
+    assert is_misconfigured(gone.error)
+    assert gone.reason.startswith("could not be started: app.py is not in the blob store")

@@ -1,7 +1,15 @@
 """Blobs: files by the sha256 of their content, per tenant."""
 
 from pilotlight_core.host.blobs.blob_opening import open_blobs
-from pilotlight_core.host.blobs.blob_port import BadBlob, BlobContent, BlobInfo, BlobMissing, BlobsDown, BlobStore
+from pilotlight_core.host.blobs.blob_port import (
+    BadBlob,
+    BlobContent,
+    BlobInfo,
+    BlobMissing,
+    BlobsDown,
+    BlobStore,
+    NoBlobStore,
+)
 from pilotlight_core.host.blobs.folder_blobs import FolderBlobs
 from pilotlight_core.host.blobs.memory_blobs import MemoryBlobs
 
@@ -14,5 +22,6 @@ __all__ = [
     "BlobsDown",
     "FolderBlobs",
     "MemoryBlobs",
+    "NoBlobStore",
     "open_blobs",
 ]

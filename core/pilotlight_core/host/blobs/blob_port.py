@@ -34,6 +34,16 @@ class BlobsDown(Unavailable):
     code: ClassVar[str] = "overloaded"
 
 
+class NoBlobStore(BlobsDown):
+    """There is no such bucket or folder, or it may not be used: its operator has to mend that."""
+
+    code: ClassVar[str] = "misconfigured"
+
+
+STORE_ID = "store-id"
+"""The name of what holds a store's id, beside the tenants' folders."""
+
+
 class BlobInfo(NamedTuple):
     tenant: str
     sha256: str
@@ -97,6 +107,14 @@ class BlobStore(Protocol):
         ...
 
     async def delete(self, tenant: str, sha256: str) -> None: ...
+
+    async def store_id(self, *, create: bool) -> str:
+        """What tells this store from others, which `create` makes if there is none; "": there is none.
+
+        Raises:
+            NoBlobStore: there is no such store. BlobsDown: it cannot be reached.
+        """
+        ...
 
     async def aclose(self) -> None: ...
 

@@ -18,16 +18,18 @@ from typing import Any, TypeVar
 from pilotlight_core.host.blobs.blob_port import (
     CHUNK,
     SHA256,
+    STORE_ID,
     BlobContent,
     BlobInfo,
     BlobMissing,
     BlobsDown,
     DigestChecker,
+    NoBlobStore,
     check_blob,
     pieces,
 )
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
-from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.ids import check_name, token
 
 READ_ONLY = 0o444
 T = TypeVar("T")
@@ -106,8 +108,35 @@ class FolderBlobs:
     async def delete(self, tenant: str, sha256: str) -> None:
         await _disk(partial(self.path(tenant, sha256).unlink, missing_ok=True))
 
+    async def store_id(self, *, create: bool) -> str:
+        if await asyncio.to_thread(self.root.is_file):
+            raise NoBlobStore(f"The blob store {self.root} is no folder.")
+        return await _disk(_create_id if create else _read_id, self.root)
+
     async def aclose(self) -> None:
         """Nothing to close."""
+
+
+def _create_id(root: Path) -> str:
+    """The store's id; of two processes that make one, both get the first."""
+    private_folder(root, WALK_ONLY)
+    if found := _read_id(root):
+        return found
+    file, name = tempfile.mkstemp(prefix=".new-", dir=root)
+    with os.fdopen(file, "w") as writing:
+        writing.write(token())
+        os.fchmod(file, READ_ONLY)
+    with contextlib.suppress(FileExistsError):
+        (root / STORE_ID).hardlink_to(name)
+    Path(name).unlink()
+    return _read_id(root)
+
+
+def _read_id(root: Path) -> str:
+    try:
+        return (root / STORE_ID).read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def _names(folder: Path) -> list[str]:

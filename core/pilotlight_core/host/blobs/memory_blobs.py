@@ -13,6 +13,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_blob,
     pieces,
 )
+from pilotlight_core.model.ids import token
 
 
 class MemoryBlobs:
@@ -25,6 +26,7 @@ class MemoryBlobs:
         self.at: dict[tuple[str, str], float] = {}
         """Unix seconds of each blob's last `put`, by `wall` unless a test sets it."""
         self.down = False
+        self.id = ""
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         check_blob(tenant, sha256)
@@ -72,6 +74,12 @@ class MemoryBlobs:
         check_blob(tenant, sha256)
         self._reach()
         self.kept.pop((tenant, sha256), None)
+
+    async def store_id(self, *, create: bool) -> str:
+        self._reach()
+        if create and not self.id:
+            self.id = token()
+        return self.id
 
     async def aclose(self) -> None:
         """Nothing to close."""

@@ -16,15 +16,17 @@ from typing import IO, Any, TypeVar
 from pilotlight_core.host.blobs.blob_port import (
     CHUNK,
     SHA256,
+    STORE_ID,
     BlobContent,
     BlobInfo,
     BlobMissing,
     BlobsDown,
     DigestChecker,
+    NoBlobStore,
     check_blob,
     pieces,
 )
-from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.ids import check_name, token
 
 T = TypeVar("T")
 CONNECT_TIMEOUT = 5
@@ -33,6 +35,8 @@ ATTEMPTS = 4
 IN_MEMORY = 8 * 2**20
 AT_ONCE = 16
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+UNUSABLE = frozenset({"NoSuchBucket", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403"})
+"""What no repetition mends."""
 
 
 class S3Blobs:
@@ -56,6 +60,7 @@ class S3Blobs:
 
         self._bucket = bucket
         self._prefix = prefix.strip("/")
+        self._id_key = "/".join(part for part in (self._prefix, STORE_ID) if part)
         self._transport_errors: type[Exception] = BotoCoreError
         self._client_errors: type[Exception] = ClientError
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -131,6 +136,23 @@ class S3Blobs:
         key = self.key(tenant, sha256)
         await self._do(lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), sha256)
 
+    async def store_id(self, *, create: bool) -> str:
+        found = await self._read_id()
+        if not found and create:
+            # Of two that make one at the same time the last one stays, so it is read again.
+            body = token().encode()
+            await self._do(lambda: self._s3.put_object(Bucket=self._bucket, Key=self._id_key, Body=body), STORE_ID)
+            found = await self._read_id()
+        return found
+
+    async def _read_id(self) -> str:
+        try:
+            answer = await self._do(lambda: self._s3.get_object(Bucket=self._bucket, Key=self._id_key), STORE_ID)
+        except BlobMissing:
+            return ""
+        data: bytes = await self._do(answer["Body"].read, STORE_ID)
+        return data.decode(errors="replace")
+
     async def aclose(self) -> None:
         await asyncio.to_thread(self._s3.close)
 
@@ -154,6 +176,8 @@ class S3Blobs:
             except self._client_errors as error:
                 if error.response["Error"]["Code"] in MISSING:  # type: ignore[attr-defined]
                     raise BlobMissing(f"There is no blob {sha256}.") from None
+                if error.response["Error"]["Code"] in UNUSABLE:  # type: ignore[attr-defined]
+                    raise NoBlobStore(f"The bucket {self._bucket} cannot be used: {error}.") from error
                 raise BlobsDown(f"S3 refused: {error}.") from error
             except self._transport_errors as error:
                 raise BlobsDown(f"S3 cannot be reached: {error}.") from error

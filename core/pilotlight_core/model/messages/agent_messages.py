@@ -134,10 +134,19 @@ class Outcome(StrEnum):
     BAD_OUTPUT = "bad_output"  # its result has no encoding
 
 
+MISCONFIGURED = "Misconfigured"
+"""The `type` of an error that the operator has to mend, not the function's owner."""
+
+
 class RemoteError(msgspec.Struct, frozen=True, omit_defaults=True):
     type: str
     message: str
     traceback: str = ""
+
+
+def is_misconfigured(error: RemoteError | None) -> bool:
+    """Whether an error is the operator's to mend."""
+    return error is not None and error.type == MISCONFIGURED
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pilotlight_core.host.blobs import BadBlob, BlobMissing, BlobStore, MemoryBlobs, open_blobs
+from pilotlight_core.host.blobs import BadBlob, BlobMissing, BlobStore, MemoryBlobs, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.blob_port import CHUNK
 from pilotlight_core.model.errors import BadInput
 
@@ -151,3 +151,32 @@ async def test_a_link_reads_one_blob_and_needs_no_key(tmp_path: Path, s3_endpoin
     assert "X-Amz-Expires=60" in url or "Expires=" in url
     assert await MemoryBlobs().link("default", SHA, 60.0) == ""
     await store.aclose()
+
+
+async def test_a_store_is_told_from_others_by_its_id(store: BlobStore) -> None:
+    """There is none until it is made; then it is the same for everybody, and no blob."""
+    assert await store.store_id(create=False) == ""
+    made = await store.store_id(create=True)
+
+    assert made
+    assert await store.store_id(create=True) == await store.store_id(create=False) == made
+    assert [info async for info in store.listed()] == []
+
+
+async def test_a_bucket_that_is_not_there_is_the_operators_to_make(s3_endpoint: str) -> None:
+    """The refusal names it, and is no tenant's mistake."""
+    store = open_blobs(f"s3://no-such-bucket/x?endpoint={s3_endpoint}")
+    with pytest.raises(NoBlobStore, match=r"The bucket no-such-bucket cannot be used: .*NoSuchBucket") as refused:
+        await store.store_id(create=True)
+    with pytest.raises(NoBlobStore):
+        await store.put("acme", EMPTY, b"")
+    await store.aclose()
+
+    assert (refused.value.meaning.status, refused.value.wire_code) == (503, "misconfigured")
+
+
+async def test_a_folder_that_is_a_file_is_no_store(tmp_path: Path) -> None:
+    """Nor is one below it."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NoBlobStore, match="is no folder"):
+        await open_blobs(f"file://{tmp_path}/file").store_id(create=False)
