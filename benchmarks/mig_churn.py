@@ -7,6 +7,7 @@ the fleet as it is and the mix of what has arrived so far; of the future it sees
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -143,19 +144,27 @@ def best_fit_high(fleet: Fleet, _: int, mask: int, start: int) -> Score:
 
 
 def fgd(fleet: Fleet, profile: int, mask: int, start: int) -> Score:
-    """FGD on masks: least growth of what is stranded.
+    """FGD on masks: least growth of what is stranded, in whole scores.
 
     The measure of Weng et al. with memory slices in the place of a node's GPUs: for a profile that fits nowhere all
     that is free is stranded, else what is free where it cannot lie; weighted by the profile's part in demand.
     """
     after = mask | fleet.family.profiles[profile].mask(start)
-    return round(_stranded(fleet, after) - _stranded(fleet, mask), 9), 0.0
+    return whole_score((_stranded(fleet, mask) - _stranded(fleet, after)) / fleet.family.slots), 0.0
 
 
 def fgd_whole(fleet: Fleet, profile: int, mask: int, start: int) -> Score:
     """The same with a device as the unit: what is free is stranded if the profile does not fit, and not if it does."""
     after = mask | fleet.family.profiles[profile].mask(start)
-    return round(_blocked(fleet, after) - _blocked(fleet, mask), 9), 0.0
+    return whole_score((_blocked(fleet, mask) - _blocked(fleet, after)) / fleet.family.slots), 0.0
+
+
+def whole_score(drop: float) -> float:
+    """FGD's published score of a drop in stranded GPUs, negative: the whole part of 100 * sigmoid(drop).
+
+    The many ties that this makes are part of the policy: the fixed order of devices then fills one after another.
+    """
+    return -math.floor(100 / (1 + math.exp(-round(drop, 6))))
 
 
 def _stranded(fleet: Fleet, mask: int) -> float:

@@ -42,10 +42,11 @@ def main() -> None:
     """Run what is asked for; say what is wrong with the files instead of failing on them."""
     options = parse(sys.argv[1:])
     try:
+        bound = bounds(options.data, options.trace or names(options.data), options.seeds)
         runs = measure(options.data, options.trace or names(options.data), options.policy, options.seeds)
     except BadTrace as error:
         sys.exit(f"placement_openb: {error}")
-    found = figures(runs) | bounds(options.data, options.trace or names(options.data), options.seeds)
+    found = figures(runs) | bound
     show(runs, found)
     picture(runs, options.plot)
     finish("placement_openb", found)

@@ -18,6 +18,9 @@ import numpy as np
 from benchmarks.openb.trace import WHOLE, Kind, Machine, Trace
 from benchmarks.openb.workload import workload
 
+CORE = 1000
+GIB = 1024
+"""MiB. The programme counts GPUs, cores and GiB: numbers of like size, which the solver needs."""
 ROUNDS = 500
 CLOSE = 1e-5
 """Part of the fleet by which the programme may be below its optimum; it is added, so that the bound holds."""
@@ -42,7 +45,7 @@ class MachineKind:
 
 def lp_bound(trace: Trace, seed: int) -> float:
     """Percent of the GPUs that can be given away at most when as many are asked for as there are."""
-    return 100 * most(trace, asked(trace, seed)) / trace.capacity
+    return 100 * most(trace, asked(trace, seed)) * WHOLE / trace.capacity
 
 
 def asked(trace: Trace, seed: int) -> Counter[Kind]:
@@ -63,13 +66,13 @@ def machine_kinds(machines: tuple[Machine, ...]) -> list[MachineKind]:
 
 
 def most(trace: Trace, tasks: Counter[Kind]) -> float:
-    """Milli-GPU that the programme gives away."""
-    programme = Programme(machine_kinds(trace.machines), tasks)
+    """GPUs that the programme gives away."""
+    programme, gpus = Programme(machine_kinds(trace.machines), tasks), trace.capacity / WHOLE
     for _ in range(ROUNDS):
         given, missing = programme.solve()
-        if missing <= CLOSE * trace.capacity:
-            return min(given + missing, float(trace.capacity))
-    raise RuntimeError(f"{trace.name}: {missing:.0f} milli-GPU are open after {ROUNDS} rounds")
+        if missing <= CLOSE * gpus:
+            return min(given + missing, gpus)
+    raise RuntimeError(f"{trace.name}: {missing:.1f} GPUs are open after {ROUNDS} rounds")
 
 
 class Programme:
@@ -78,15 +81,16 @@ class Programme:
     def __init__(self, machines: list[MachineKind], tasks: Counter[Kind]) -> None:
         from ortools.linear_solver import pywraplp
 
-        self._solver: Any = pywraplp.Solver.CreateSolver("GLOP")
+        # GLOP gives some of these programmes up as ill-conditioned.
+        self._solver: Any = pywraplp.Solver.CreateSolver("CLP")
         self._machines = machines
         self._sizes = sorted({kind.milli for kind in tasks})
         infinity = self._solver.infinity()
         self._gpus = [self._solver.Constraint(-infinity, m.gpus * m.number) for m in machines]
         self._places = [{size: self._solver.Constraint(-infinity, 0) for size in self._sizes} for _ in machines]
         """What is placed of a size on a kind of machine, less what patterns have of it."""
-        cores = [self._solver.Constraint(-infinity, m.cpu * m.number) for m in machines]
-        memory = [self._solver.Constraint(-infinity, m.memory * m.number) for m in machines]
+        cores = [self._solver.Constraint(-infinity, m.cpu / CORE * m.number) for m in machines]
+        memory = [self._solver.Constraint(-infinity, m.memory / GIB * m.number) for m in machines]
         self._solver.Objective().SetMaximization()
         for kind, number in sorted(tasks.items()):
             there = self._solver.Constraint(-infinity, number)
@@ -96,9 +100,9 @@ class Programme:
                 placed = self._solver.NumVar(0, infinity, "")
                 there.SetCoefficient(placed, 1)
                 self._places[index][kind.milli].SetCoefficient(placed, kind.count)
-                cores[index].SetCoefficient(placed, kind.cpu)
-                memory[index].SetCoefficient(placed, kind.memory)
-                self._solver.Objective().SetCoefficient(placed, kind.gpu)
+                cores[index].SetCoefficient(placed, kind.cpu / CORE)
+                memory[index].SetCoefficient(placed, kind.memory / GIB)
+                self._solver.Objective().SetCoefficient(placed, kind.gpu / WHOLE)
         for index in range(len(machines)):
             for size in self._sizes:
                 self._add(index, {size: WHOLE // size})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.mig_churn import POLICIES, Fleet, run
+from benchmarks.mig_churn import POLICIES, Fleet, run, whole_score
 from benchmarks.placement_mig import MIXES, Job, cell_of, figures_of, play
 from pilotlight_placement.hardware.catalogue import family
 
@@ -49,6 +49,13 @@ def test_what_fits_nowhere_is_refused_and_what_fits_is_not(policy: str) -> None:
 def test_fgd_keeps_the_half_that_4g_needs() -> None:
     """1g beside the 3g at 4 would strand the lower half for 4g; beside a 1g at 0 it strands nothing more."""
     assert chosen("fgd_masks", "1g", 0b1111_0000, 0b0000_0001) == (1, 1)
+
+
+def test_fgd_scores_in_whole_numbers_as_published() -> None:
+    """What differs little is alike, so that one device is filled after another."""
+    assert whole_score(0) == whole_score(0.01) == -50
+    assert whole_score(0.1) == -52
+    assert whole_score(-0.1) == -47
 
 
 def test_a_fleet_counts_what_it_has() -> None:

@@ -19,8 +19,8 @@ from pilotlight_placement.hardware.node import SHARE_UNITS
 
 STEP = 50
 """Costs are compared in so many parts of a device. 50 to 100 do as well; without rounding it is worse by far."""
-HOSTING = 0.3
-"""Weight of the room for asks of several devices. Without it nodes of empty devices are broken too early."""
+HOSTING = 1.0
+"""Weight of the room for asks of several devices. 1 to 2 do as well; with less, nodes of empty devices are broken."""
 CORES_OF_DEVICE = 16
 """Cores that count as much as a free device where a container without one looks for the fullest node."""
 
