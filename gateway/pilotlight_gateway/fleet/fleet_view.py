@@ -81,7 +81,7 @@ class FleetView:
                 "sandbox": report.sandbox,
                 **_breaker(container, breakers, shut),
             }
-            for report in sorted(self.reports(at), key=lambda report: report.node)
+            for report in self.reports(at)
             for container in report.containers
             if tenant in (None, container.tenant) and container.state is not ContainerState.GONE
         ]
@@ -98,7 +98,7 @@ class FleetView:
                 "slices": [msgspec.structs.asdict(part) for part in report.slices],
                 "containers": len(report.containers),
             }
-            for report in self.reports(at)
+            for report in sorted(self.reports(at), key=lambda report: report.node)
         ]
 
     def by_state(self, at: float) -> dict[str, int]:

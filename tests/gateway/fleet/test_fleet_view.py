@@ -51,3 +51,12 @@ def test_what_counts_no_more_is_forgotten() -> None:
     assert [each.node for each in view.remembered(REMEMBERED_S)] == ["n1"]
     view.forget(REMEMBERED_S + 1.0)
     assert not view._reports
+
+
+def test_nodes_are_listed_by_name() -> None:
+    """Whichever reported first."""
+    view = FleetView()
+    for name in ("b", "a", "c"):
+        view.on_report(node_report(name), 0.0)
+
+    assert [node["node"] for node in view.nodes(0.0)] == ["a", "b", "c"]
