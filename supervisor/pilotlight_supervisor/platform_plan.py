@@ -184,7 +184,7 @@ def _agent(
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     command = _python("pilotlight_runtime", *common, *flags, *fake)
-    # A node reads the files of its containers over links, and has no access to the store itself.
+    # A node reads the files of its containers over links: it needs no credentials of the store.
     return ManagedProcess(
         name=_numbered("agent", number), rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command
     )

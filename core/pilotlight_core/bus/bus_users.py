@@ -78,7 +78,7 @@ def gateway() -> BusUser:
             subjects.demand(ANY),
             subjects.explain(ANY),
             subjects.stop_container(ANY),
-            f"{_agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
+            f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
             *_among_gateways(),
         ),
         subscribe=(
@@ -159,7 +159,7 @@ def agent(node: str) -> BusUser:
     check_name(node, "node")
     return _user(
         f"{AGENT}{node}",
-        _agent_inbox(node),
+        agent_inbox(node),
         publish=(
             subjects.beat(ANY, node),
             subjects.ran(ANY, node),
@@ -183,7 +183,8 @@ def agent(node: str) -> BusUser:
     )
 
 
-def _agent_inbox(node: str) -> str:
+def agent_inbox(node: str) -> str:
+    """The prefix of the reply subjects of a node's agent; whoever answers it publishes below, and nowhere else."""
     return f"_AGENT.{node}"
 
 

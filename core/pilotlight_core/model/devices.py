@@ -39,7 +39,9 @@ PRICED_GPUS = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S
 FAKE_PRICE = "fake-"
 """Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
-_CPU_PRICE = re.compile(rf"(?:[1-9][0-9]{{0,4}}x)?{CPU_PRICE}")
+_CPU_PRICE = re.compile(rf"(?:([1-9][0-9]{{0,3}})x)?{CPU_PRICE}")
+MOST_CORES = 1_024
+"""Of one host: a node must not sell more than there can be."""
 _GPU_TYPE = re.compile(r"([A-Z0-9]+)(?:-[0-9]+GB)?")
 _INSTANCE = re.compile(r"([0-9]{1,2}g(?:\.[a-z0-9]{1,8})?)@([0-9]{1,2})")
 _SHARE = re.compile(r"([0-9]{1,4})/1000~([A-Za-z0-9_.~-]{1,128})")
@@ -48,11 +50,12 @@ _DEVICE = re.compile(r"[A-Za-z0-9_.-]{1,96}")
 
 def cpu_price(cores: int) -> str:
     """The price id of a host's processors: "16xcpu"."""
-    return f"{cores}x{CPU_PRICE}"
+    return f"{min(cores, MOST_CORES)}x{CPU_PRICE}"
 
 
 def is_cpu_price(price: str) -> bool:
-    return _CPU_PRICE.fullmatch(price) is not None
+    found = _CPU_PRICE.fullmatch(price)
+    return found is not None and int(found[1] or 1) <= MOST_CORES
 
 
 def gpu_price(gpu_type: str) -> str:

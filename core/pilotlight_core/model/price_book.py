@@ -17,7 +17,7 @@ STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
 """Decimal places of an amount: they show a nanosecond of a millionth of a device."""
 PICO_PER_NANO = 10 ** (PLACES - 9)
-_TIMES = re.compile(r"([1-9][0-9]{0,4})x([a-z].*)")
+_TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
 
 
 @dataclass(frozen=True, kw_only=True)

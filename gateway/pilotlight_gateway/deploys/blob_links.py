@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from cachetools import LRUCache
 
-from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.bus import Bus, BusError, bus_users
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore
 from pilotlight_core.model import subjects
@@ -39,6 +39,7 @@ class BlobLinks:
         self._registry = registry
         self._bindings = bindings
         self._files: LRUCache[str, frozenset[str]] = LRUCache(FILES_KEPT, getsizeof=lambda files: len(files) + 1)
+        self._reading: dict[str, asyncio.Future[frozenset[str]]] = {}
 
     async def link(self, node: str, wanted: BlobWanted) -> BlobLink:
         """A link that is good for LINK_S, or why there is none."""
@@ -64,13 +65,19 @@ class BlobLinks:
         key = f"{tenant}/{manifest}"
         if (known := self._files.get(key)) is not None:
             return known
-        try:
-            files = files_of(await self._blobs.read(tenant, manifest))
-        except msgspec.DecodeError:
-            files = frozenset()
+        if (reading := self._reading.get(key)) is None:  # questions come together: one of them reads
+            reading = self._reading[key] = asyncio.ensure_future(self._read(tenant, manifest))
+            reading.add_done_callback(lambda _: self._reading.pop(key))
+        files = await asyncio.shield(reading)
         if len(files) < FILES_KEPT:
             self._files[key] = files
         return files
+
+    async def _read(self, tenant: str, manifest: str) -> frozenset[str]:
+        try:
+            return files_of(await self._blobs.read(tenant, manifest))
+        except msgspec.DecodeError:
+            return frozenset()
 
 
 class BlobLinkAnswers:
@@ -89,7 +96,8 @@ class BlobLinkAnswers:
 
             def receive(subject: str, message: Any, reply: str) -> None:
                 node = subjects.node_of(subject)
-                if not isinstance(message, BlobWanted) or not node or not reply:
+                # A gateway may publish where a node may not: it answers into that node's inbox alone.
+                if not isinstance(message, BlobWanted) or not reply.startswith(f"{bus_users.agent_inbox(node)}."):
                     return
                 if self._busy[node] >= AT_ONCE:
                     self._send(reply, BlobLink(reason="busy"))

@@ -21,9 +21,12 @@ ASKS = 20
 PAUSE_S = 0.25
 """Between two questions: a gateway may hear of a binding later than its node does."""
 AGAIN = frozenset({"not_bound", "busy", "down"})
-AT_ONCE = 16
+AT_ONCE = 32
+"""Connections: more than files are fetched at a time, since manifests come beside them."""
 CHUNK = 2**20
-TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
+TRIES = 4
+"""Of one blob, while nothing of it has come."""
 
 
 class VersionFiles(Protocol):
@@ -73,7 +76,26 @@ class LinkedFiles:
         self._client = httpx.AsyncClient(timeout=TIMEOUT, limits=httpx.Limits(max_connections=AT_ONCE))
 
     async def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
-        url = await self._link(bind, sha256)
+        url, has_begun = await self._link(bind, sha256), False
+        for tries_left in reversed(range(TRIES)):
+            try:
+                async for piece in self._read(url, sha256):
+                    has_begun = True
+                    yield piece
+            except BlobsDown:
+                if has_begun or not tries_left:
+                    raise
+                await asyncio.sleep(PAUSE_S)
+            else:
+                return
+
+    def path(self, bind: Bind, sha256: str) -> Path | None:  # noqa: ARG002
+        return None
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _read(self, url: str, sha256: str) -> AsyncIterator[bytes]:
         try:
             async with self._client.stream("GET", url) as response:
                 if response.status_code == httpx.codes.NOT_FOUND:
@@ -84,12 +106,6 @@ class LinkedFiles:
                     yield piece
         except httpx.HTTPError as error:
             raise BlobsDown(f"The store of blobs cannot be reached: {type(error).__name__} {error}.") from error
-
-    def path(self, bind: Bind, sha256: str) -> Path | None:  # noqa: ARG002
-        return None
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
 
     async def _link(self, bind: Bind, sha256: str) -> str:
         wanted, why = BlobWanted(container=bind.container, sha256=sha256), ""

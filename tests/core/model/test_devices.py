@@ -80,4 +80,4 @@ def test_processors_are_priced_by_their_cores() -> None:
     """Agents of an earlier release say only what they are."""
     assert is_cpu_price(cpu_price(16))
     assert is_cpu_price("cpu")
-    assert not any(map(is_cpu_price, ("0xcpu", "999999xcpu", "2xh100", "gpu")))
+    assert not any(map(is_cpu_price, ("0xcpu", "1025xcpu", "99999xcpu", "2xh100", "gpu")))

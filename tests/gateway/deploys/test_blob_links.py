@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, BusTimeout, bus_users, connect
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.host.signing import Signer
@@ -77,9 +79,26 @@ async def test_it_reads_nothing_else(store: Store) -> None:
     assert await store.asked(OTHER) == BlobLink(reason="not_its")
     assert await store.asked(FILE, node="n2") == BlobLink(reason="not_bound")
     assert await store.asked(FILE, container="c2") == BlobLink(reason="not_bound")
+    assert await store.asked("../../other/secret") == BlobLink(reason="not_its")
     store.bindings.end("c1")
     assert await store.asked(FILE) == BlobLink(reason="not_bound")
-    assert await store.asked("../../other/secret") == BlobLink(reason="not_bound")
+
+
+async def test_questions_that_come_together_read_a_manifest_once(store: Store) -> None:
+    """A container asks for all of its files at a time."""
+    reads = 0
+
+    async def read(tenant: str, sha256: str) -> bytes:
+        nonlocal reads
+        reads += 1
+        await asyncio.sleep(0)
+        return store.blobs.kept[tenant, sha256]
+
+    store.blobs.read = read  # type: ignore[method-assign]
+    answers = await asyncio.gather(*(store.asked(FILE) for _ in range(8)))
+
+    assert all(answer.url for answer in answers)
+    assert reads == 1 + len(answers)  # each link looks whether its file is there
 
 
 async def test_what_the_store_says_is_passed_on(store: Store) -> None:
@@ -99,20 +118,52 @@ async def test_a_folder_has_no_links(store: Store) -> None:
     assert await links.link("n1", BlobWanted(container="c1", sha256=store.manifest)) == BlobLink(reason="no_links")
 
 
-async def test_agents_are_answered_over_the_bus(store: Store, bus: Bus, other: Bus) -> None:
-    """By the node in the subject; a question that fails answers nobody, and does not end the others."""
-    region = f"r{token(8)}"
-    answers = BlobLinkAnswers(bus, store.links, region=region)
-    async with answers.running():
+@asynccontextmanager
+async def agent_of(server_url: str, node: str) -> AsyncIterator[Bus]:
+    """A connection as a node's agent has it."""
+    async with connect(server_url, name=node, inbox=bus_users.agent(node).inbox, makes_streams=False) as bus:
+        yield bus
+
+
+async def test_agents_are_answered_over_the_bus(store: Store, bus: Bus, server_url: str) -> None:
+    """By the node in the subject; a question whose answer fails ends no other."""
+    region, wanted = f"r{token(8)}", BlobWanted(container="c1", sha256=FILE)
+
+    class FailingLinks(BlobLinks):
+        async def link(self, node: str, wanted: BlobWanted) -> BlobLink:
+            if wanted.sha256 == OTHER:
+                raise RuntimeError("a fault")
+            return await super().link(node, wanted)
+
+    answers = BlobLinkAnswers(bus, FailingLinks(store.blobs, store.registry, store.bindings), region=region)
+    async with answers.running(), agent_of(server_url, "n1") as first, agent_of(server_url, "n2") as second:
         await bus.flush()
-        for node, reason in (("n1", ""), ("n2", "not_bound")):
-            wanted = BlobWanted(container="c1", sha256=FILE)
-            answer = await other.request(subjects.blobs(region, node), wanted, 10.0)
+        with pytest.raises(BusTimeout):
+            await first.request(subjects.blobs(region, "n1"), BlobWanted(container="c1", sha256=OTHER), 0.2)
+        for agent, node, reason in ((first, "n1", ""), (second, "n2", "not_bound")):
+            answer = await agent.request(subjects.blobs(region, node), wanted, 10.0)
             assert (bool(answer.url), answer.reason) == (not reason, reason)
 
 
+@pytest.mark.parametrize("reply", ["$KV.TENANCY.tenant.acme", "_AGENT.n2.x.y", "_AGENT.n1", "_AGENT.n10.x.y"])
+async def test_a_node_is_answered_in_its_own_inbox_alone(store: Store, bus: Bus, server_url: str, reply: str) -> None:
+    """What a gateway may write, a node must not make it write."""
+    region, heard = f"r{token(8)}", []
+    subject, wanted = subjects.blobs(region, "n1"), BlobWanted(container="c1", sha256=FILE)
+    async with (
+        BlobLinkAnswers(bus, store.links, region=region).running(),
+        agent_of(server_url, "n1") as agent,
+        agent.listening({reply: lambda *message: heard.append(message)}),
+    ):
+        await agent.flush()
+        agent.publish_nowait(subject, wanted, reply=reply)
+        assert (await agent.request(subject, wanted, 10.0)).url  # and what came before is done with
+
+    assert heard == []
+
+
 async def test_one_node_does_not_keep_a_gateway_busy(
-    store: Store, bus: Bus, other: Bus, monkeypatch: pytest.MonkeyPatch
+    store: Store, bus: Bus, server_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond so many open questions it is told to come later; others are not."""
     monkeypatch.setattr(blob_links, "AT_ONCE", 2)
@@ -126,11 +177,15 @@ async def test_one_node_does_not_keep_a_gateway_busy(
 
     region, wanted = f"r{token(8)}", BlobWanted(container="c1", sha256=FILE)
     slow = SlowLinks(store.blobs, store.registry, store.bindings)
-    async with BlobLinkAnswers(bus, slow, region=region).running():
+    async with (
+        BlobLinkAnswers(bus, slow, region=region).running(),
+        agent_of(server_url, "n1") as first,
+        agent_of(server_url, "n2") as second,
+    ):
         await bus.flush()
-        held = [asyncio.ensure_future(other.request(subjects.blobs(region, "n1"), wanted, 30.0)) for _ in range(3)]
+        held = [asyncio.ensure_future(first.request(subjects.blobs(region, "n1"), wanted, 30.0)) for _ in range(3)]
         done, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED, timeout=30.0)
         assert [task.result() for task in done] == [BlobLink(reason="busy")]
-        assert (await other.request(subjects.blobs(region, "n2"), wanted, 30.0)).url
+        assert (await second.request(subjects.blobs(region, "n2"), wanted, 30.0)).url
         free.set()
         assert sorted(bool(answer.url) for answer in await asyncio.gather(*held)) == [False, True, True]

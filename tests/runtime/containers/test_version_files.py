@@ -14,7 +14,7 @@ from pilotlight_core.host.blobs import BlobMissing, BlobsDown, FolderBlobs, Memo
 from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_runtime.containers import version_files
-from pilotlight_runtime.containers.version_files import LinkedFiles, StoredFiles, VersionFiles
+from pilotlight_runtime.containers.version_files import TRIES, LinkedFiles, StoredFiles, VersionFiles
 from tests.builders.nodes import bind
 
 CONTENT = bytes(range(256)) * 9_000
@@ -47,11 +47,19 @@ async def read(files: VersionFiles) -> bytes:
 
 
 @asynccontextmanager
-async def served(status: str, content: bytes) -> AsyncIterator[str]:
-    """A server that answers every request so; its URL."""
+async def served(status: str, content: bytes, *, busy: int = 0) -> AsyncIterator[str]:
+    """A server that answers every request so, after `busy` ones that it turns away; its URL."""
+    turned_away = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal turned_away
         await reader.readuntil(b"\r\n\r\n")
+        if turned_away < busy:
+            turned_away += 1
+            writer.write(b"HTTP/1.1 503 Slow Down\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            await writer.drain()
+            writer.close()
+            return
         writer.write(f"HTTP/1.1 {status}\r\ncontent-length: {len(CONTENT)}\r\nconnection: close\r\n\r\n".encode())
         writer.write(content)
         await writer.drain()
@@ -79,6 +87,15 @@ async def test_a_linked_file_is_read(anyio_backend: str) -> None:
 
     assert content == CONTENT
     assert gateways.asked == [("pl.eu.node.n1.blobs", BlobWanted(container="c1", sha256=SHA))] * 4
+
+
+async def test_a_store_that_is_busy_is_asked_again(anyio_backend: str) -> None:
+    """A few times; then its container's start is tried again later."""
+    async with served("200 OK", CONTENT, busy=TRIES - 1) as url:
+        assert (await linked(BlobLink(url=url)))[1] == CONTENT
+    async with served("200 OK", CONTENT, busy=TRIES) as url:
+        with pytest.raises(BlobsDown, match="503"):
+            await linked(BlobLink(url=url))
 
 
 @pytest.mark.parametrize(

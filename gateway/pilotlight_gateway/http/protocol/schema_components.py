@@ -22,7 +22,10 @@ class SchemaComponents:
         definitions: JsonSchema = schema.get("$defs", {})
         plain = {name: _NOT_A_NAME.sub("_", name) for name in definitions}
         as_named = {name: _pointed(definitions[name], plain) for name in definitions}
-        names = {name: self._free_name(plain[name], as_named[name]) for name in definitions}
+        names: dict[str, str] = {}
+        for name, definition in as_named.items():
+            names[name] = self._free_name(plain[name], definition)
+            self.schemas[names[name]] = definition
         for name, chosen in names.items():
             self.schemas[chosen] = _pointed(definitions[name], names)
         pointed: JsonSchema = _pointed({key: value for key, value in schema.items() if key != "$defs"}, names)

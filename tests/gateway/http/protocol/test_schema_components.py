@@ -57,6 +57,19 @@ def test_names_are_those_that_openapi_allows() -> None:
     assert components.schemas == {"Page_int_": {"type": "object"}}
 
 
+def test_names_that_become_equal_stay_apart() -> None:
+    """Both are definitions of one schema."""
+    components = SchemaComponents({})
+
+    schema = components.add({
+        "properties": {"a": {"$ref": "#/$defs/P[a]"}, "b": {"$ref": "#/$defs/P(a)"}},
+        "$defs": {"P[a]": {"type": "integer"}, "P(a)": {"type": "string"}},
+    })  # fmt: skip
+
+    found = [components.schemas[schema["properties"][name]["$ref"].rpartition("/")[2]] for name in "ab"]
+    assert found == [{"type": "integer"}, {"type": "string"}]
+
+
 def test_only_references_to_definitions_change() -> None:
     """A property may be called $ref."""
     schema = {"properties": {"$ref": {"type": "string"}}, "$ref": "#/elsewhere"}
