@@ -55,7 +55,7 @@ class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What a call that has ended used of a slice since the checkpoints that may not be on disk yet."""
+    """What a call that has ended used of a slice, as far as it may not be on disk yet."""
 
     lease: MeteredSlice
     owner: SliceOwner
@@ -64,7 +64,7 @@ class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     checkpoint_ns: int
     """The instant of the last checkpoint."""
     checkpoint_share_ns: int
-    """Its nanoseconds in the events of the last checkpoint."""
+    """Its nanoseconds in the events of that checkpoint, and of those before that did not come to disk."""
     ended_ns: int
     """The instant at which it ended."""
     ended_at: float
@@ -83,7 +83,8 @@ class _Running(msgspec.Struct, kw_only=True):
     """Nanoseconds of its share that have gone into events."""
     billed_at_last: int = 0
     """Of these, up to the last checkpoint."""
-    billed_at_last_but_one: int = 0
+    billed_on_disk: int = 0
+    """Of these, up to the last checkpoint but one that is known to be on disk."""
 
 
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
@@ -183,20 +184,25 @@ class SliceMeter:
                     owner=self._owner,
                     share=CallShare(call_id, running.tenant, since_last, outcome, batch_size),
                     checkpoint_ns=self._checkpoint_ns,
-                    checkpoint_share_ns=running.billed_at_last - running.billed_at_last_but_one,
+                    checkpoint_share_ns=running.billed_at_last - running.billed_on_disk,
                     ended_ns=self._now,
                     ended_at=self.wall_offset + self._now / NS_PER_S,
                 )
             )
         return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
 
-    def checkpoint(self, at_ns: int) -> list[UsageEvent]:
-        """All events up to `at_ns` that have not been returned yet, in order."""
+    def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:
+        """All events up to `at_ns` that have not been returned yet, in order.
+
+        `is_last_on_disk`: what the last call returned is.
+        """
         self._advance(at_ns)
         self._close()
         self._checkpoint_ns = self._now
         for running in self._running.values():
-            running.billed_at_last_but_one, running.billed_at_last = running.billed_at_last, running.billed
+            if is_last_on_disk:
+                running.billed_on_disk = running.billed_at_last
+            running.billed_at_last = running.billed
         events, self._closed = self._closed, []
         return events
 
@@ -354,12 +360,17 @@ class DeviceMeter:
             if name not in self._meters:
                 self._meters[name] = self._meter(name, ppm, self._now)
 
-    def checkpoint(self, at_ns: int) -> list[UsageEvent]:
-        """The events of all slices, each up to the same instant."""
+    def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:
+        """The events of all slices, each up to the same instant.
+
+        `is_last_on_disk`: what the last call returned is.
+        """
         # One instant for all of them: what the next incarnation goes on from.
         self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
         events, self._closed = self._closed, []
-        return events + [event for meter in self._meters.values() for event in meter.checkpoint(self._now)]
+        for meter in self._meters.values():
+            events += meter.checkpoint(self._now, is_last_on_disk=is_last_on_disk)
+        return events
 
     def check_integrity(self) -> None:
         """Raise AssertionError unless, after a checkpoint, the slices and the rest make up the device."""

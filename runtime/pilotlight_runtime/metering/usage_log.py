@@ -59,7 +59,8 @@ class UsageLog:
     def __init__(self, folder: Path, boot: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        mark = _read_mark(folder)
+        mark, self.is_marked = _read_mark(folder)
+        """Whether it is known how far devices have been metered: the mark can be read, or there is no log."""
         self._path = _path(folder, mark.number)
         for path in folder.glob("*.log"):
             if path.name < self._path.name:  # taken whole, but not removed because of a crash
@@ -171,12 +172,13 @@ def _cut(path: Path, size: int) -> int:
     return torn
 
 
-def _read_mark(folder: Path) -> AcknowledgedOffset:
+def _read_mark(folder: Path) -> tuple[AcknowledgedOffset, bool]:
+    """The mark, and whether it says all; one that cannot be read is made anew."""
     try:
-        return msgspec.json.decode((folder / "acknowledged").read_bytes(), type=AcknowledgedOffset)
+        return msgspec.json.decode((folder / "acknowledged").read_bytes(), type=AcknowledgedOffset), True
     except (OSError, msgspec.DecodeError):
         numbers = [int(path.stem) for path in folder.glob("*.log") if path.stem.isdigit()]
-        return AcknowledgedOffset(number=min(numbers, default=1))
+        return AcknowledgedOffset(number=min(numbers, default=1)), not numbers
 
 
 def _write_mark(folder: Path, mark: AcknowledgedOffset) -> None:

@@ -30,6 +30,8 @@ STORE_S = 10.0
 AT_ONCE = 64
 RECORD_SHARES = 4_000
 """Calls in one record."""
+MOST_UNWRITTEN = 200_000
+"""Events, and calls in them, that wait for a disk that takes nothing; the oldest records are given up beyond."""
 OPERATOR = "-"
 """The name under which the operator's usage is stored; no tenant's name begins so."""
 
@@ -66,6 +68,8 @@ class Metering:
         self._numbers = itertools.count(1)
         self._log_lock = asyncio.Lock()  # one thread at a time uses the log
         self._writing = asyncio.Lock()  # the checkpoint before is on disk when the next one is made
+        self._unwritten: list[UsageRecord] = []
+        """What the disk did not take."""
         self._written = asyncio.Event()
         self._written.set()  # a former agent may have left some
         self._node = node
@@ -123,19 +127,33 @@ class Metering:
             await self._write()
 
     async def _write(self) -> None:
-        at = self._clock()
-        self._ended_shares.begin_window()
-        events = [event for device in self._devices.values() for event in device.checkpoint(at)]
-        records = [
+        at, is_last_on_disk = self._clock(), not self._unwritten
+        if is_last_on_disk:
+            self._ended_shares.begin_window()
+        devices = self._devices.values()
+        events = [event for each in devices for event in each.checkpoint(at, is_last_on_disk=is_last_on_disk)]
+        self._unwritten += [
             UsageRecord(id=f"{self._instance}.{next(self._numbers)}", tenant=tenant, events=part)
             for tenant, part in by_tenant(events)
         ]
         try:
-            await self._blocking(self._log.append, records)
+            await self._blocking(self._log.append, self._unwritten)
         except OSError as error:
-            # The events are lost, and the operator pays for the gap: better than to stop serving.
-            log.error("usage could not be written", events=len(events), error=str(error))
+            # It goes on serving, and writes all of them as soon as the disk takes them.
+            log.error("usage could not be written", records=len(self._unwritten), error=str(error))
+            self._give_up_oldest()
+        else:
+            self._unwritten = []
         self._written.set()
+
+    def _give_up_oldest(self) -> None:
+        """Keep what is bounded; the operator pays for the rest."""
+        size, given_up = sum(map(_size_of, self._unwritten)), 0
+        while size > MOST_UNWRITTEN:
+            size -= _size_of(self._unwritten.pop(0))
+            given_up += 1
+        if given_up:
+            log.error("usage that callers were told of is lost: the disk has taken nothing for long", records=given_up)
 
     async def ship(self) -> bool:
         """Store the records that the stream does not have yet; False if the bus did not take all."""
@@ -148,7 +166,10 @@ class Metering:
                 except BusError as error:
                     log.warning("usage is not stored yet", record=record.id, error=str(error))
                     return False
-                await self._blocking(self._log.acknowledge, item.end)
+                try:
+                    await self._blocking(self._log.acknowledge, item.end)
+                except OSError as error:  # it is sent again after a restart, and counts once
+                    log.warning("it is not noted that usage is stored", record=record.id, error=str(error))
         return True
 
     async def _write_each_second(self) -> None:
@@ -164,7 +185,13 @@ class Metering:
 
     async def _blocking(self, call: Callable[..., T], *args: Any) -> T:
         async with self._log_lock:
-            return await asyncio.to_thread(call, *args)
+            # A cancelled thread works on: the lock is held until it has ended.
+            work = asyncio.ensure_future(asyncio.to_thread(call, *args))
+            try:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
+                await asyncio.wait([work])
+                raise
 
 
 def by_tenant(events: Iterable[UsageEvent]) -> list[tuple[str, tuple[UsageEvent, ...]]]:
@@ -178,6 +205,10 @@ def by_tenant(events: Iterable[UsageEvent]) -> list[tuple[str, tuple[UsageEvent,
             group.clear()
         group.append(event)
     return [*parts, *((tenant, tuple(group)) for tenant, group in grouped.items())]
+
+
+def _size_of(record: UsageRecord) -> int:
+    return sum(1 + len(event.shares) for event in record.events)
 
 
 def _parts_of(name: SliceName) -> tuple[str, ...]:

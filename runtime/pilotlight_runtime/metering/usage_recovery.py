@@ -1,7 +1,7 @@
 """The usage that a killed agent had told callers of and not written. Pure.
 
-Per slice, the shares of its ended calls make a busy interval that ends with the last of them. Whatever else of the
-device the agent had not written is the operator's: no tenant pays for what a death cost.
+The shares of the calls that ended in a container make a busy interval of its slice that ends with the last of them.
+Whatever else of the device the agent had not written is the operator's: no tenant pays for what a death cost.
 """
 
 from __future__ import annotations
@@ -65,10 +65,11 @@ class _Device:
         return [*map(self._event, busy), *self._rest(busy)]
 
     def _busy(self, notes: list[EndedShare]) -> Iterator[_Interval]:
-        """The busy intervals of a slice, one after the other, the last of them up to its last end of a call."""
-        t1 = notes[-1].ended_ns - sum(map(self._ns, notes))
-        for owner, run in groupby(notes, key=attrgetter("owner")):
-            while part := tuple(islice(run, MAX_SHARES)):
+        """The busy intervals of a slice: of each container those up to its last end of a call."""
+        for owner, of_owner in groupby(notes, key=attrgetter("owner")):
+            run = list(of_owner)
+            t1, parts = run[-1].ended_ns - sum(map(self._ns, run)), iter(run)
+            while part := tuple(islice(parts, MAX_SHARES)):
                 shares = tuple(msgspec.structs.replace(note.share, ns=self._ns(note)) for note in part)
                 t0, t1 = t1, t1 + sum(share.ns for share in shares)
                 yield _Interval(lease=part[0].lease, owner=owner, t0=t0, t1=t1, shares=shares)

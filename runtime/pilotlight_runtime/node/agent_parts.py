@@ -114,7 +114,10 @@ def _opened_records(folders: NodeFolders, boot: str) -> AgentRecords:
         if usage_log.cut_bytes:
             log.warning("the usage log was torn by a crash", cut_bytes=usage_log.cut_bytes)
         # The notes are in the log before their files are made anew.
-        if recovered := recovered_usage(shares_in(folders.ended, boot), usage_log.metered):
+        left_behind = shares_in(folders.ended, boot)
+        if left_behind and not usage_log.is_marked:  # what is written already might be billed twice
+            log.error("usage of ended calls is given up: the usage log's mark cannot be read", calls=len(left_behind))
+        elif recovered := recovered_usage(left_behind, usage_log.metered):
             usage_log.append(recovered)
             calls = sum(len(event.shares) for record in recovered for event in record.events)
             log.info("usage that the agent before had not written is recovered", calls=calls)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.messages.agent_messages import Message, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering import usage_metering
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
 from pilotlight_runtime.metering.meter import SliceOwner
-from pilotlight_runtime.metering.usage_log import UsageLog
+from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
 
 SLICES = tuple(SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=500_000, price="cpu") for n in range(2))
@@ -113,6 +118,78 @@ async def test_a_call_is_noted_until_its_usage_is_on_disk(tmp_path: Path, anyio_
         await metering.write()
 
     assert shares_in(tmp_path / "ended", "boot") == []
+
+
+async def test_what_the_disk_refuses_is_written_when_it_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    """Nothing is lost of it, and the notes of ended calls stay until then."""
+    world = World()
+    async with world.metering(tmp_path) as metering:
+        part = metering.slice("cpu-0")
+        part.transition(LeaseState.IDLE, 1_000, SliceOwner(tenant="acme", container="c1"))
+        part.call_started("call_1", "acme", 1_000)
+        with monkeypatch.context() as full:
+            full.setattr(UsageLog, "append", refuse)
+            for world.at_ns in (2_000, 3_000):
+                await metering.write()
+        part.call_ended("call_1", "ok", 3_500)
+        assert [note.checkpoint_share_ns for note in shares_in(tmp_path / "ended", "boot")] == [2_000]
+        world.at_ns = 4_000
+        await metering.write()
+        assert await metering.ship()
+
+    shares = [share for each in world.events for share in each.shares]
+    assert [(share.ns, share.ended) for share in shares] == [(1_000, ""), (1_000, ""), (500, "ok")]
+
+
+async def test_of_what_the_disk_refuses_for_long_the_oldest_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    """It is bounded, and said."""
+    monkeypatch.setattr(usage_metering, "MOST_UNWRITTEN", 8)
+    monkeypatch.setattr(UsageLog, "append", refuse)
+    world = World()
+    with capture_logs() as lines:
+        async with world.metering(tmp_path) as metering:
+            for world.at_ns in range(2_000, 12_000, 1_000):
+                await metering.write()
+
+            assert sum(len(record.events) for record in metering._unwritten) == 8
+    assert lines[-1]["event"].startswith("usage that callers were told of is lost")
+
+
+def refuse(_log: UsageLog, _records: object) -> None:
+    """A full disk."""
+    raise OSError("No space left on device")
+
+
+async def test_a_write_that_is_cancelled_ends_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    """Its thread cannot be stopped, and two must not use the log."""
+    world, under_way, go_on, at_once = World(), threading.Event(), threading.Event(), []
+    append, inside = UsageLog.append, []
+
+    def slow(log: UsageLog, records: list[UsageRecord]) -> None:
+        inside.append(1)
+        at_once.append(len(inside))
+        under_way.set()
+        assert go_on.wait(30.0)
+        append(log, records)
+        inside.pop()
+
+    monkeypatch.setattr(UsageLog, "append", slow)
+    async with world.metering(tmp_path) as metering:
+        first = asyncio.ensure_future(metering.write())
+        await asyncio.to_thread(under_way.wait, 30.0)
+        first.cancel()
+        second = asyncio.ensure_future(metering.write())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait([first, second])
+
+    assert at_once == [1, 1]
 
 
 def gpu(name: str, ppm: int) -> SliceReport:

@@ -93,6 +93,18 @@ async def test_usage_that_callers_were_told_of_is_in_the_next_agents_log(
             assert [(share.call_id, share.ns) for share in shares] == [("call_1", 40)]
 
 
+async def test_without_the_logs_mark_nothing_is_billed_again(folders: NodeFolders, anyio_backend: str) -> None:
+    """What the log has cannot be told from what it lacks: the operator pays, and is told."""
+    async with open_records(folders) as records:
+        records.ended_shares.add(ended_share("call_1", ns=40))
+    (folders.usage / "acknowledged").write_bytes(b"{torn")
+
+    with capture_logs() as lines:
+        async with open_records(folders) as records:
+            assert records.usage_log.pending(9) == []
+    assert [line["calls"] for line in lines if "given up" in line["event"]] == [1]
+
+
 async def test_a_usage_log_that_a_crash_tore_is_a_warning(folders: NodeFolders, anyio_backend: str) -> None:
     """What was torn is cut off, and the agent starts."""
     (folders.usage / "00000001.log").write_bytes(b"torn")
