@@ -7,6 +7,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -52,11 +53,30 @@ def converter(hint: Any) -> Convert | None:
     return convert_whole
 
 
-def _has_dataclass(hint: Any) -> bool:
-    """Whether values of the hint may hold dataclasses."""
+def _has_dataclass(hint: Any, seen: tuple[Any, ...] = ()) -> bool:
+    """Whether values of the hint may hold dataclasses, or structs, which may hold some."""
     if dataclasses.is_dataclass(hint) or isinstance(hint, type(msgspec.Struct)):
         return True
-    return any(map(_has_dataclass, typing.get_args(hint)))
+    is_named_tuple = isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
+    if is_named_tuple or typing.is_typeddict(hint):
+        inner = () if hint in seen else _hints_of(hint).values()
+        return any(_has_dataclass(each, (*seen, hint)) for each in inner)
+    return any(_has_dataclass(each, seen) for each in typing.get_args(hint))
+
+
+def _hints_of(cls: type) -> dict[str, Any]:
+    """The hints of a class's fields; none if they cannot be read."""
+    try:
+        return typing.get_type_hints(cls)
+    except Exception:  # noqa: BLE001 - a name that is not there, for example
+        return {}
+
+
+@cache
+def _holders(cls: type, names: tuple[str, ...]) -> frozenset[str]:
+    """The fields of a class whose values may hold dataclasses: a long list of numbers is not walked."""
+    hints = _hints_of(cls)
+    return frozenset(name for name in names if name not in hints or _has_dataclass(hints[name]))
 
 
 def _set_defaults(value: Any) -> None:
@@ -68,15 +88,17 @@ def _set_defaults(value: Any) -> None:
         for each in value.values():
             _set_defaults(each)
     elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
+        for name in _holders(type(value), value.__struct_fields__):
             _set_defaults(getattr(value, name))
     elif dataclasses.is_dataclass(value):
-        own = getattr(value, "__dict__", None)
-        for field in dataclasses.fields(value):
-            each = getattr(value, field.name)
-            if own is not None and field.name not in own:
-                object.__setattr__(value, field.name, each)
-            _set_defaults(each)
+        names = tuple(field.name for field in dataclasses.fields(value))
+        own = getattr(value, "__dict__", dict.fromkeys(names))  # with slots all are set
+        for name in names:
+            if name not in own:
+                object.__setattr__(value, name, getattr(value, name))
+        cls: Any = type(value)
+        for name in _holders(cls, names):
+            _set_defaults(getattr(value, name))
 
 
 def _never(_hint: Any, _value: Any) -> Any:

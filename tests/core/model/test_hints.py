@@ -7,18 +7,18 @@ import dataclasses
 import datetime
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import GenericAlias
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 import numpy
 import pytest
 from numpy.typing import NDArray
 
-from pilotlight_core.model import values
+from pilotlight_core.model import hints, values
 from pilotlight_core.model.hints import converter
 
 
@@ -155,6 +155,55 @@ class Tree:
     leaves: list[Leaf]
     by_name: dict[str, Leaf | None] = dataclasses.field(default_factory=dict)
     depth: int = 1
+
+
+class LeafAndNumber(NamedTuple):
+    """A tuple that holds one."""
+
+    leaf: Leaf
+    number: int
+
+
+class Card(TypedDict):
+    """A dictionary that holds one."""
+
+    leaf: Leaf
+
+
+class Numbers(list[float]):
+    """A list that must not be walked."""
+
+    def __iter__(self) -> Iterator[float]:
+        raise AssertionError("walked")
+
+
+@dataclasses.dataclass
+class Series:
+    """Many numbers beside a dataclass."""
+
+    numbers: list[float]
+    leaf: Leaf
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [(LeafAndNumber, [{"name": "a"}, 1]), (Card, {"leaf": {"name": "a"}}), (list[Card], [{"leaf": {"name": "a"}}])],
+)
+def test_defaults_are_set_within_tuples_and_dictionaries_too(hint: Any, value: Any) -> None:
+    """Of every kind that hints know."""
+    convert = converter(hint)
+    assert convert is not None
+
+    assert b'"label":"none"' in msgspec.json.encode(convert(value))
+
+
+def test_what_holds_no_dataclass_is_not_walked() -> None:
+    """A million numbers take no second."""
+    series = Series(numbers=Numbers(), leaf=msgspec.convert({"name": "a"}, Leaf))
+
+    hints._set_defaults(series)
+
+    assert vars(series.leaf)["label"] == "none"
 
 
 @pytest.mark.parametrize("hint", [Tree, list[Tree], Tree | None, dict[str, tuple[Tree, ...]]])
