@@ -18,7 +18,12 @@ from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_runtime.calls.waiting_calls import notes_in
 from pilotlight_runtime.metering.usage_metering import boot_id
 from tests.system.apps.crash.app import MARK
-from tests.system.support.ledger import check_no_instant_is_sold_twice, check_nothing_is_in_quarantine, receipts
+from tests.system.support.ledger import (
+    check_devices_are_accounted_whole,
+    check_no_instant_is_sold_twice,
+    check_nothing_is_in_quarantine,
+    receipts,
+)
 from tests.system.support.load import BROKEN, Load, Outcome
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
@@ -273,10 +278,11 @@ def check_nothing_is_left(platform: Platform, before: set[int], part: str) -> No
 def check_receipts(platform: Platform, load: Load) -> None:
     """What callers were told they used is what the ledger has for the call, once; no instant is sold twice."""
     told = {o.answer["id"]: o.answer["usage"]["ns"] for o in load.outcomes if o.code == "ok"}
-    check_nothing_is_in_quarantine(platform)
     wait_until(
         lambda: all(receipts(platform)[call] >= ns for call, ns in told.items()), "every answered call is in the ledger"
     )
+    check_nothing_is_in_quarantine(platform)
     found, once = receipts(platform), {o.answer["id"] for o in load.outcomes if first_time(o)}
     assert {call: found[call] for call in once} == {call: told[call] for call in once}
     check_no_instant_is_sold_twice(platform)
+    check_devices_are_accounted_whole(platform)
