@@ -197,6 +197,7 @@ def test_a_container_is_stopped_by_hand(platform: Platform, who: str) -> None:
         client.post("/v1/apps/held/stop")
 
 
+@pytest.mark.long
 def test_who_would_fill_the_fleet_is_refused_with_the_limit_named(platform: Platform) -> None:
     """A free tenant gets as many containers as its limit allows, and another tenant's call starts."""
     platform.cli("tenant", "create", "greedy", "--tier", "free")

@@ -252,6 +252,7 @@ FORGED: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_no_forged_usage_is_billed_and_none_stops_the_fold(place: Place) -> None:
     """What cannot be is in quarantine, where operators see it; true usage is billed, also after a restart."""
     _, run = place.call(seconds=0.0)

@@ -26,7 +26,9 @@ def hold(seeds: range) -> Promises:
     return promises
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+@pytest.mark.parametrize(
+    "first", [pytest.param(n, marks=pytest.mark.long if n >= SEEDS // 2 else ()) for n in range(0, SEEDS, CHUNK)]
+)
 def test_every_promise_holds_in_every_history(first: int) -> None:
     """No call is lost, doubled, billed twice or left hanging, and no slot leaks, whatever happens."""
     outcomes = hold(range(first, first + CHUNK)).outcomes

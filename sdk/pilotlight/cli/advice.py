@@ -32,6 +32,7 @@ HERE = {
     "rate_limited": AGAIN,
     "internal": "Run the command again; report the request's id if it repeats.",
     "no_capacity": AGAIN,
+    "misconfigured": "Tell whoever operates the platform; then run the command again.",
     "breaker_open": "See what it prints with 'pilotlight logs'; then run the command again.",
     "starting": AGAIN,
     "draining": AGAIN,

@@ -90,19 +90,14 @@ async def judge(world: World, folder: Path, *options: str) -> None:
         pytest.fail(said.decode(errors="replace"), pytrace=False)
 
 
-EACH_AND_OPERATOR = pytest.mark.parametrize(
-    "caller",
-    [
-        # What the operator makes, a tenant that asks for it next rightly does not find.
-        ("--exclude-checks", "ensure_resource_availability"),
-        ("--auth-wfc-user", "operator"),
-    ],
-    ids=["each in turn", "operator"],
-)
+# What the operator makes, a tenant that asks for it next rightly does not find.
+EACH = ("--exclude-checks", "ensure_resource_availability")
+OPERATOR = ("--auth-wfc-user", "operator")
+CALLERS_IN_TURN = ["each in turn", "operator"]
 
 
 @pytest.mark.timeout(600)
-@EACH_AND_OPERATOR
+@pytest.mark.parametrize("caller", [EACH, pytest.param(OPERATOR, marks=pytest.mark.long)], ids=CALLERS_IN_TURN)
 async def test_the_edges_of_every_schema_are_as_the_document_says(
     world: World, tmp_path: Path, caller: tuple[str, ...]
 ) -> None:
@@ -112,7 +107,7 @@ async def test_the_edges_of_every_schema_are_as_the_document_says(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@EACH_AND_OPERATOR
+@pytest.mark.parametrize("caller", [EACH, OPERATOR], ids=CALLERS_IN_TURN)
 async def test_no_request_finds_a_violation(world: World, tmp_path: Path, caller: tuple[str, ...]) -> None:
     """Random requests and sequences of them, as each caller in turn and as the operator alone."""
     await judge(world, tmp_path, "--max-examples", "40", "--seed", "1", *caller)
