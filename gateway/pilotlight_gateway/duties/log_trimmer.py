@@ -35,7 +35,9 @@ COUNTED = 10_000
 PIECES = 1_024
 """In how many pieces a full log is remembered, which go one by one."""
 TENANTS_OF_NODE = 1_000
-"""Who are counted apart."""
+"""Who are counted apart; further ones are counted together, and give way together."""
+FURTHER_AT_MOST = 1_000
+"""Of these, tenants whose names are remembered; beyond it the whole node gives way, which invents tenants."""
 BATCH_BYTES, LINE_BYTES = 200, 100
 """What a batch and a line take in the stream besides the text."""
 
@@ -102,24 +104,38 @@ class LogScopes:
     def __init__(self, kept: int = KEPT_BYTES, everything: int = ALL_BYTES) -> None:
         self._functions, self._nodes, self._all = LogSizes(kept), LogSizes(NODE_BYTES), LogSizes(everything)
         self._tenants: dict[str, set[str]] = {}
+        self._further: dict[str, dict[str, int]] = {}
+        """Of each node, further tenants with the sequence of their last batch; ">" is those beyond them."""
 
     def add(self, subject: str, seq: int, size: int) -> list[tuple[str, int]]:
         """Count a batch; returns the subjects to purge, and the sequence below which."""
-        node = ".".join(subject.split(".")[:3])
-        part = self._part(node, subject)
-        return [
+        node, tenant = ".".join(subject.split(".")[:3]), subject.split(".")[3]
+        part = self._part(node, tenant, seq)
+        purged = [
             *self._functions.add(subject, subject, seq, size),
             *self._nodes.add(node, part, seq, size),
             *self._all.add("", part, seq, size),
         ]
+        return [one for name, before in purged for one in self._subjects(name, before)]
 
-    def _part(self, node: str, subject: str) -> str:
-        """All subjects of a tenant on a node; a node that invents tenants has its further lines counted as its own."""
-        tenant, known = subject.split(".")[3], self._tenants.setdefault(node, set())
-        if tenant not in known and len(known) >= TENANTS_OF_NODE:
-            return f"{node}.>"
-        known.add(tenant)
-        return f"{node}.{tenant}.>"
+    def _part(self, node: str, tenant: str, seq: int) -> str:
+        """All subjects of a tenant on a node, or of all its further tenants."""
+        known = self._tenants.setdefault(node, set())
+        if tenant in known or len(known) < TENANTS_OF_NODE:
+            known.add(tenant)
+            return f"{node}.{tenant}.>"
+        further = self._further.setdefault(node, {})
+        further[tenant if tenant in further or len(further) < FURTHER_AT_MOST else ">"] = seq
+        return f"{node}.>"
+
+    def _subjects(self, part: str, before: int) -> list[tuple[str, int]]:
+        """What to purge of a part: where it is further tenants, nothing of those that are counted apart."""
+        node = part.removesuffix(".>")
+        if (further := self._further.get(node)) is None:
+            return [(part, before)]
+        subjects = [part] if ">" in further else [f"{node}.{tenant}.>" for tenant in further]
+        self._further[node] = {tenant: last for tenant, last in further.items() if last >= before}
+        return [(subject, before) for subject in subjects]
 
 
 class LogTrimmer:
@@ -140,15 +156,16 @@ class LogTrimmer:
         async for stored in self._bus.read_stream(LOGS_STREAM, "logs.>", start="new", follow=True):
             if not lease.valid(time.monotonic()):
                 return
-            for subject, before in scopes.add(stored.subject, stored.seq, _bytes_of(stored)):
+            for subject, before in scopes.add(stored.subject, stored.seq, bytes_of(stored)):
                 gone = await self._bus.purge_before(LOGS_STREAM, subject, before)
                 log.info("log trimmed", subject=subject, batches=gone)
 
 
-def _bytes_of(stored: DecodedMessage) -> int:
+def bytes_of(stored: DecodedMessage) -> int:
+    """About what a batch takes in the stream, rather more than less."""
     match stored.message:
         case LogBatch(lines=lines):
-            return BATCH_BYTES + sum(LINE_BYTES + len(line.text) for line in lines)
+            return BATCH_BYTES + sum(LINE_BYTES + line.text_bytes for line in lines)
         case Undecodable(data=data):
             return BATCH_BYTES + len(data)
     return BATCH_BYTES

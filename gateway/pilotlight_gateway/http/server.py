@@ -46,7 +46,7 @@ PIPELINED = 32
 HEAD_SECONDS = 10.0
 LINGER_SECONDS = 2.0
 """How long a body is still read, and thrown away, after its request was answered: a client that sends all before it
-reads would otherwise see a broken connection."""
+reads would otherwise see a broken connection. Also how long one that was ended may take to read its last answer."""
 KEEP_ALIVE_SECONDS = 75
 SHORTEST_LOOK_S = 0.01
 """The shortest rest that is waited for: the loop's clock has whole milliseconds."""
@@ -66,20 +66,20 @@ class BoundedProtocol(HttpToolsProtocol):
         """What `book` counts it by; None: it is not counted."""
         self.known = False
         """Whether a request with a valid key has come over it."""
-        self._unknown_timer: asyncio.TimerHandle | None = None
+        self._end_timer: asyncio.TimerHandle | None = None
+        """Ends it if it does not become known; once it was ended, aborts it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._opened_at = self.loop.time()
+        self._idle_since = self.loop.time()
+        """When it was opened or, later, had last answered all requests."""
         self._heading = True
         self._receiving = False
-        self._asked = False
-        """Whether the head of a request has come."""
         self._expecting = False
         self._head_size = self._trailing = self._bodiless = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._resting_since = 0.0
-        """In the loop's time; 0.0 while the connection is busy."""
+        self._resting = False
+        """Whether all requests are answered, and nothing of another has come."""
         try:
             self._source = self._admit()
         except PilotlightError as error:
@@ -88,12 +88,14 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._arm(self.head_seconds)
         if (seconds := self._book.bounds.unknown_seconds) is not None:
-            self._unknown_timer = self.loop.call_later(seconds, self._end_unknown)
+            self._end_timer = self.loop.call_later(seconds, self.end, "no_key")
 
     def _admit(self) -> str:
-        if self._book.full:
-            for idle in idlest(self._counted(), self._book.room_to_make):
-                idle.end("no_room")
+        if self._book.may_look(now := self.loop.time()):
+            idle = idlest(self._counted(), self._book.room_to_make)
+            for one in idle:
+                one.end("no_room")
+            self._book.looked(now, found=len(idle))
         return self._book.add(self.client[0] if self.client else "")
 
     def _counted(self) -> Iterator[BoundedProtocol]:
@@ -107,41 +109,38 @@ class BoundedProtocol(HttpToolsProtocol):
     @property
     def idle_since(self) -> float | None:
         """As `connections.Held` has it, in the loop's time."""
-        return self._resting_since or None if self._asked else self._opened_at
+        # Part of a head is no request: who never sends the rest of it must not hold its place.
+        return self._idle_since if self.cycle is None or self.cycle.response_complete else None
 
     def mark_known(self) -> None:
         """A request with a valid key has come over it."""
         if not self.known and self._source is not None:
             self.known = True
             self._book.mark_known(self._source)
-            self._stop_unknown_timer()
+            self._stop_end_timer()
 
     def end(self, why: str) -> None:
-        """Close it, and give its place away at once."""
+        """Close it, and give its place away at once; what it has not read after `linger_seconds` is thrown away."""
         if self._source is not None:
             self._book.closed[why] += 1
             self._leave()
-            self.transport.close()
+            self._stop_end_timer()
+            self.transport.close()  # waits for the client to read, which it may never do
+            self._end_timer = self.loop.call_later(self.linger_seconds, self.transport.abort)
 
     def _leave(self) -> None:
         if self._source is not None:
             self._book.remove(self._source, known=self.known)
             self._source = None
 
-    def _end_unknown(self) -> None:
-        busy = self.idle_since is None
-        self.end("no_key")
-        if busy:  # it may not read its answer either
-            self._unknown_timer = self.loop.call_later(self.linger_seconds, self.transport.abort)
-
-    def _stop_unknown_timer(self) -> None:
-        if self._unknown_timer is not None:
-            self._unknown_timer.cancel()
-            self._unknown_timer = None
+    def _stop_end_timer(self) -> None:
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+            self._end_timer = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
-        self._stop_unknown_timer()
+        self._stop_end_timer()
         self._leave()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
@@ -185,7 +184,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_headers_complete(self) -> None:
-        self._heading, self._asked = False, True
+        self._heading = False
         self._disarm()
         super().on_headers_complete()
         self._expecting = self.expect_100_continue
@@ -219,22 +218,22 @@ class BoundedProtocol(HttpToolsProtocol):
             self._arm(self.linger_seconds)
 
     def _rest(self) -> None:
-        self._resting_since = self.loop.time()
+        self._idle_since, self._resting = self.loop.time(), True
         if self.timeout_keep_alive_task is None:
             self._inspect_in(self.timeout_keep_alive)
 
     def _unset_keepalive_if_required(self) -> None:
         # Its timer runs on: setting one for each request takes longer than looking once in a while.
-        self._resting_since = 0.0
+        self._resting = False
 
     def _inspect_in(self, seconds: float) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def timeout_keep_alive_handler(self) -> None:
         self.timeout_keep_alive_task = None
-        if not self._resting_since:
+        if not self._resting:
             return  # it is set again when there is nothing to do
-        rested = self.loop.time() - self._resting_since
+        rested = self.loop.time() - self._idle_since
         if rested < self.timeout_keep_alive - SHORTEST_LOOK_S:
             self._inspect_in(self.timeout_keep_alive - rested)
         else:

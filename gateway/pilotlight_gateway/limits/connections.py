@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
+from math import inf
 from typing import Protocol, TypeVar
 
 from pilotlight_core.model.errors import TooMuch, Unavailable
@@ -20,6 +21,8 @@ IPV6_PREFIX = 64
 ROOM_MADE = 0.01
 """The part of all places that is made free at once: looking for them takes as long as there are connections."""
 REFUSED_S = 5.0
+LOOK_AGAIN_S = 0.1
+"""After a look at all connections that found none to close: until then new ones are refused without a look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,7 @@ class ConnectionBook:
         self.bounds = bounds
         self._open: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
+        self._look_at = -inf
         self.refused: Counter[str] = Counter()
         self.closed: Counter[str] = Counter()
 
@@ -88,6 +92,15 @@ class ConnectionBook:
     def room_to_make(self) -> int:
         """How many connections go when it is full."""
         return max(1, int(self.bounds.of_all * ROOM_MADE))
+
+    def may_look(self, at: float) -> bool:
+        """Whether a connection has to go for a new one, and looking for it is worth the time."""
+        return self.full and at >= self._look_at
+
+    def looked(self, at: float, *, found: int) -> None:
+        """All connections were looked at, and `found` of them were closed."""
+        if not found:
+            self._look_at = at + LOOK_AGAIN_S
 
     def add(self, address: str) -> str:
         """Count a new connection, by its source, which is returned.

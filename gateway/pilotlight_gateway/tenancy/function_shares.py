@@ -51,7 +51,7 @@ async def share_app(
             raise Conflict(f"{app} is shared with {TENANTS_AT_MOST} tenants already: share it with everybody ('*').")
         share = msgspec.structs.replace(share, grants=grants)
         if grantee == EVERYBODY:
-            _check_open(registry, record, share)
+            _check_open(registry, record, share, _open(present, record))
         return share
 
     await registry.change_share(owner, app, shared)
@@ -94,8 +94,8 @@ def check_still_open(registry: RegistryPort, after: AppRecord) -> None:
         QuotaExceeded: names the limit.
     """
     share, before = registry.share_nowait(after.tenant, after.app), registry.app_nowait(after.tenant, after.app)
-    if share is not None and _open(share, after) > (_open(share, before) if before is not None else 0):
-        _check_open(registry, after, share)
+    if share is not None:
+        _check_open(registry, after, share, _open(share, before))
 
 
 def page_of_shared(
@@ -134,18 +134,23 @@ def _shared_with(registry: RegistryPort, tenant: str, owner: str, *, everybody: 
                 )
 
 
-def _check_open(registry: RegistryPort, record: AppRecord, share: FunctionShareRecord) -> None:
+def _check_open(registry: RegistryPort, record: AppRecord, share: FunctionShareRecord, before: int) -> None:
+    """Refuse more functions of the app than the `before` that were shared with everybody, beyond the owner's limit."""
+    if _open(share, record) <= before:
+        return
     owner = record.tenant
     others = (app for app in registry.iter_apps(owner) if app.app != record.app)
     shares = ((registry.share_nowait(owner, app.app), app) for app in others)
-    count = _open(share, record) + sum(_open(other, app) for other, app in shares if other is not None)
+    count = _open(share, record) + sum(_open(other, app) for other, app in shares)
     allowed = registry.limits(owner, "").tenant.open_functions
     how = "end a share with 'pilotlight app unshare', or share with tenants by their names"
     check_quota(owner, "open_functions", allowed, count, "functions that are shared with everybody", how)
 
 
-def _open(share: FunctionShareRecord, record: AppRecord) -> int:
+def _open(share: FunctionShareRecord | None, record: AppRecord | None) -> int:
     """How many functions of an app are shared with everybody."""
+    if share is None or record is None:
+        return 0
     granted = share.grants.get(EVERYBODY)
     return 0 if granted is None else len(granted or record.functions)
 

@@ -107,10 +107,10 @@ async def known_app(registry: RegistryPort, tenant: str, app: str) -> AppRecord:
     return record
 
 
-async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: Iterable[str]) -> None:
+async def check_listed(registry: RegistryPort, tenant: str, text: str) -> None:
     """Check that a list can be filtered by a function: `tenant` has or had it, or others share it.
 
-    `shared` are refs of shared functions. A function that names its owner passes, since it may have been shared once.
+    A function that names its owner passes, since it may have been shared once.
 
     Raises:
         BadInput: it is not a function, or pins a version.
@@ -121,10 +121,10 @@ async def check_listed(registry: RegistryPort, tenant: str, text: str, shared: I
         raise BadInput("function: all versions are listed; leave the part after @ out.", field="function")
     if ref.tenant not in (None, tenant):
         return
-    record, others = await registry.app(tenant, ref.app), list(shared)
+    record = await registry.app(tenant, ref.app)
     known = record is not None and ref.function in record.versions
-    if not known and f"{ref.app}.{ref.function}" not in {other.partition(":")[2] for other in others}:
-        raise no_function(registry, tenant, ref, others)
+    if not known and not _is_shared(registry, tenant, ref):
+        raise no_function(registry, tenant, ref, ())
 
 
 def check_function(record: AppRecord, function: str, field: str) -> None:
@@ -144,6 +144,16 @@ def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
     serving = (record for record in registry.iter_apps(tenant) if not (record.stopped or record.ends_at))
     records = sorted(serving, key=lambda record: record.app != app)
     return (f"{record.app}.{function}" for record in records for function in record.functions)
+
+
+def _is_shared(registry: RegistryPort, tenant: str, ref: Ref) -> bool:
+    """Whether some other tenant shares a function of that name. No list of all that is shared is made for it."""
+    for share in registry.shares():
+        if share.app == ref.app and share.tenant != tenant and share.opens(ref.function, tenant):
+            record = registry.app_nowait(share.tenant, share.app)
+            if record is not None and not record.stopped and ref.function in record.functions:
+                return True
+    return False
 
 
 def _no_function(name: str, meant: str | None, **more: Any) -> UnknownFunction:

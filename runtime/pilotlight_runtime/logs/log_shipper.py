@@ -95,7 +95,7 @@ class LogShipper:
         buffer = self._buffers.get(topic)
         if buffer is None:
             buffer = self._buffers[topic] = _Buffer()
-        if not self._rates.admit(topic.tenant, len(line.text), self._clock()):
+        if not self._rates.admit(topic.tenant, line.text_bytes, self._clock()):
             self._drop_over(topic, buffer, line)
             return
         self._report_over(topic, buffer)
@@ -169,7 +169,7 @@ class LogShipper:
     def _drop_over(self, topic: LogKey, buffer: _Buffer, line: LogLine) -> None:
         over = buffer.over
         over.lines += 1
-        over.bytes += len(line.text)
+        over.bytes += line.text_bytes
         over.container = line.container
         self._dropped += 1
         if not over.why:
@@ -204,4 +204,4 @@ def _batch(lines: deque[LogLine]) -> list[LogLine]:
 
 
 def _size(line: LogLine) -> int:
-    return LINE_BYTES + 2 * len(line.text)
+    return LINE_BYTES + 2 * line.text_bytes

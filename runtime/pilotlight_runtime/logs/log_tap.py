@@ -66,9 +66,9 @@ class LogTap:
         """Put a call's error into the container's log; the cap counts its lines."""
         at, now = time.monotonic(), time.time()
         text = error.traceback or f"{error.type}: {error.message}"
-        for line in LineSplitter().feed(text.encode(errors="replace") + b"\n"):
-            if line and self._cap.admit(len(line) + 1, at):
-                self.sink(LogLine(now, "platform", line, self.container, call_id))
+        for one in LineSplitter().feed(text.encode(errors="replace") + b"\n"):
+            if one:
+                self._sink_within_cap(LogLine(now, "platform", one, self.container, call_id), at)
 
     def close(self) -> None:
         """Read the rest of the pipes and stop watching them; their owner closes them."""
@@ -105,8 +105,11 @@ class LogTap:
     def _pass_on(self, pipe: _Pipe, lines: list[str]) -> None:
         at, now, call = time.monotonic(), time.time(), self.running()
         for text in lines:
-            if self._cap.admit(len(text) + 1, at):
-                self.sink(LogLine(now, pipe.stream, text, self.container, call))
+            self._sink_within_cap(LogLine(now, pipe.stream, text, self.container, call), at)
+
+    def _sink_within_cap(self, line: LogLine, at: float) -> None:
+        if self._cap.admit(line.text_bytes + 1, at):
+            self.sink(line)
 
     def _forget(self, pipe: _Pipe) -> None:
         self._loop.remove_reader(pipe.fd)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, DecodedMessage
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
-from pilotlight_gateway.duties.log_trimmer import LogScopes, LogSizes, LogTrimmer
+from pilotlight_core.model.messages.wire import encode
+from pilotlight_gateway.duties.log_trimmer import TENANTS_OF_NODE, LogScopes, LogSizes, LogTrimmer, bytes_of
 
 
 def test_a_log_that_is_short_enough_is_left_alone() -> None:
@@ -55,12 +56,33 @@ def test_who_has_the_most_gives_way() -> None:
 
 def test_a_node_that_invents_tenants_displaces_its_own_lines() -> None:
     """However many there are, and whosever names it takes."""
-    scopes = LogScopes(kept=10**9, everything=100_000)
+    scopes = LogScopes(kept=10**9, everything=1_000_000)
     assert scopes.add("logs.local.good.acme.app.f", 1, 50) == []
 
-    purged = [one for seq in range(2, 5_000) for one in scopes.add(f"logs.local.bad.t{seq}.app.f", seq, 100)]
+    purged = [one for seq in range(2, 20_000) for one in scopes.add(f"logs.local.bad.t{seq}.app.f", seq, 100)]
 
     assert {subject for subject, _ in purged} == {"logs.local.bad.>"}
+
+
+def test_tenants_beyond_those_counted_apart_displace_only_one_another() -> None:
+    """A newcomer's flood on a node of many tenants takes no line of theirs; what has gone is not purged again."""
+    scopes = LogScopes(kept=10**9, everything=1_000_000)
+    for seq in range(TENANTS_OF_NODE):
+        assert scopes.add(f"logs.local.n1.t{seq}.app.f", seq, 100) == []
+    assert scopes.add("logs.local.n1.late.app.f", 1_999, 100) == []
+
+    purged = [one for seq in range(2_000, 30_000) for one in scopes.add("logs.local.n1.loud.app.f", seq, 100)]
+
+    assert {subject for subject, _ in purged} == {"logs.local.n1.late.>", "logs.local.n1.loud.>"}
+    assert [subject for subject, _ in purged].count("logs.local.n1.late.>") == 1
+
+
+def test_a_batch_counts_what_it_takes_whatever_was_written() -> None:
+    """Not less than its bytes on the bus, of which a character may take three."""
+    line = LogLine(at=0.0, stream="stdout", text="\ufffd" * 8_192, container="c")
+    batch = LogBatch(lines=(line,) * 10)
+
+    assert bytes_of(DecodedMessage(seq=1, subject="logs", message=batch, at=0.0)) >= len(encode(batch))
 
 
 async def test_a_flood_displaces_no_other_tenants_lines(bus: Bus) -> None:
@@ -79,9 +101,14 @@ async def test_a_flood_displaces_no_other_tenants_lines(bus: Bus) -> None:
 
     try:
         async with asyncio.timeout(60):
+            await store(loud, 0)
+            number = 1
+            while (await kept(loud))[0] == "line 0":  # then the duty counts
+                await store(loud, number)
+                number += 1
             await store(quiet, 0)
-            number = 0
-            while number < 500 or (await kept(loud))[0] in ("line 0", "line 1"):
+            last = number + 500
+            while number < last or int((await kept(loud))[0].removeprefix("line ")) < last - 200:
                 await store(loud, number)
                 number += 1
             assert (await kept(quiet)) == ["line 0"]

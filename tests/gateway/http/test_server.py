@@ -5,14 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_gateway.http import server
-from pilotlight_gateway.http.server import HEAD_BYTES, PIPELINED, BoundedProtocol, listen, make_server, url_of
+from pilotlight_gateway.http.server import (
+    HEAD_BYTES,
+    PIPELINED,
+    BoundedProtocol,
+    QuietServer,
+    listen,
+    make_server,
+    url_of,
+)
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
 from tests.gateway.world import World, function
 from tests.waiting import until
@@ -39,13 +49,21 @@ class Restless(BoundedProtocol):
 async def serving(
     world: World, protocol: type[BoundedProtocol] = BoundedProtocol, bounds: ConnectionBounds | None = None
 ) -> AsyncIterator[tuple[str, int]]:
-    listening = listen("127.0.0.1", 0)
     book = ConnectionBook(bounds or ConnectionBounds())
-    running = make_server(world.app, book=book, graceful_seconds=1, protocol=protocol)
-    async with world.services.workers.running(), asyncio.TaskGroup() as group:
+    async with world.services.workers.running(), serving_app(world.app, book, protocol) as (address, _):
+        yield address
+
+
+@asynccontextmanager
+async def serving_app(
+    app: ASGIApp, book: ConnectionBook, protocol: type[BoundedProtocol]
+) -> AsyncIterator[tuple[tuple[str, int], QuietServer]]:
+    listening = listen("127.0.0.1", 0)
+    running = make_server(app, book=book, graceful_seconds=1, protocol=protocol)
+    async with asyncio.TaskGroup() as group:
         group.create_task(running.serve(sockets=[listening]))
         await until(lambda: running.started)
-        yield listening.getsockname()[:2]
+        yield listening.getsockname()[:2], running
         running.stop()
 
 
@@ -268,7 +286,7 @@ async def test_an_address_is_refused_what_it_may_not_hold(world: World) -> None:
 async def test_a_connection_without_a_key_does_not_live_for_long(world: World, sent: bytes) -> None:
     """Whatever it asks meanwhile; one with a key does."""
     world.deploy(function())
-    bounds = ConnectionBounds(unknown_seconds=0.3)
+    bounds = ConnectionBounds(unknown_seconds=2.0)  # also the time that the good one has for its first request
     async with asyncio.timeout(30), serving(world, bounds=bounds) as address:
         reader, writer = await hello(world, address)
         unknown, other = await asyncio.open_connection(*address)
@@ -305,6 +323,50 @@ async def test_idle_connections_go_when_there_is_no_room(world: World) -> None:
             await read_answer(reader)
             writer.close()
         for writer in (idle_writer, refused_writer, callers[0][1]):
+            writer.close()
+
+
+async def unread(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with more than a client reads."""
+    length = (b"content-length", b"3000000")
+    await send({"type": "http.response.start", "status": 401, "headers": [length]})
+    await send({"type": "http.response.body", "body": b"x" * 3_000_000})
+
+
+@pytest.mark.parametrize(
+    ("why", "bounds"),
+    [("no_room", ConnectionBounds(of_all=1)), ("no_key", ConnectionBounds(unknown_seconds=0.5))],
+)
+async def test_an_ended_connection_does_not_live_on_for_its_unread_answer(why: str, bounds: ConnectionBounds) -> None:
+    """With its place the connection itself goes, and what waits in its buffer, whyever it was ended."""
+    book = ConnectionBook(bounds)
+    async with asyncio.timeout(30), serving_app(unread, book, Hurried) as (address, running):
+        with socket.socket() as client, socket.socket() as other:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            client.connect(address)
+            client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+            connections = running.server_state.connections
+            await until(lambda: any(one.transport.get_write_buffer_size() for one in connections))
+            (ended,) = connections
+            if why == "no_room":
+                other.connect(address)
+            await until(lambda: book.closed[why])
+            await until(lambda: ended not in connections)
+
+
+async def test_part_of_a_head_is_no_request_under_way(world: World) -> None:
+    """Connections that have had one answer and never send the rest of the next request make room for others."""
+    world.deploy(function())
+    async with asyncio.timeout(30), serving(world, bounds=ConnectionBounds(of_all=3)) as address:
+        held = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"GET /v1/apps HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
+            writer.write(b"G")
+            held.append(writer)
+        held.append((await hello(world, address))[1])
+        for writer in held:
             writer.close()
 
 

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 import pytest
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest, source_of
+from pilotlight_gateway.limits.connections import LOOK_AGAIN_S, ConnectionBook, ConnectionBounds, idlest, source_of
 
 BOUNDS = ConnectionBounds(of_all=6, of_address=3, unknown_of_address=2, exempt=(ip_network("10.0.0.0/8"),))
 
@@ -45,6 +45,21 @@ def test_proxies_are_bounded_by_all_places_only() -> None:
 
     assert book.full
     assert refusal(book, "192.0.2.1")[0] == "overloaded"
+
+
+def test_a_look_that_found_nobody_is_not_repeated_at_once() -> None:
+    """It takes as long as there are connections; one that found somebody may be repeated, and none is needed before."""
+    book = ConnectionBook(BOUNDS)
+    assert not book.may_look(0.0)
+    for _ in range(6):
+        book.add("10.1.1.1")
+
+    assert book.may_look(10.0)
+    book.looked(10.0, found=1)
+    assert book.may_look(10.0)
+    book.looked(10.0, found=0)
+    assert not book.may_look(10.0 + 0.9 * LOOK_AGAIN_S)
+    assert book.may_look(10.0 + LOOK_AGAIN_S)
 
 
 def test_what_has_ended_leaves_nothing() -> None:

@@ -118,6 +118,17 @@ async def test_few_functions_are_open_to_everybody(limited: World) -> None:
     await share_app(limited.registry, "acme", "other", "*", ALL)
 
 
+async def test_what_is_open_beyond_a_new_limit_may_become_less(limited: World) -> None:
+    """And may be shared again as it is; more is refused."""
+    await share_app(limited.registry, "acme", "shop", "*", ALL)
+    set_open_functions(limited, 0)
+
+    await share_app(limited.registry, "acme", "shop", "*", ALL)
+    await share_app(limited.registry, "acme", "shop", "*", FunctionShareRequest(functions=("hello",)))
+    with pytest.raises(QuotaExceeded, match="open_functions"):
+        await share_app(limited.registry, "acme", "shop", "*", ALL)
+
+
 async def test_a_deploy_does_not_open_more_than_may_be(limited: World) -> None:
     """Functions added to an app that is open as a whole count; those of another one do not, nor does the same again."""
     await share_app(limited.registry, "acme", "shop", "*", ALL)

@@ -128,6 +128,18 @@ async def test_a_flood_is_dropped_at_the_node_and_the_log_says_so(anyio_backend:
     assert stream.texts[-1] == "again"
 
 
+async def test_a_limit_counts_bytes_whatever_was_written(anyio_backend: str) -> None:
+    """A character may be three of them."""
+    stream = Stream()
+    shipper = LogShipper(stream, region="local", node="n1", instance="i1", clock=lambda: 0.0)
+    shipper.set_limit("acme", 1_000_000)
+    for _ in range(200):
+        shipper.offer(TOPIC, line("\ufffd" * 300))
+    await shipper.ship()
+
+    assert stream.texts.count("\ufffd" * 300) == 100
+
+
 async def test_one_tenant_does_not_take_all_the_room_for_waiting_lines(anyio_backend: str) -> None:
     """While the bus is down another's lines wait, and come first or in their turn when it is back."""
     stream = Stream()

@@ -96,6 +96,15 @@ async def test_an_end_of_file_is_no_busy_loop(pipes: Pipes) -> None:
     assert [line.text for line in pipes.lines] == ["half"]
 
 
+async def test_the_cap_counts_bytes_whatever_was_written(pipes: Pipes) -> None:
+    """What is no UTF-8 becomes characters of three bytes each."""
+    tap = pipes.tap(LogRateLimit(lines=1_000, bytes=1_000))
+    os.write(pipes.stdout_writer, (b"\xff" * 99 + b"\n") * 10)
+    tap.close()
+
+    assert sum(line.text == "\ufffd" * 99 for line in pipes.lines) == 4
+
+
 async def test_what_is_dropped_is_told_once_a_second(pipes: Pipes) -> None:
     """The container's log says itself that it is not complete."""
     tap = pipes.tap(LogRateLimit(lines=1, bytes=10_000))

@@ -20,6 +20,11 @@ class LogLine(msgspec.Struct, frozen=True):
     container: ShortText
     call_id: ShortText = msgspec.field(default="", name="call")
 
+    @property
+    def text_bytes(self) -> int:
+        """The length of its text in UTF-8, in which it is sent and stored."""
+        return len(self.text) if self.text.isascii() else len(self.text.encode())
+
 
 class LogBatch(Message, frozen=True, kw_only=True):
     lines: tuple[LogLine, ...]

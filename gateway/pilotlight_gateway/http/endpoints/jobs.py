@@ -31,7 +31,6 @@ from pilotlight_gateway.idempotency.key_record import fingerprint_of
 from pilotlight_gateway.jobs.job_port import PAGE_AT_MOST
 from pilotlight_gateway.jobs.job_service import JobOptions, JobService
 from pilotlight_gateway.limits.api_rates import ApiRates
-from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import check_listed
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -136,8 +135,7 @@ async def list_jobs(request: Request, services: JobServices) -> Response:
     tenant, cursors = principal_of(request).tenant, services.jobs.cursors
     before = await cursors.open(tenant, asked["cursor"]) if "cursor" in asked else 0
     if function := asked.get("function"):
-        shared = (one.ref for one in shared_with(services.registry, tenant, everybody=True))
-        await check_listed(services.registry, tenant, function, shared)
+        await check_listed(services.registry, tenant, function)
     page = await services.jobs.page(tenant, limit=limit, before=before, wanted=wanted)
     listed = tuple(_status(services, job) for job in page.jobs)
     return json_answer(JobList(jobs=listed, next=await cursors.seal(tenant, page.before) if page.before else None))

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus import BusTimeout
+from pilotlight_core.model.api.tenancy_api import FunctionShareRequest
 from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.job_messages import JobPlace
@@ -20,6 +21,7 @@ from pilotlight_gateway.jobs.job_service import KEPT_S, JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
+from pilotlight_gateway.tenancy.function_shares import share_app
 from tests.builders.jobs import JOB, dead_job, job
 from tests.gateway.world import WALL, World, function
 from tests.waiting import until
@@ -250,6 +252,20 @@ async def test_a_list_of_a_function_that_there_is_not_is_refused(world: World) -
         assert (await client.get("/v1/jobs?function=zoo:llm.chat")).status_code == 200
         assert (await client.get("/v1/jobs?function=shop.hello@v1")).status_code == 422
         assert (await client.get("/v1/jobs?function=shop")).status_code == 422
+
+
+async def test_a_list_of_an_own_function_does_not_look_at_what_others_share(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes as long on a platform of a thousand shares; one that only others share is found among theirs."""
+    world.deploy(function("hello"))
+    world.deploy(function("chat"), app="llm", tenant="zoo")
+    await share_app(world.registry, "zoo", "llm", "acme", FunctionShareRequest(functions=("chat",)))
+    async with world.client() as client:
+        assert (await client.get("/v1/jobs?function=llm.chat")).status_code == 200
+        assert (await client.get("/v1/jobs?function=llm.other")).status_code == 404
+        monkeypatch.setattr(world.registry, "shares", None)
+        assert (await client.get("/v1/jobs?function=shop.hello")).status_code == 200
 
 
 async def test_a_running_job_is_told_to_stop(world: World) -> None:
