@@ -220,6 +220,8 @@ class Registry:
     async def delete_app(self, record: AppRecord) -> None:
         """Delete an app's share and record, if it is still at `record.revision`, then its versions and their curves.
 
+        It is stopped first, which another change of it prevents: one that goes on keeps its share.
+
         A version that another deploy stores anew meanwhile stays; one that a crash leaves is deleted by the duties.
 
         Raises:
@@ -231,9 +233,16 @@ class Registry:
             raise Conflict(_CHANGED.format(app=record.app))
         before = {f"version.{one.id}": one.id for one in self.versions(record.tenant) if one.app == record.app}
         revisions = {key: self._records.revision(key) for key in before}
-        # The share first: whoever takes the name next must not share with strangers unawares.
-        await self._records.remove(f"share.{name}")
+        share, share_at = await self._records.read(f"share.{name}", FunctionShareRecord)
+        stopped = msgspec.structs.replace(record, stopped=True, revision=record.revision + 1)
         try:
+            await self._records.replace(f"app.{name}", stopped, at)
+            present, at = await self._records.read(f"app.{name}", AppRecord)
+            if present != stopped:
+                raise Conflict(_CHANGED.format(app=record.app))
+            # The share first: whoever takes the name next must not share with strangers unawares.
+            if share is not None:
+                await self._records.remove(f"share.{name}", share_at)
             await self._records.remove(f"app.{name}", at)
         except KeyConflict:
             raise Conflict(_CHANGED.format(app=record.app)) from None

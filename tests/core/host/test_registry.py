@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -117,6 +118,30 @@ async def test_an_app_is_deleted_with_all_that_is_its(registry: Registry, elsewh
     assert await elsewhere.share(tenant, "hello") is None
     assert await elsewhere.share(tenant, "other") is not None
     await registry.deploy(AppRecord(tenant=tenant, app="hello", revision=1, functions={}), 0)
+
+
+async def test_an_app_that_is_changed_while_it_is_deleted_keeps_its_share(
+    registry: Registry, elsewhere: Registry
+) -> None:
+    """As a run that is renewed, or one whose name is taken anew after another gateway deleted it."""
+    tenant = token()
+    app = AppRecord(tenant=tenant, app="hello", revision=1, functions={})
+    await registry.deploy(app, 0)
+    await registry.change_share(tenant, "hello", partial(shared, tenant, "hello"))
+    read, changed = elsewhere._records.read, msgspec.structs.replace(app, revision=2)
+
+    async def read_early(key: str, cls: type[Any]) -> tuple[Any, int]:
+        found = await read(key, cls)
+        if key.startswith("app.") and registry.app_nowait(tenant, "hello") == app:
+            await registry.deploy(changed, 1)
+        return found
+
+    elsewhere._records.read = read_early  # type: ignore[method-assign]
+    with pytest.raises(Conflict):
+        await elsewhere.delete_app(app)
+
+    assert await registry.app(tenant, "hello") == changed
+    assert await registry.share(tenant, "hello") is not None
 
 
 async def test_a_version_that_is_deployed_anew_while_its_app_is_deleted_stays(
