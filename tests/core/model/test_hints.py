@@ -20,16 +20,11 @@ from numpy.typing import NDArray
 
 from pilotlight_core.model import hints, values
 from pilotlight_core.model.hints import converter
+from tests.builders.hinted import Model, Point
 
 
 class Colour(enum.Enum):
     RED = "red"
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: float = 0.0
 
 
 class Pair(NamedTuple):
@@ -39,19 +34,6 @@ class Pair(NamedTuple):
 
 class Box(msgspec.Struct):
     corner: Point
-
-
-class Model:
-    """What a pydantic model looks like to us."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    @classmethod
-    def model_validate(cls, value: Any) -> Model:
-        if value == "bad":
-            raise ValueError("bad is not allowed")
-        return cls(value)
 
 
 def read(hint: Any, value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,25 +13,7 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_runtime.guest.arguments import Parameters
 from pilotlight_runtime.guest.remote_errors import BadArguments
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: float = 0.0
-
-
-class Model:
-    """What a pydantic model looks like to us."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    @classmethod
-    def model_validate(cls, value: Any) -> Model:
-        if value == "bad":
-            raise ValueError("bad is not allowed")
-        return cls(value)
+from tests.builders.hinted import Model, Point
 
 
 def read(hint: Any, value: Any) -> Any:
