@@ -51,10 +51,10 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 
 # -- test --------------------------------------------------------------------------------------------------------------
 
-# Tests wait for other processes half of the time: two cores have room for three workers.
+# Tests wait for other processes half of the time: two cores have room for four workers.
 .PHONY: test
 test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
-	@$(PYTEST) --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) --numprocesses 4 --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-seeds
 test-seeds: setup ## Run the property tests on examples of their own (SEED=123 repeats a run)
@@ -64,7 +64,12 @@ test-seeds: setup ## Run the property tests on examples of their own (SEED=123 r
 .PHONY: test-crash
 test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
-	@$(PYTEST) -m "crash and not long" --numprocesses 3 --dist worksteal $(ARGS)
+	@$(PYTEST) tests/system -m "crash and not long" --numprocesses 4 --no-loadscope-reorder $(ARGS)
+
+.PHONY: test-both
+test-both: setup ## Run what `make test` and `make test-crash` run, each in the pauses of the other
+	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
+	@$(PYTEST) -m "not gpu and not long" --numprocesses 5 --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
@@ -129,6 +134,11 @@ infra: $(READY) # the images, the compose file and the bus's configuration
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml
 	@passwords=$$(mktemp) && infra/setup/bus_passwords.sh $$passwords && set -a && . $$passwords && rm $$passwords && \
 	said=$$($(BIN)/nats-server -t -c infra/nats.conf 2>&1) || { echo "$$said" >&2; exit 1; }
+
+# Once, and not by each worker of `make test`, which then finds every file compiled.
+.PHONY: collect
+collect: $(READY) # every test can be imported
+	@$(PYTEST) -m "" --collect-only --quiet > /dev/null
 
 .PHONY: fmt
 fmt: $(READY) ## Format the code and fix what can be fixed

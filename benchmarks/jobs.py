@@ -41,7 +41,8 @@ from pilotlight_core.model.ids import new_call_id, token
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.subjects import JOB_BUCKET
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
-from pilotlight_supervisor.embedded_bus import find_nats_server, free_port
+from pilotlight_supervisor.embedded_bus import find_nats_server
+from pilotlight_supervisor.free_ports import free_port
 from tests.waiting import wait_until
 
 SUBMITTERS = 64

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks import report, wrk
-from pilotlight_supervisor.embedded_bus import free_port
+from pilotlight_supervisor.free_ports import free_port
 from tests.system.support.platform import Platform, platform
 from tests.system.support.processes import descendants
 from tests.waiting import wait_until

@@ -17,7 +17,7 @@ from itertools import count
 
 from benchmarks.report import arguments, finish, median, percentile, table
 from pilotlight_core.host.gc_tuning import freeze
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk

@@ -11,15 +11,8 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks import report
-from pilotlight_core.model.messages.agent_messages import (
-    CallDescriptor,
-    ContainerState,
-    Credit,
-    Ended,
-    Outcome,
-    Spent,
-    Stages,
-)
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Ended, Outcome, Spent, Stages
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_core.model.messages.scheduling import Enqueue, Settle
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult

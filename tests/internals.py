@@ -41,7 +41,7 @@ def changed(known: Mapping[Callable[..., Any], str]) -> dict[str, str]:
 
 
 def importers(package: str) -> set[str]:
-    """The modules of the product that import something of `package`."""
+    """The modules of the product that import something of `package`, or the module of that name."""
     files = (path for root in PRODUCT for path in (REPOSITORY / root).rglob("*.py"))
     return {str(path.relative_to(REPOSITORY)) for path in files if _imports(path, package)}
 
@@ -51,7 +51,7 @@ def _imports(path: Path, package: str) -> bool:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and not node.level:
             names = [node.module or ""]
-        if any(name.partition(".")[0] == package for name in names):
+        if any(f"{name}.".startswith(f"{package}.") for name in names):
             return True
     return False
 

@@ -11,13 +11,15 @@ import structlog
 from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.world import World
-from pilotlight_core.bus import bus_users, connect
+from pilotlight_core.bus import Bus, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.gc_tuning import freeze, freeze_again
+from pilotlight_core.host.metrics import CannotListen, measured_process
+from pilotlight_core.host.price_records import follow_prices
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.limits import load_tiers
-from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_placement.asks.options import Prices
 
 log = structlog.get_logger()
@@ -27,33 +29,42 @@ async def serve(settings: config.ControllerSettings) -> int:
     """Run until SIGTERM or SIGINT; exit code 1 if the bus is closed for good (the supervisor restarts the process).
 
     Raises:
-        BadInput: the tiers file or the price file is wrong.
+        BadInput: the tiers file or the price file is wrong. CannotListen: the port for metrics is in use.
     """
-    stop = asyncio.Event()
+    stop, book = asyncio.Event(), load_prices(settings.prices)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with (
         connect(settings.nats_url, name="controller", inbox=bus_users.controller().inbox, makes_streams=False) as bus,
         Registry(bus, load_tiers(settings.tiers)) as registry,
-        Controller(
-            bus,
-            registry,
-            bus.lease("controller", settings.name or "controller"),
-            World(moves=MoveBudget(per_hour=settings.moves_per_hour), prices=Prices(book=load_prices(settings.prices))),
-            region=settings.region,
-            repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
-            stop_grace_s=settings.stop_grace,
-            on_settled=freeze_again,
-        ).running(),
     ):
-        freeze()
-        log.info("ready", region=settings.region)
-        waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
-        return 0 if stop.is_set() else 1
+        bus.spawn(follow_prices(registry, book))
+        controller = _controller(settings, bus, registry, book)
+        async with (
+            measured_process(settings, bus, controller.collect_metrics),
+            controller.running(),
+        ):
+            freeze()
+            log.info("ready", region=settings.region)
+            waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+            return 0 if stop.is_set() else 1
+
+
+def _controller(settings: config.ControllerSettings, bus: Bus, registry: Registry, book: PriceBook) -> Controller:
+    return Controller(
+        bus,
+        registry,
+        bus.lease("controller", settings.name or "controller"),
+        World(moves=MoveBudget(per_hour=settings.moves_per_hour), prices=Prices(book=book)),
+        region=settings.region,
+        repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
+        stop_grace_s=settings.stop_grace,
+        on_settled=freeze_again,
+    )
 
 
 def main() -> None:
@@ -61,7 +72,7 @@ def main() -> None:
     telemetry.setup("controller")
     try:
         sys.exit(asyncio.run(serve(settings)))
-    except BadInput as error:
+    except (BadInput, CannotListen) as error:
         log.error("the controller cannot run", error=str(error))
         sys.exit(1)
 

@@ -7,8 +7,8 @@ import time
 from pilotlight_autoscaler.world import World
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import CommandReply, ContainerState, Drain
 from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.node_messages import CommandReply, ContainerState, Drain
 
 ANSWER_S = 2.0
 """Agents answer a command at once, before they execute it."""

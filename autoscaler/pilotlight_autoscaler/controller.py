@@ -1,6 +1,6 @@
 """The controller process: it observes the bus, decides at each tick and edge, and sends commands while it leads.
 
-    observe   NodeReport, Demand, Credit -> World (`NodeIntake` for what nodes say)
+    observe   NodeReport, Demands, Credit -> World (`NodeIntake` for what nodes say)
     decide    decide.Pass (pure)
     act       request each command from its agent; a lost one is decided again at the next tick
     advance   plans whose commands wait for others (PlanExecutions), as reports show their progress
@@ -14,15 +14,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
+from prometheus_client.core import Metric
 
 from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
 from pilotlight_autoscaler.bindings.binding_terms import binding_of
 from pilotlight_autoscaler.container_stops import ContainerStops
+from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.node_intake import NodeIntake
@@ -37,18 +39,18 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import base36
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.container_stops import StopContainer
+from pilotlight_core.model.messages.demand import Demand, Demands
+from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
     CommandReply,
     Credit,
-    Demand,
     Drain,
     NodeReport,
     Stop,
 )
-from pilotlight_core.model.messages.container_stops import StopContainer
-from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curve_book import CurveBook
@@ -131,12 +133,14 @@ class Controller:
         self._leading_since = 0.0
         self._tasks: asyncio.TaskGroup
         self._sending = 0
+        self.metrics = ControllerMetrics()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         handlers: dict[str, Handler] = {
             subjects.beat(self._region): self._on_report,
-            subjects.demand(self._region): self._on_demand,
+            subjects.demand(self._region): self._on_demand,  # of a gateway of 0.1
+            subjects.demands(self._region): self._on_demands,
             subjects.credit(self._region): self._on_credit,
             subjects.ran(self._region): self._on_ran,
             subjects.explain(self._region): self._on_question,
@@ -154,6 +158,10 @@ class Controller:
     @property
     def leads(self) -> bool:
         return self._lease.valid(time.monotonic())
+
+    def collect_metrics(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        return self.metrics.collect(self.world, time.monotonic(), leads=self.leads)
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
         is_new = isinstance(message, NodeReport) and self.intake.on_report(subject, message)
@@ -193,11 +201,20 @@ class Controller:
         return record.ref if record is not None else version
 
     def _on_demand(self, _: str, message: object, __: str) -> None:
-        if not isinstance(message, Demand):
-            return
-        self.world.on_demand(message, time.monotonic())
-        if message.edge and not self._edges.full():
-            self._edges.put_nowait(message.version)
+        if isinstance(message, Demand):
+            self._take_demand(message, time.monotonic())
+
+    def _on_demands(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, Demands):
+            at = time.monotonic()
+            for demand in message.items:
+                self._take_demand(demand, at)
+
+    def _take_demand(self, demand: Demand, at: float) -> None:
+        self.world.on_demand(demand, at)
+        self.metrics.on_demand(demand)
+        if demand.edge and not self._edges.full():
+            self._edges.put_nowait(demand.version)
 
     async def _lead(self) -> None:
         while True:
@@ -265,10 +282,12 @@ class Controller:
 
     async def _pass(self, only: str | None) -> None:
         """One pass; after a failure the versions at fault are quarantined for the next ones."""
+        began = time.monotonic()
         try:
             await self._decide(only)
         except Exception as error:
             self._failed_passes += 1
+            self.metrics.failed_passes += 1
             at = time.monotonic()
             faults = self._quarantine.find_faults(self.world, self._seen, self._book.of, at)
             for version, fault in faults.items():
@@ -278,6 +297,7 @@ class Controller:
             log.warning("a pass went wrong", error=repr(error))
         else:
             self._failed_passes = 0
+            self.metrics.pass_ended(time.monotonic() - began, whole=only is None)
 
     async def _decide(self, only: str | None) -> None:
         at = time.monotonic()
@@ -301,7 +321,11 @@ class Controller:
             shut_down=shut_down, limits_of=known.limits_of, weight_of=known.weight_of, floors=self._floors,
             stop_grace_s=self._stop_grace_s,
         )  # fmt: skip
-        decision = Pass(self.world, given).run(only)
+        made = Pass(self.world, given)
+        decision = made.run(only)
+        self.metrics.views = made.views
+        if only is None:
+            self.metrics.short = len({shortage.version for shortage in decision.shortages})
         if not settled:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
@@ -356,6 +380,7 @@ class Controller:
         elif isinstance(sent.command, Drain):
             self.world.draining[sent.command.container] = at
         self._sending += 1
+        self.metrics.command_sent(sent.command)
         self._tasks.create_task(self._send(sent))
 
     async def _send(self, sent: AddressedCommand) -> None:

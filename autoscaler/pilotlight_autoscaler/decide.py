@@ -18,12 +18,21 @@ from dataclasses import dataclass, field, replace
 from pilotlight_autoscaler.plan_commands import AgentSteps, CommandContext
 from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep, independent_steps
 from pilotlight_autoscaler.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
-from pilotlight_autoscaler.scaling_policy import VersionSpeed, to_drain, wanted, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.scaling_policy import (
+    VersionSpeed,
+    VersionView,
+    purpose_of,
+    to_drain,
+    wanted,
+    wanted_by_demand,
+    wanted_by_level,
+)
 from pilotlight_autoscaler.tenant_rooms import LimitedVersion, LimitsOf, TenantRooms, give_way, unlimited
 from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_autoscaler.version_views import ask_of, explain_level, function_of, holders, views
 from pilotlight_autoscaler.world import LIVE, World
-from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S, ContainerReport, Drain, Shortage, Stop
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, ContainerReport, Drain, Shortage, Stop
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
@@ -139,7 +148,13 @@ class Pass:
         self._idle = IdleContainers(
             views=self._views, tenants={name: record.tenant for name, record in versions.items()}
         )
+        self._started = Counter[str]()
         self.decision = Decision()
+
+    @property
+    def views(self) -> Mapping[str, VersionView]:
+        """The versions as it sees them."""
+        return self._views
 
     def _current_reservation(self) -> Reservation | None:
         """The reservation, as long as calls of its version wait."""
@@ -260,7 +275,8 @@ class Pass:
                     self._world.moves.spend(self._at, movers.get(planned.group, ""))
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
-                self._remember(outcome, steps.start(planned, command, record), record)
+                purpose = Purpose.MOVE if command.replaces else self._purpose(record.id)
+                self._remember(outcome, steps.start(planned, command, record, purpose), record)
             elif isinstance(command, Stop):
                 steps.stop(planned, command, self._versions[self._running[command.container]])
             else:
@@ -274,6 +290,10 @@ class Pass:
 
     def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
         return self._versions[self._running[command.replaces] if command.replaces else asks[ask].pop(0)]
+
+    def _purpose(self, version: str) -> Purpose:
+        self._started[version] += 1
+        return purpose_of(self._views[version], self._started[version] - 1)
 
     def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
         self._world.decisions.add(outcome, container, version=record.ref, at=self._at)

@@ -9,8 +9,9 @@ import msgspec
 
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
-from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import duration_text
 from pilotlight_placement.explain.api_views import decision_info
@@ -96,11 +97,12 @@ def _now(
     there = [each for each in decisions if decision_status(world, each, at) in NOW]
     described = {each.container for each in there}
     others = [(node, each) for node, each in _containers(world, function, at) if each.id not in described]
-    level = world.levels.get(function)
-    if not (decisions or others or level):
+    level, loads = world.levels.get(function), world.demands_of(function, at)
+    if not (decisions or others or level or loads):
         return
     yield "Now:"
     yield from [f"  {level}."] if level else []
+    yield from [f"  {ref_of(demand.version)}: {_load_text(demand)}." for demand in loads]
     yield from ["  It has no container, and none waits for a place."] if not (there or others) else []
     for each in there:
         yield from _indented(_decision_lines(world, each, at))
@@ -110,6 +112,26 @@ def _now(
         yield f"  {where}. Why is not remembered: another controller decided it."
     if more := len(others) - len(unknown[:MOST_TOLD]):
         yield f"  … and {more} more of its containers."
+
+
+def _load_text(demand: Demand) -> str:
+    """What waits and runs, as the version's home told it last."""
+    waiting = [f"{load.queued} {name}" for name, load in demand.classes.items() if load.queued]
+    parts = []
+    if demand.queued:
+        by_class = f" ({', '.join(waiting)})" if len(waiting) > 1 else ""
+        since = duration_text(demand.oldest_ms / 1000.0)
+        parts.append(f"{_calls(demand.queued, 'waits', 'wait')}{by_class}, the first for {since}")
+    if demand.running:
+        since = f", the first for {duration_text(demand.oldest_run_ms / 1000.0)}" if demand.oldest_run_ms else ""
+        parts.append(f"{_calls(demand.running, 'runs', 'run')}{since}")
+    if demand.backlog:
+        parts.append(f"jobs of the function that wait behind them: at least {demand.backlog}")
+    return "; ".join(parts)
+
+
+def _calls(count: int, one: str, several: str) -> str:
+    return f"{count} call {one}" if count == 1 else f"{count} calls {several}"
 
 
 def _before(world: World, decisions: list[PlacementDecision], at: float) -> Iterator[str]:

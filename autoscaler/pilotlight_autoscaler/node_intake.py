@@ -12,8 +12,8 @@ from pilotlight_autoscaler.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.agent_messages import Credit, NodeReport, Stop
 from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault
+from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Stop
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.subjects import node_of
 from pilotlight_placement.fleet.fleet import Fleet

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep
 from pilotlight_autoscaler.tenant_rooms import LimitsOf, unlimited
-from pilotlight_core.model.messages.agent_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.fleet.reports import name_of
 from pilotlight_placement.plan.commands import PlanCommand, PlannedCommand, PlannedStart
@@ -33,7 +34,7 @@ class AgentSteps:
     steps: list[PlanStep] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def start(self, planned: PlanCommand, start: PlannedStart, record: VersionRecord) -> str:
+    def start(self, planned: PlanCommand, start: PlannedStart, record: VersionRecord, purpose: Purpose) -> str:
         """Add the start of a container of a version; the container's id."""
         container = self.context.new_id(record)
         slice_ = name_of(start.held.slice, container)
@@ -48,6 +49,7 @@ class AgentSteps:
             neighbours=record.spec.placing.neighbours,
             host=start.held.host,
             log_bytes_per_hour=self.context.limits_of(record.tenant).log_bytes_per_hour,
+            purpose=purpose,
         )
         why = f", in place of {start.replaces}" if start.replaces else ""
         self._add(planned, bind, f"{record.ref}: {container} on {planned.node}/{slice_}{why}")

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from pilotlight_core.model.devices import DeviceReport, MigMode
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState, Drain, Stop
 from pilotlight_placement.plan.commands import PlannedCommand
 
 AgentCommand = Bind | Drain | Stop | Cut | SwitchMig

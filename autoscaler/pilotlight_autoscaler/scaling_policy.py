@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, Demand
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import FunctionSpec
 
 WAIT_TARGET_S = 0.25
@@ -48,6 +50,8 @@ class VersionView:
     demand: Demand | None
     containers: Sequence[ContainerReport]
     pending: int = 0
+    leaving: int = 0
+    """Containers that drain: calls may run in them too."""
     is_shut_down: bool = False
     """Whether nothing of it should run."""
     floor_most: int | None = None
@@ -77,7 +81,8 @@ def wanted_by_demand(view: VersionView) -> int:
     if view.demand is not None:
         # A report newer than the demand shows calls that the demand still counts as queued: count them once.
         queued = max(0, view.demand.waiting - max(0, running - view.demand.running))
-        running = max(running, view.demand.running)
+        # What ran in a container that is gone runs nowhere: the demand has not heard of its end yet.
+        running = max(running, min(view.demand.running, (view.size + view.leaving) * view.spec.slots))
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
     holding = math.floor((running - 1) / (view.spec.slots * TARGET_UTILISATION)) + 1 if running else 0
     if not queued:
@@ -109,6 +114,14 @@ def wanted(view: VersionView) -> int:
     active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
     count = max(wanted_by_demand(view), wanted_by_level(view)) + (view.spec.buffer_containers if active else 0)
     return min(max(count, view.floor), view.spec.max_containers)
+
+
+def purpose_of(view: VersionView, started: int) -> Purpose:
+    """Why a further container is wanted, after `started` ones beyond `view`: for calls first, then the floor."""
+    number = view.size + started
+    if number < max(wanted_by_demand(view), wanted_by_level(view)):
+        return Purpose.CALL
+    return Purpose.FLOOR if number < view.floor else Purpose.BUFFER
 
 
 def is_idle(container: ContainerReport, at_least_s: float) -> bool:

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.preemption import PreemptionVictim
 from pilotlight_core.model.limits import NO_LIMITS, Limits, ReachedLimit
-from pilotlight_core.model.messages.agent_messages import ContainerReport
+from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 
 LimitsOf = Callable[[str], Limits]

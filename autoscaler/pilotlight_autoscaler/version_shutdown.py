@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.tenancy import TenantRecord
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pilotlight_autoscaler.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_autoscaler.world import LIVE, World
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerReport, ContainerState
+from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
@@ -32,10 +33,13 @@ def views(
     """
     current = set(deployed)
     containers: dict[str, list[ContainerReport]] = {}
+    leaving: Counter[str] = Counter()
     for node, container in world.containers(at):
         # Containers of a draining node are left alone.
         if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
             containers.setdefault(container.version, []).append(container)
+        elif container.state is not ContainerState.GONE:
+            leaving[container.version] += 1
     pending: dict[str, int] = {}
     for bind in coming(world):
         pending[bind.version] = pending.get(bind.version, 0) + 1
@@ -48,6 +52,7 @@ def views(
             demand=world.demand(version, at),
             containers=tuple(containers.get(version, ())),
             pending=pending.get(version, 0),
+            leaving=leaving[version],
             rate=world.rate(version, at),
             speed=speed(version, containers.get(version, ())),
         )
@@ -87,4 +92,7 @@ def explain_level(record: VersionRecord, view: VersionView) -> str:
 
 def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
     """The ask of a version's container, with its known curves."""
-    return Ask.of(record.spec, function=function_of(record), tenant=record.tenant, curves=curves)
+    function = function_of(record)
+    return Ask.of(
+        record.spec, function=function, tenant=record.tenant, curves=curves, base=record.base, needs=record.needs
+    )

@@ -18,14 +18,8 @@ from pilotlight_autoscaler.version_reservation import VersionReservation
 from pilotlight_autoscaler.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.ewma import ewma
-from pilotlight_core.model.messages.agent_messages import (
-    Bind,
-    ContainerReport,
-    ContainerState,
-    Credit,
-    Demand,
-    NodeReport,
-)
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import avoided_by
@@ -192,6 +186,14 @@ class World:
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))
         return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
+
+    def demands_of(self, function: str, at: float) -> list[Demand]:
+        """The demands of versions of a function (`tenant:app.function`) that have calls or jobs; none of homes of 0.1.
+
+        They do not say whose they are.
+        """
+        fresh = (told for name in self.demands if (told := self.demand(name, at)) is not None)
+        return [told for told in fresh if told.function == function and (told.queued or told.running or told.backlog)]
 
     def containers(self, at: float) -> Iterator[tuple[str, ContainerReport]]:
         """Every container on a node that is not lost, with its node's name."""

@@ -13,7 +13,7 @@ from itertools import count
 from benchmarks.openb.baselines import Choice
 from benchmarks.openb.trace import WHOLE, Kind, Machine, Trace
 from pilotlight_core.model.devices import CPU_PRICE, PRICED_GPUS, UNKNOWN_PRICE, gpu_price
-from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
+from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import ANY_GPU, MIB, Ask

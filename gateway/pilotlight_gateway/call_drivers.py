@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pilotlight_core.bus import NO_RESPONDERS, Handler
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Chunk, Credit, Ended, NodeReport, Refused, Shortage, Started
 from pilotlight_core.model.messages.bindings import Binding
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started
+from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
 from pilotlight_core.model.messages.scheduling import Breakers
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins

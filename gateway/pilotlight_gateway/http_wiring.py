@@ -51,6 +51,7 @@ from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
@@ -97,6 +98,7 @@ def wire_http(
     readiness: Readiness,
     registry: RegistryPort,
     requests: OpenRequests,
+    schemas: VersionSchemas,
     signer: ManifestSigner,
     stopper: ContainerStopper,
     uploads: TenantSlots,
@@ -105,19 +107,20 @@ def wire_http(
     """The whole API. The caller opens and closes the parts."""
     clock, gate, book = readiness.clock, readiness.gate, ledger.book
     resolver, curves = Resolver(registry), CurveService(registry)
-    deployer = Deployer(registry=registry, blobs=blobs, signer=signer, placements=placements)
+    usage = BlobUsage(blobs, clock)
+    deployer = Deployer(registry=registry, blobs=blobs, usage=usage, signer=signer, placements=placements)
     limits = CallLimits(limiter, costs, metrics)
     rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
     of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock)
     of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
-    of_documents = DocumentServices(openapi=document_of(), resolver=resolver)
+    of_documents = DocumentServices(openapi=document_of(), resolver=resolver, schemas=schemas)
     call_endpoint = CallEndpoint(
         CallEntry(
             authenticator=authenticator,
             gate=gate,
             resolver=resolver,
             limits=limits,
-            reader=CallReader(registry, codec, clock),
+            reader=CallReader(registry, schemas, codec, clock),
             budget=budget,
             metrics=metrics,
         ),
@@ -144,7 +147,7 @@ def wire_http(
         budget=budget,
         codec=codec,
         rates=rates,
-        usage=BlobUsage(blobs, clock),
+        usage=usage,
         uploads=uploads,
         deploys=deploy_slots(),
     )

@@ -13,7 +13,7 @@ from socket import socket
 
 import structlog
 
-from pilotlight_core.bus import Bus, StreamLimits, bus_users, connect
+from pilotlight_core.bus import Bus, StoreRefused, StreamLimits, bus_users, connect
 from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import BlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
@@ -25,8 +25,11 @@ from pilotlight_core.host.foundations import (
     read_adopted,
 )
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.metrics import measured_process
+from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.open_files import allow_open_files
+from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import NoKey, Signer
 from pilotlight_core.host.tenancy_move import move_tenancy
@@ -53,7 +56,6 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits
-from pilotlight_gateway.http.metrics_listener import serving_metrics
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -70,16 +72,16 @@ from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.metrics.bus_metrics import bus_gauges
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics, MetricSource
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.metrics.node_metrics import node_fault_counts
 from pilotlight_gateway.principal_watch import PrincipalWatch
 from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
@@ -143,6 +145,7 @@ async def serve(settings: ServeSettings) -> None:
         async with (
             _connected(settings, name) as bus,
             Registry(bus, tiers) as registry,
+            _priced(settings, registry, bus, book),
             _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
         ):
             if settings.client_file is not None:
@@ -154,6 +157,21 @@ async def serve(settings: ServeSettings) -> None:
         raise superseded.result()
     if lost:
         raise BusLost("The connection to the bus is gone for good.")
+
+
+@asynccontextmanager
+async def _priced(settings: ServeSettings, registry: Registry, bus: Bus, book: PriceBook) -> AsyncIterator[None]:
+    """Write the prices of this gateway's file to the registry, and follow those that are there."""
+    if settings.prices is not None:
+        try:
+            await write_prices(registry, settings.prices)
+        except StoreRefused as error:  # full of what tenants deployed: the file holds in this process
+            log.error("the prices could not be written to the registry", error=str(error))
+    following = bus.spawn(follow_prices(registry, book))
+    try:
+        yield
+    finally:
+        await bus.end(following)
 
 
 @asynccontextmanager
@@ -193,13 +211,19 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
 
 
 def _batches(
-    settings: ServeSettings, bus: Bus, jobs: GatewayJobs, blobs: BlobStore, validators: Validators
+    settings: ServeSettings,
+    bus: Bus,
+    jobs: GatewayJobs,
+    blobs: BlobStore,
+    schemas: VersionSchemas,
+    validators: Validators,
 ) -> BatchService:
     return BatchService(
         BusBatches(bus),
         jobs.service,
         region=settings.region,
         blobs=blobs,
+        schemas=schemas,
         validators=validators,
         keep_s=settings.job_seconds,
     )
@@ -254,7 +278,6 @@ def _connections(settings: ServeSettings) -> ConnectionBook:
 
 
 def _metric_sources(
-    bus: Bus,
     calls: CallService,
     idempotency: Idempotency,
     limiter: HomeLimiter,
@@ -266,7 +289,6 @@ def _metric_sources(
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
-        lambda: bus_gauges(bus.statistics()),
         lambda: key_counts(idempotency.statistics()),
         lambda: limit_gauges(limiter.statistics()),
         lambda: call_gauges(
@@ -281,10 +303,9 @@ def _metric_sources(
     )
 
 
-async def _rendered(metrics: GatewayMetrics, ledger: Ledger) -> bytes:
-    """The metrics as Prometheus reads them."""
+async def _count_folded(metrics: GatewayMetrics, ledger: Ledger) -> None:
     metrics.folded = await asyncio.to_thread(ledger.results)
-    return metrics.exposition()
+    metrics.unread = (await asyncio.to_thread(ledger.unread_count)).messages
 
 
 def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
@@ -309,28 +330,31 @@ async def _gateway(
     registry.on_change.append(limiter.record_changed)
     faults = calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
-    codec = BodyCodec(validators, workers, budget)
+    codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
+    job_calls = JobCalls(
+        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
+    )
     jobs = GatewayJobs(
         bus,
         calls.table,
         JobStorage(blobs, settings.job_seconds, settings.job_bytes),
-        JobCalls(calls=calls.service, registry=registry, codec=codec, budget=budget, clock=time.monotonic),
+        job_calls,
         JobPermits(limits=limiter, costs=costs),
         region=settings.region,
         runner=RunnerIdentity(name, instance),
     )
+    calls.drivers.homes.backlog_of = jobs.dispatcher.backlog
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = _readiness(bus, registry, calls.service)
     ledger = await _open_ledger(settings, book)
     signer = await _join(settings, bus, blobs, ledger)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
-    metrics = GatewayMetrics(
-        _metric_sources(bus, calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
-    )
+    metrics = GatewayMetrics()
+    sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
     app = wire_http(
         authenticator=authenticator,
-        batches=_batches(settings, bus, jobs, blobs, validators),
+        batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs,
         budget=budget,
         calls=calls.service,
@@ -350,6 +374,7 @@ async def _gateway(
         readiness=readiness,
         registry=registry,
         requests=requests,
+        schemas=schemas,
         signer=signer,
         uploads=upload_slots(),
         webhooks=BusWebhooks(bus),
@@ -358,7 +383,7 @@ async def _gateway(
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         blob_links = BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region)
         async with (
-            serving_metrics(settings.metrics_host, settings.metrics_port, partial(_rendered, metrics, ledger)),
+            measured_process(settings, bus, metrics.collect, *sources, refresh=partial(_count_folded, metrics, ledger)),
             workers.running(),
             limiter.running(),
             calls.running(),

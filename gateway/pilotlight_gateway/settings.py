@@ -29,9 +29,6 @@ class DutySettings(Settings, frozen=True, kw_only=True):
         ""
     )
 
-    metrics_host: Annotated[str, Meta(description="address to serve /metrics on")] = "127.0.0.1"
-    metrics_port: Annotated[Port, Meta(description="port of /metrics; 0: it is not served")] = 0
-
     @property
     def webhook_networks(self) -> tuple[Network, ...]:
         return read_networks(self.webhook_allow)

@@ -18,10 +18,12 @@ from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.foundations import MEND, Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
-from pilotlight_runtime.containers.base_environment import own_environment
+from pilotlight_core.model.messages.node_messages import SandboxCeilings
+from pilotlight_runtime.containers.base_environment import BaseEnvironment, other_environments, own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.containers.version_files import LinkedFiles, StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
@@ -34,7 +36,7 @@ from pilotlight_runtime.metering.usage_metering import boot_id
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
-from pilotlight_runtime.node.host_capacity import host_capacity
+from pilotlight_runtime.node.host_capacity import MIB, host_capacity
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -42,7 +44,7 @@ from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 log = structlog.get_logger(__name__)
 
 CONNECT_S = 30.0
-EXPECTED = (NodeTaken, BadInput, SandboxError, BusError, WrongFoundation, NoBlobStore)
+EXPECTED = (NodeTaken, BadInput, SandboxError, BusError, WrongFoundation, NoBlobStore, CannotListen)
 """Errors that end it with a line in the log."""
 
 
@@ -67,6 +69,21 @@ def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevic
     log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
     offer = GpuOffer(fake=True, shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable)
     return NvmlDevices(machine.nvml, offer)
+
+
+def open_bases(settings: config.AgentSettings, *, walled: bool) -> tuple[BaseEnvironment, ...]:
+    """The agent's own environment, and those that its settings name; see `other_environments`."""
+    others = other_environments(settings.base, settings.preimport, walled=walled)
+    return (own_environment(settings.preimport), *others)
+
+
+def ceilings(settings: config.AgentSettings) -> SandboxCeilings:
+    """The most that functions may ask for here; a function's memory bounds the first two anyway."""
+    return SandboxCeilings(
+        shm=(settings.most_shm or config.MOST_MIB) * MIB,
+        scratch=(settings.most_scratch or config.MOST_MIB) * MIB,
+        pids=settings.most_pids,
+    )
 
 
 async def own_foundation(blobs: BlobStore | None, keys: Path, registered: Foundation) -> Foundation:
@@ -104,6 +121,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     host = host_capacity(settings)
     started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
+        bases = await asyncio.to_thread(open_bases, settings, walled=started.guarantees().own_filesystem)
         async with (
             open_gpus(settings, folders) as gpus,
             connect(
@@ -124,9 +142,11 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 verifier=TrustedKey(settings.keys_dir),
                 launcher=started,
                 devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), gpus),
-                base=own_environment(settings.preimport),
+                bases=bases,
+                ceilings=ceilings(settings),
                 folders=folders,
                 blanks=settings.blanks,
+                cache_bytes=settings.cache_bytes,
                 stop_grace_s=settings.stop_grace,
                 host=host,
             )
@@ -137,7 +157,8 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
             log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
             async with open_agent(needs) as agent, asyncio.TaskGroup() as group:
                 checking = None if known else group.create_task(foundations.check_until_known(own))
-                await agent.run(stop)
+                async with measured_process(settings, bus, agent.metrics.collect, watch=agent.loop_watch):
+                    await agent.run(stop)
                 if checking is not None:
                     checking.cancel()
     finally:

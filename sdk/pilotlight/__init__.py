@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pilotlight.client import Client, call_id, cancel
     from pilotlight.cls import Cls, Obj
     from pilotlight.decorate import gpu_function
+    from pilotlight.definitions.artifact_options import Artifact
+    from pilotlight.definitions.call_units import count_units
     from pilotlight.definitions.errors import (
         BadInput,
         BadOutput,
@@ -59,6 +61,8 @@ _HOMES = {
     "pilotlight.client": ("Client", "call_id", "cancel"),
     "pilotlight.cls": ("Cls", "Obj"),
     "pilotlight.decorate": ("gpu_function",),
+    "pilotlight.definitions.artifact_options": ("Artifact",),
+    "pilotlight.definitions.call_units": ("count_units",),
     "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NotFound", "OptionError",
@@ -75,6 +79,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "SLO",
     "App",
+    "Artifact",
     "BadInput",
     "BadOutput",
     "CallFailed",
@@ -107,6 +112,7 @@ __all__ = [
     "call_id",
     "cancel",
     "concurrent",
+    "count_units",
     "enter",
     "exit",
     "gpu_function",

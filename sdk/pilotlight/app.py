@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from pilotlight.cls import Cls
+from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.options import Options
@@ -14,6 +15,7 @@ from pilotlight.definitions.specs import build_spec
 from pilotlight.function import Function
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.spec import DEFAULT_BASE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,15 +34,22 @@ class Decorator(Protocol):
 class App:
     """A named set of functions; `functions` maps their names, in order of decoration.
 
+    They run in the base environment `base`, one of those that the platform's nodes have: an interpreter with packages.
+    Every node has "default".
+
     Raises:
-        OptionError: if the name is not a legal one.
+        OptionError: if the name, or that of the base environment, is not a legal one.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, base: str = DEFAULT_BASE) -> None:
         try:
             self.name = check_name(name, "app")
         except BadInput as error:
             raise OptionError(error.detail, field="app") from None
+        try:
+            self.base = check_name(base, "base")
+        except BadInput as error:
+            raise OptionError(error.detail, field="base") from None
         self.functions: dict[str, Function[..., Any] | Cls[Any]] = {}
 
     @overload
@@ -103,6 +112,7 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
         wrapped = Cls(target, app=app.name, spec=spec, callees=callees)
     else:
         wrapped = Function.of(target, app=app.name, spec=spec, callee=callees[0])
+    wrapped.artifacts = artifacts_of(options)
     app.register(wrapped)
     return wrapped
 

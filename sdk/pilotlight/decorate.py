@@ -34,6 +34,10 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         vram: GPU memory: "10GiB", or MiB as an int. Default: the whole device.
         cpu: Cores of the host, promised and at most. Default: 0.1 promised, 1 where others leave it.
         memory: Host memory, promised and at most: "2GiB", or MiB as an int. Default 2 GiB.
+        shm: /dev/shm, which libraries use to share tensors between processes: "2GiB", or MiB as an int. It lives in
+            memory and counts into `memory`. Default 256 MiB.
+        scratch: /tmp, as `shm`. Default 256 MiB.
+        pids: Processes and threads of a container. Default 512.
         timeout: Seconds that one call may run. Default 300.
         startup_timeout: Seconds that loading may take. Default 600.
         retries: How often a call that raised is tried again: a live one after 0.1, 0.2, … 10 s, while its caller waits
@@ -43,6 +47,7 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         buffer_containers: Containers kept beyond the busy ones. Default 0.
         scaledown_window: Seconds without calls after which a container ends. Default 60.
         env: Environment variables by name; nothing secret, since they are stored in plain text.
+        artifacts: Weights, tokenizers and other large files, apart from the code: a list of Artifact(kind, name, path).
         secrets: Not supported yet.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.

@@ -10,11 +10,9 @@ import asyncio
 import contextlib
 import hashlib
 import os
-import random
 import secrets
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -24,17 +22,13 @@ from pathlib import Path
 from pilotlight_core.bus import bus_users
 from pilotlight_core.host.file_permissions import OWNER_ONLY, private_file, private_folder
 from pilotlight_supervisor import launch
+from pilotlight_supervisor.free_ports import HOST, claim_port, free_port, release_port
 
 START_TIMEOUT = 10.0
 STOP_TIMEOUT = 5.0
 GREET_EVERY_S = 0.02
 LOG_TAIL = 2000
 TOKEN_BYTES = 24
-HOST = "127.0.0.1"
-QUIET_PORTS = range(20_000, 32_000)
-"""Below the ports of outgoing connections: Linux from 32,768, others from 49,152."""
-PORTS_TRIED = 64
-
 CONFIG = """\
 # Written at each start.
 server_name: "{name}"
@@ -52,7 +46,7 @@ feature_flags {{ js_ack_fc_v2: false }}
 max_payload: 4MB
 max_pending: 64MB
 ping_interval: "2s"
-ping_max: 2
+ping_max: 3
 write_deadline: "2s"
 {authorization}"""
 
@@ -97,32 +91,12 @@ def find_nats_server() -> Path:
     return Path(found)
 
 
-def free_port(host: str = HOST) -> int:
-    """An unused port of `host`, outside the range of outgoing connections if possible."""
-    for port in random.sample(QUIET_PORTS, PORTS_TRIED):
-        if can_listen(host, port):
-            return port
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
-
-
-def can_listen(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
 def choose_port(folder: Path, port: int = 0) -> int:
     """`port`, or for 0 the folder's last one if it is still free, else a free one; it is stored in the folder."""
     note = folder / "port"
     if not port:
         last = int(note.read_text()) if note.is_file() and note.read_text().strip().isdigit() else 0
-        port = last if last and can_listen(HOST, last) else free_port()
+        port = last if last and claim_port(HOST, last) else free_port()
     private_folder(folder, OWNER_ONLY)
     note.write_text(f"{port}\n")
     return port
@@ -328,3 +302,4 @@ async def embedded_nats(folder: Path, port: int = 0, nodes: tuple[str, ...] = ()
         yield server
     finally:
         await server.stop()
+        release_port(HOST, server.port)

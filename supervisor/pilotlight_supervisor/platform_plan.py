@@ -36,6 +36,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     gateway_metrics_port: Annotated[
         config.Port, msgspec.Meta(description="port of the first gateway's /metrics, on loopback; 0: any")
     ] = 0
+    metrics_port: Annotated[
+        config.Port,
+        msgspec.Meta(
+            description="first port of the other processes' /metrics, on loopback: of the duties, the controller and "
+            "each agent, one after the other; 0: any"
+        ),
+    ] = 0
     nats_port: Annotated[config.Port, msgspec.Meta(description="port of the embedded nats-server; 0: any")] = 0
     nats_servers: Annotated[int, msgspec.Meta(description="1, or 3: a cluster that survives one of them")] = 1
     region: Annotated[config.SettingName, msgspec.Meta(description="the region")] = "local"
@@ -54,6 +61,9 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
+    base: Annotated[
+        tuple[str, ...], msgspec.Meta(description="NAME=PATH, base environments of each agent; may be repeated")
+    ] = ()
     fake_gpus: Annotated[
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
     ] = ""
@@ -82,13 +92,19 @@ class GatewayPorts(NamedTuple):
     metrics: int
 
 
+def measured(settings: UpSettings) -> tuple[str, ...]:
+    """The processes beside gateways that serve metrics, in the order of their ports."""
+    return "duties", "controller", *(_numbered("agent", number) for number in _agents(settings))
+
+
 def plan(
-    settings: UpSettings, *, ports: Sequence[GatewayPorts], nats_ports: Sequence[int]
+    settings: UpSettings, *, ports: Sequence[GatewayPorts], metrics: Mapping[str, int], nats_ports: Sequence[int]
 ) -> tuple[ManagedProcess, ...]:
     """The processes of a platform, in the order of their display.
 
     Args:
         ports: of each gateway.
+        metrics: port of each process of `measured`.
         nats_ports: client port of each nats-server.
     """
     state = settings.state_dir.resolve()
@@ -109,17 +125,20 @@ def plan(
         ),
         ManagedProcess(
             name="controller", rank=1, stop_within_s=5.0, env=env(bus_users.CONTROLLER),
-            command=_python("pilotlight_autoscaler", *common, "--name", "controller"),
+            command=_python(
+                "pilotlight_autoscaler", *common, "--name", "controller", "--metrics-port", str(metrics["controller"])
+            ),
         ),
         # It ends after the agents, so that their last usage gets into the ledger.
         ManagedProcess(
             name="duties", rank=1, stop_within_s=5.0, env=env(bus_users.DUTIES),
             command=_python(
-                "pilotlight_gateway.duties", *common, "--name", "duties", "--blob-url", blob_url, *_webhooks(settings)
+                "pilotlight_gateway.duties", *common, "--name", "duties", "--metrics-port", str(metrics["duties"]),
+                "--blob-url", blob_url, *_webhooks(settings),
             ),
         ),
         *(
-            _agent(settings, number, common, env(bus_users.agent(node).name), blob_url)
+            _agent(settings, number, metrics, common, env(bus_users.agent(node).name), blob_url)
             for number, node in zip(_agents(settings), nodes, strict=True)
         ),
     )  # fmt: skip
@@ -150,7 +169,7 @@ def _gateway(
     env: Mapping[str, str],
     blob_url: str,
 ) -> ManagedProcess:
-    name = _numbered("gateway", number)
+    name = gateway_name(number)
     flags = (
         "--name", name, "--host", settings.host, "--port", str(ports.public),
         "--internal-port", str(ports.internal), "--metrics-port", str(ports.metrics),
@@ -166,6 +185,11 @@ def _webhooks(settings: UpSettings) -> tuple[str, ...]:
     return ("--webhook-allow", settings.webhook_allow) if settings.webhook_allow else ()
 
 
+def gateway_name(number: int) -> str:
+    """Of the first, second and so on."""
+    return _numbered("gateway", number)
+
+
 def _numbered(name: str, number: int) -> str:
     return name if number == 1 else f"{name}-{number}"
 
@@ -175,19 +199,24 @@ def _agents(settings: UpSettings) -> range:
 
 
 def _agent(
-    settings: UpSettings, number: int, common: Sequence[str], env: Mapping[str, str], blob_url: str
+    settings: UpSettings,
+    number: int,
+    metrics: Mapping[str, int],
+    common: Sequence[str],
+    env: Mapping[str, str],
+    blob_url: str,
 ) -> ManagedProcess:
+    name = _numbered("agent", number)
     flags = (
-        "--name", _numbered("agent", number), "--node", _numbered("local", number),
+        "--name", name, "--metrics-port", str(metrics[name]), "--node", _numbered("local", number),
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
         "--blob-url", blob_url, "--agents-here", str(len(_agents(settings))),
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
-    command = _python("pilotlight_runtime", *common, *flags, *fake)
+    bases = [word for base in settings.base for word in ("--base", base)]
+    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases)
     # A node reads the files of its containers over links: it needs no credentials of the store.
-    return ManagedProcess(
-        name=_numbered("agent", number), rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command
-    )
+    return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

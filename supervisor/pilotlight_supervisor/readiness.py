@@ -35,6 +35,8 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     """Of all gateways; `url` is the first."""
     metrics_urls: tuple[str, ...] = ()
     """Of the same, on loopback."""
+    metrics_by_process: dict[str, str] = {}
+    """The same of every process, by the name that `pids` has: also of the duties, the controller and the agents."""
     pids: dict[str, int] = {}
 
 

@@ -137,7 +137,6 @@ class Supervisor:
             for kept in members:
                 if kept.task is not None:
                     await asyncio.wait([kept.task])
-                    _kill_group(kept.pid)  # if its task crashed
         if self._trimmer is not None:
             self._trimmer.cancel()
             await asyncio.wait([self._trimmer])
@@ -217,10 +216,10 @@ class Supervisor:
                 await asyncio.wait((ended,), timeout=kept.part.stop_within_s)
             if not ended.done():
                 log.warning("a part did not end in time", part=kept.part.name, within_s=kept.part.stop_within_s)
-            _kill_group(process.pid)
-            await ended
         finally:
             stopping.cancel()
+            _kill_group(process.pid)
+            await asyncio.wait((ended,))  # also where this fails: nobody else would
             kept.last_code = process.returncode
             kept.pid = 0
             self._changed()

@@ -28,10 +28,14 @@ from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_supervisor.client_file import choose_client_file
-from pilotlight_supervisor.embedded_bus import EmbeddedError, can_listen, choose_ports, free_port, user_url
-from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, plan
+from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user_url
+from pilotlight_supervisor.free_ports import claim_port, free_port
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan
 from pilotlight_supervisor.readiness import ReadyFile, UpError, wait_ready, write_ready
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
+
+LOOPBACK = "127.0.0.1"
+MAX_PORT = 65_535
 
 
 @contextmanager
@@ -61,17 +65,41 @@ def locked(state: Path) -> Iterator[None]:
         yield
 
 
-def choose_http_port(settings: UpSettings) -> int:
-    """The port of the HTTP API.
+def claim_ports(settings: UpSettings) -> None:
+    """Claim the ports that the settings name.
 
     Raises:
-        UpError: if it is in use.
+        UpError: if one is in use, or another platform that starts has it.
     """
-    if not settings.port:
-        return free_port(settings.host)
-    if not can_listen(settings.host, settings.port):
-        raise UpError(f"Port {settings.port} of {settings.host} is in use: choose another with --port.")
-    return settings.port
+    named = (
+        (settings.host, settings.port, "--port"),
+        (LOOPBACK, settings.gateway_metrics_port, "--gateway-metrics-port"),
+        (LOOPBACK, settings.nats_port, "--nats-port"),
+    )
+    for host, port, flag in named:
+        if port:
+            _claim(host, port, flag)
+
+
+def _claim(host: str, port: int, flag: str) -> None:
+    if port > MAX_PORT or not claim_port(host, port):
+        why = "is none" if port > MAX_PORT else "is in use"
+        raise UpError(f"Port {port} of {host} {why}: choose another with {flag}.")
+
+
+def claim_metrics_ports(settings: UpSettings) -> dict[str, int]:
+    """Claim a port for the metrics of each process beside gateways, by its name.
+
+    Raises:
+        UpError: if one of those that follow `metrics_port` is in use.
+    """
+    names = measured(settings)
+    if not settings.metrics_port:
+        return {name: free_port() for name in names}
+    ports = {name: settings.metrics_port + number for number, name in enumerate(names)}
+    for port in ports.values():
+        _claim(LOOPBACK, port, "--metrics-port")
+    return ports
 
 
 def check_blob_url(url: str) -> None:
@@ -110,11 +138,9 @@ async def run(settings: UpSettings) -> None:
     """
     check_blob_url(settings.blob_url)
     await check_fake_gpus(settings.fake_gpus)
-    port = choose_http_port(settings)
-    if settings.gateway_metrics_port and not can_listen("127.0.0.1", settings.gateway_metrics_port):
-        raise UpError(f"Port {settings.gateway_metrics_port} is in use: choose another with --gateway-metrics-port.")
-    if settings.nats_port and not can_listen("127.0.0.1", settings.nats_port):
-        raise UpError(f"Port {settings.nats_port} is in use: choose another with --nats-port.")
+    claim_ports(settings)
+    metrics = claim_metrics_ports(settings)
+    port = settings.port or free_port(settings.host)
     nats = settings.state_dir / "nats"
     nats_ports = choose_ports(nats, settings.nats_servers, settings.nats_port)
     address = f"http://{settings.host}:{port}"
@@ -132,11 +158,19 @@ async def run(settings: UpSettings) -> None:
     ready = msgspec.structs.replace(
         ready,
         urls=tuple(f"http://{settings.host}:{own.public}" for own in ports),
-        metrics_urls=tuple(f"http://127.0.0.1:{own.metrics}/metrics" for own in ports),
+        metrics_urls=tuple(_metrics_url(own.metrics) for own in ports),
+        metrics_by_process={
+            **{gateway_name(number): _metrics_url(own.metrics) for number, own in enumerate(ports, 1)},
+            **{name: _metrics_url(port) for name, port in metrics.items()},
+        },
     )
-    parts = plan(settings, ports=ports, nats_ports=nats_ports)
+    parts = plan(settings, ports=ports, metrics=metrics, nats_ports=nats_ports)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
     await supervise(parts, settings.state_dir / "logs", ready, ready_file)
+
+
+def _metrics_url(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}/metrics"
 
 
 async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyFile, ready_file: Path | None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.messages.agent_messages import ContainerReport, Demand, NodeReport
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import ContainerReport, NodeReport
 from pilotlight_core.model.spec import VersionRecord
 from tests.builders.nodes import cpu_slot, node_report
 from tests.builders.specs import function_spec, version_record

@@ -17,11 +17,12 @@ from pilotlight_autoscaler.decide import Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.plan_execution import AgentCommand
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import (
     Bind,
     ContainerReport,
     ContainerState,
-    Demand,
     Drain,
     HostShare,
     NodeReport,
@@ -29,7 +30,6 @@ from pilotlight_core.model.messages.agent_messages import (
     SliceReport,
     Stop,
 )
-from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.hardware.catalogue import standard

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pilotlight_autoscaler.world import PendingBind, World
-from pilotlight_core.model.messages.agent_messages import Bind, NodeReport
+from pilotlight_core.model.messages.node_messages import Bind, NodeReport
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand

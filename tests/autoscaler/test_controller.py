@@ -23,7 +23,11 @@ from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, 
 from pilotlight_core.model.api.placement_api import DecisionInfo
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.demand import Demands
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
     CommandReply,
@@ -32,9 +36,6 @@ from pilotlight_core.model.messages.agent_messages import (
     Shortage,
     Stop,
 )
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
-from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import TenantRecord
@@ -180,10 +181,8 @@ def calls_wait(bus: Bus, region: str, *versions: str) -> AbstractAsyncContextMan
     """Calls of these versions wait until the block ends: their homes repeat the demand."""
 
     def send() -> None:
-        for each in versions:
-            bus.publish_nowait(
-                subjects.demand(region, each), msgspec.structs.replace(demand(each, queued=1), edge=True)
-            )
+        items = tuple(demand(each, queued=1, edge=True) for each in versions)
+        bus.publish_nowait(subjects.demands(region, 3), Demands(gateway="g", shard=3, items=items))
 
     return repeated(send)
 
@@ -198,10 +197,25 @@ async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(
     assert isinstance(first, Bind)
     assert first.epoch > 0
     node.report(report(container(first.container, version.id, running=1, slice=first.slice)))
-    bus.publish_nowait(subjects.demand(region, version.id), demand(version.id, running=1))
+    running = Demands(gateway="g", shard=3, items=(demand(version.id, running=1),))
+    bus.publish_nowait(subjects.demands(region, 3), running)
     await world.wait_passes(bus)
 
     assert node.commands == [first]
+
+
+async def test_gateways_of_the_release_before_are_heard(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """They tell the demand of each version alone, on a subject of its own, until they are upgraded too."""
+    node.report(report())
+    await bus.flush()
+    edge = demand(version.id, queued=1, edge=True)
+    async with repeated(lambda: bus.publish_nowait(subjects.demand(region, version.id), edge)):
+        first = await node.command(1)
+
+    assert isinstance(first, Bind)
+    assert first.version == version.id
 
 
 async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, version: VersionRecord) -> None:

@@ -12,8 +12,9 @@ from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.limits import NO_LIMITS, Limits
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain, HostShare, RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState, Drain, HostShare
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from tests.autoscaler.builders import demand, record, report

@@ -9,8 +9,9 @@ from pilotlight_autoscaler.decide import Pass, PassInput
 from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, NodeReport
+from pilotlight_core.model.messages.demand import ClassLoad
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState, NodeReport
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container
@@ -207,3 +208,23 @@ def test_what_is_not_remembered_is_said_to_be_so() -> None:
         "  ctr_9 is on n1, on cpu-0: hello.greet@v1. Why is not remembered: another controller decided it.",
     )
     assert not ask(world, function=GREET, node="n1").found
+
+
+def test_a_function_is_told_with_what_waits_and_runs() -> None:
+    """As the homes of its versions told it last; nothing of what an older home tells, or of idle versions."""
+    world, classes = World(), {"batch": ClassLoad(queued=2), "interactive": ClassLoad(queued=1, running=1)}
+    busy = demand("ver_1", queued=3, running=1, oldest_run_ms=41_000.0, backlog=120, classes=classes, function=GREET)
+    world.on_demand(busy, 1.0)
+    world.on_demand(demand("ver_2", running=2, function=GREET), 1.0)
+    world.on_demand(demand("ver_3", queued=2), 1.0)
+    world.on_demand(demand("ver_4", function=GREET), 1.0)
+
+    assert ask(world, function=GREET).lines == (
+        "Now:",
+        (
+            "  ver_1: 3 calls wait (2 batch, 1 interactive), the first for 10 ms; 1 call runs, the first for 41 s; "
+            "jobs of the function that wait behind them: at least 120."
+        ),
+        "  ver_2: 2 calls run.",
+        "  It has no container, and none waits for a place.",
+    )

@@ -15,8 +15,8 @@ from pilotlight_autoscaler.world import World
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode
-from pilotlight_core.model.messages.agent_messages import ContainerState, NodeReport
 from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.fleet.audit import check_integrity

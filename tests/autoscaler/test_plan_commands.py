@@ -6,7 +6,8 @@ import pytest
 
 from pilotlight_autoscaler.world import World
 from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.messages.agent_messages import Bind
+from pilotlight_core.model.messages.node_messages import Bind
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.placing import Placing
 from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.test_decide import decide
@@ -35,3 +36,14 @@ def test_an_agent_is_told_what_the_tenant_may_log() -> None:
 
     assert isinstance(sent.command, Bind)
     assert sent.command.log_bytes_per_hour == 5_000
+
+
+def test_an_agent_is_told_why_a_container_is_started() -> None:
+    """Calls wait for the first one, the next ones are the floor's."""
+    world = World()
+    world.on_report(report(slots=4), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    sent = [each.command for each in decide(world, record(min_containers=3)).commands]
+
+    assert [bind.purpose for bind in sent if isinstance(bind, Bind)] == [Purpose.CALL, Purpose.FLOOR, Purpose.FLOOR]

@@ -21,8 +21,8 @@ from pilotlight_autoscaler.plan_execution import (
     independent_steps,
 )
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState, Drain
 from tests.builders.nodes import bind, gpu_device
 
 PLACE = MigPlacement(start=4, profile="3g")

@@ -11,8 +11,9 @@ from pilotlight_autoscaler.decide import PassOptions
 from pilotlight_autoscaler.move_budget import MoveBudget
 from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.model.devices import MigMode, MigPlacement
-from pilotlight_core.model.messages.agent_messages import Bind, Drain
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import Bind, Drain
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Isolation, VersionRecord
@@ -194,6 +195,8 @@ def test_room_is_made_by_moving_and_nothing_stops_before_its_copy_is_ready() -> 
     assert any("makes room for acme:hello.large" in note for note in fleet.notes)
     (moved,) = [c for node in nodes for c in node.log if isinstance(c, Drain)]
     assert moved.container.startswith("old_")
+    purposes = {(c.version, c.purpose) for node in nodes for c in node.log if isinstance(c, Bind)}
+    assert purposes == {("ver_small", Purpose.MOVE), ("ver_large", Purpose.CALL)}
 
 
 def two_apart(**more: Any) -> tuple[FakeFleet, list[FakeNode]]:

@@ -14,12 +14,14 @@ from pilotlight_autoscaler.scaling_policy import (
     VersionSpeed,
     VersionView,
     may_give_way,
+    purpose_of,
     to_drain,
     wanted,
     wanted_by_level,
 )
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.usage_facts import Purpose
 from tests.autoscaler.builders import demand
 from tests.builders.nodes import container
 from tests.builders.specs import function_spec
@@ -33,6 +35,15 @@ def view(*containers: Any, queued: int = 0, running: int = 0, service_ms: float 
 def test_nothing_runs_while_nobody_calls() -> None:
     """No demand, no floor: zero."""
     assert wanted(view()) == 0
+
+
+def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
+    """What is beyond both is headroom."""
+    assert [purpose_of(view(queued=1, min_containers=3, buffer_containers=2), n) for n in range(3)] == [
+        Purpose.CALL, Purpose.FLOOR, Purpose.FLOOR,
+    ]  # fmt: skip
+    assert [purpose_of(view(queued=1, buffer_containers=1), n) for n in range(2)] == [Purpose.CALL, Purpose.BUFFER]
+    assert purpose_of(view(container(), min_containers=2), 0) is Purpose.FLOOR
 
 
 def test_the_first_call_gets_one_container_however_many_wait() -> None:
@@ -79,6 +90,15 @@ def test_a_call_that_has_just_left_the_queue_counts_once() -> None:
     assert wanted(view(container(running=1), queued=1, service_ms=600.0)) == 1
     assert wanted(view(container(running=1), queued=2, service_ms=600.0)) == 2
     assert wanted(view(container(running=1), running=1, queued=1, service_ms=600.0)) == 2
+
+
+def test_a_call_whose_container_is_gone_asks_for_no_other() -> None:
+    """The home has not heard of its end; what runs in a container that drains still runs, and others will come."""
+    gone = view(running=1)
+    assert wanted(gone) == 0
+    assert wanted(replace(gone, leaving=1)) == 1
+    assert wanted(replace(gone, demand=demand(running=3), leaving=1, spec=function_spec(max_inputs=2))) == 1
+    assert wanted(replace(gone, pending=1)) == 1
 
 
 def test_only_what_was_idle_for_the_whole_window_goes() -> None:
@@ -156,7 +176,7 @@ def test_a_service_level_gets_the_containers_that_carry_the_calls(
 def test_without_a_known_curve_or_level_only_demand_counts() -> None:
     """And the ceiling binds in any case."""
     assert wanted_by_level(replace(carrying(800.0), speed=None)) == 0
-    assert wanted(replace(view(running=1), rate=800.0)) == 1
+    assert wanted(replace(view(container(running=1), running=1), rate=800.0)) == 1
     assert wanted(carrying(1e9)) == 50
 
 

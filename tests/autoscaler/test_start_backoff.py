@@ -9,7 +9,7 @@ import msgspec
 from pilotlight_autoscaler.decide import Pass, PassInput
 from pilotlight_autoscaler.start_backoff import LONGEST_DELAY_S, REMEMBERED_S, StartBackoff
 from pilotlight_autoscaler.world import PendingBind, World
-from pilotlight_core.model.messages.agent_messages import Bind, ContainerState
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.calls import credit
 from tests.builders.nodes import container

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.version_shutdown import AGAIN_S, VersionShutdowns, why_shut_down
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.tenancy import TenantRecord
 from tests.builders.nodes import container

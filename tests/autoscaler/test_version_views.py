@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.scaling_policy import to_drain, wanted
-from pilotlight_autoscaler.version_views import holders, views
+from pilotlight_autoscaler.version_views import ask_of, holders, views
 from pilotlight_autoscaler.world import PendingBind, World
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import bind, container
+from tests.builders.specs import function_spec, version_record
 
 
 def test_a_version_that_is_shut_down_wants_nothing_and_keeps_nothing() -> None:
@@ -33,6 +34,19 @@ def test_a_floor_is_what_the_tenants_limit_allows_of_it() -> None:
     assert (floor(), floor(ver_1=1), floor(ver_1=5)) == (2, 1, 2)
 
 
+def test_what_drains_is_counted_apart() -> None:
+    """By its own state, by command, or with its node; what is gone is nowhere."""
+    world = World()
+    states = (ContainerState.READY, ContainerState.READY, ContainerState.DRAINING, ContainerState.GONE)
+    there = [container(f"c{n}", state=state, slice=f"cpu-{n}") for n, state in enumerate(states)]
+    world.on_report(report(*there), 1.0)
+    world.draining["c1"] = 1.0
+
+    view = views(world, {"ver_1": record()}, ["ver_1"], 1.0)["ver_1"]
+
+    assert ([each.id for each in view.containers], view.leaving) == (["c0"], 2)
+
+
 def test_who_holds_slices_counts_in_any_state_and_before_it_is_reported() -> None:
     """What is gone holds none; a version without a record counts all the same."""
     world = World()
@@ -45,3 +59,13 @@ def test_who_holds_slices_counts_in_any_state_and_before_it_is_reported() -> Non
     found = list(holders(world, {"ver_1": known}, 1.0))
 
     assert found == [("acme", known.spec), ("acme", known.spec), ("acme", None), ("acme", known.spec)]
+
+
+def test_the_ask_of_a_version_is_for_nodes_that_can_run_it() -> None:
+    """Its base environment, and the features that its manifest needs; limits of its sandbox are the spec's."""
+    version = version_record(function_spec(pids=64, shm=2**20), base="torch", needs=("sandbox-limits", "wings"))
+
+    ask = ask_of(version)
+
+    assert (ask.base, ask.needs) == ("torch", ("sandbox-limits", "wings"))
+    assert (ask.pids, ask.shm, ask.scratch) == (64, 2**20, 0)

@@ -11,7 +11,7 @@ from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.world import CallRate, World
 from pilotlight_core.model.api.curve_api import CurveSource
-from pilotlight_core.model.messages.agent_messages import Bind
+from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.messages.agent_messages import BodyRef, CallDescriptor, ContainerState, Credit, Grant, Run
+from pilotlight_core.model.messages.call_messages import BodyRef, CallDescriptor, Grant, Run
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record

@@ -5,20 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.devices import DeviceReport, MigMode
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.bindings import Binding
+from pilotlight_core.model.messages.node_messages import (
     Bind,
     ContainerReport,
     ContainerState,
     HostShare,
     NodeReport,
+    SandboxCeilings,
     SliceKind,
     SliceReport,
 )
-from pilotlight_core.model.messages.bindings import Binding
 
 GIB = 2**30
 SHARE = HostShare(cpu_millis=1000, memory=2 * GIB)
 """What a container is promised, unless a test says otherwise: enough for a function that names nothing."""
+
+
+CEILINGS = SandboxCeilings(shm=GIB, scratch=GIB, pids=1024)
+"""What functions may ask for at most."""
 
 
 def cpu_slot(number: int = 0, **more: Any) -> SliceReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.spec import FileEntry, FunctionSpec, Manifest, MethodSpec, VersionRecord
+from pilotlight_core.model.versions.manifest_codec import encode_manifest, version_id
 
 
 def method(name: str = "", attribute: str = "f", **more: Any) -> MethodSpec:
@@ -32,3 +33,8 @@ def manifest(spec: FunctionSpec, *files: FileEntry, **more: Any) -> Manifest:
     """What is signed of a version."""
     fields: dict[str, Any] = {"tenant": "acme", "app": "hello", "function": spec.name} | more
     return Manifest(spec=spec, files=files, **fields)
+
+
+def id_of(manifest: Manifest) -> str:
+    """The identity of the version that is signed."""
+    return version_id(encode_manifest(manifest))

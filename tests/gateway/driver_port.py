@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pilotlight_core.bus import BusDown
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 from pilotlight_gateway.cluster.driver_port import NEVER
 
 M = TypeVar("M")

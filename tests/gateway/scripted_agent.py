@@ -12,16 +12,9 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import (
-    Cancel,
-    ContainerState,
-    Ended,
-    Message,
-    Outcome,
-    Run,
-    Spent,
-    Window,
-)
+from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Run, Spent, Window
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.builders.calls import credit
 from tests.builders.nodes import binding, node_report
 

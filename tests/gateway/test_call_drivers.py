@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.bus import NO_RESPONDERS
 from pilotlight_core.host.binding_book import MemoryBindings
-from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Refusal, Refused, Run
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, Run
 from pilotlight_core.model.messages.scheduling import ToHome
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.call_drivers import CallDrivers

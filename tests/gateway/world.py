@@ -18,6 +18,7 @@ from prometheus_client.core import Metric
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
+from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.price_book import load_prices
@@ -29,6 +30,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
 from pilotlight_gateway.deploys.resolver import Resolver
@@ -49,12 +51,13 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import Authenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
-from tests.builders.specs import function_spec, manifest, method, version_record
+from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 
 WALL = 1_790_000_000.0
 HELLO = method(
@@ -129,7 +132,11 @@ class Parts:
     webhook_networks: tuple[Network, ...] = ()
 
     def __post_init__(self) -> None:
-        self.metrics = GatewayMetrics((self.call_gauges,))
+        self.metrics = GatewayMetrics()
+
+    def exposition(self) -> str:
+        """What a scrape shows."""
+        return ProcessMetrics(self.metrics.collect, self.call_gauges).exposition().decode()
 
     def call_gauges(self) -> Iterable[Metric]:
         """As `serving` has them."""
@@ -146,7 +153,13 @@ class Parts:
 
     @property
     def deployer(self) -> Deployer:
-        return Deployer(registry=self.registry, blobs=self.blobs, signer=self.signer, placements=self.placements)
+        return Deployer(
+            registry=self.registry,
+            blobs=self.blobs,
+            usage=BlobUsage(self.blobs),
+            signer=self.signer,
+            placements=self.placements,
+        )
 
     @property
     def readiness(self) -> Readiness:
@@ -181,6 +194,7 @@ class Parts:
             readiness=self.readiness,
             registry=self.registry,
             requests=self.requests,
+            schemas=VersionSchemas(self.blobs),
             signer=self.signer,
             stopper=self.stopper,
             uploads=self.uploads,
@@ -240,7 +254,7 @@ class World:
         """Versions as a deploy would leave them in the registry."""
         made = []
         for spec in specs:
-            version = manifest(spec, entry(b"x"), tenant=tenant, app=app).version_id
+            version = id_of(manifest(spec, entry(b"x"), tenant=tenant, app=app))
             record = version_record(spec, id=version, tenant=tenant, app=app, manifest_sha256="0" * 64, created_at=WALL)
             self.registry.versions[record.id] = record
             made.append(record)

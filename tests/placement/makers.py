@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
+from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
@@ -17,7 +17,7 @@ from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, PlacedContainer, Slice, Slot
+from pilotlight_placement.hardware.node import Domain, Gpu, Node, NodeAbilities, PlacedContainer, Slice, Slot
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import Plan
 from pilotlight_placement.search.decision_record import Placement
@@ -30,6 +30,8 @@ LAYOUTS = {
 """Instances that may exist on a device of a kind."""
 OFTEN_NOT = (False, False, True)
 FUNCTIONS = ("f", "g", "h")
+ABLE = NodeAbilities(bases=("default", "torch"), features=("limits",), shm=8 * GIB, scratch=8 * GIB, pids=4096)
+"""What a node of this release can do."""
 
 
 def gpu(name: str, kind: str = "H100-80GB", **more: Any) -> Gpu:
@@ -75,7 +77,11 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
         gpus.append(replace(made, withdrawn=ill))
     return Node(
         name=name,
-        domain=Domain(zone=draw(st.sampled_from(("x", "y"))), spot=draw(st.sampled_from(OFTEN_NOT))),
+        domain=Domain(
+            zone=draw(st.sampled_from(("x", "y"))),
+            spot=draw(st.sampled_from(OFTEN_NOT)),
+            abilities=draw(mostly(ABLE, NodeAbilities())),
+        ),
         gpus=tuple(gpus),
         slots=tuple(cpu(number) for number in range(draw(st.integers(0, 2)))),
         host=draw(mostly(None, host(2, 4), host(8, 64), host(1, 12))),
@@ -113,6 +119,9 @@ def asks(draw: st.DrawFn) -> Ask:
         media=draw(st.sampled_from(OFTEN_NOT)),
         curves=draw(st.none() | curves()),
         slo_ms=draw(mostly(None, 50.0)),
+        base=draw(mostly("default", "torch")),
+        needs=draw(mostly((), ("limits",))),
+        pids=draw(mostly(0, 8192)),
         slice=draw(mostly("", "", "H100-80GB/3g", "T4/whole", "CPU/slot", "H100-80GB/share:38")),
     )
 

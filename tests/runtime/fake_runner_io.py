@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import (
-    STOP_GRACE_S,
-    CallFrame,
-    Ended,
-    Outcome,
-    Refusal,
-    Refused,
-    Run,
-    Spent,
-)
+from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls.call_runner import CallRunner, InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall

@@ -23,31 +23,24 @@ from pilotlight_core.host.blobs import FolderBlobs
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
-    Cancel,
-    Chunk,
     CommandReply,
     ContainerCommand,
     ContainerState,
     Credit,
     Drain,
-    Ended,
     HostShare,
     NodeReport,
-    Reconcile,
-    Refused,
-    Run,
-    Started,
-    Window,
 )
-from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
-from pilotlight_core.model.spec import Batching, FileEntry, Manifest, MethodSpec, Mode
+from pilotlight_core.model.spec import DEFAULT_BASE, Batching, FileEntry, Manifest, MethodSpec, Mode
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_runtime.containers.base_environment import own_environment
+from pilotlight_runtime.containers.base_environment import BaseEnvironment, own_environment
 from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
@@ -58,7 +51,8 @@ from pilotlight_runtime.node.agent_folders import own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
-from tests.builders.specs import function_spec, manifest, method
+from tests.builders.nodes import CEILINGS
+from tests.builders.specs import function_spec, id_of, manifest, method
 
 REGION = "local"
 TENANT = "acme"
@@ -77,7 +71,7 @@ class Version:
 
     @property
     def id(self) -> str:
-        return self.manifest.version_id
+        return id_of(self.manifest)
 
 
 def generator() -> tuple[MethodSpec, ...]:
@@ -204,7 +198,13 @@ class Harness:
     # -- the controller -----------------------------------------------------------------------------------------
 
     async def deploy(
-        self, source: str, *, tenant: str = TENANT, files: dict[str, str] | None = None, **spec: Any
+        self,
+        source: str,
+        *,
+        tenant: str = TENANT,
+        files: dict[str, str] | None = None,
+        base: str = DEFAULT_BASE,
+        **spec: Any,
     ) -> Version:
         """Sign and store a version whose module `app` is `source`; its function is `f`."""
         entries = []
@@ -213,7 +213,7 @@ class Harness:
             digest = hashlib.sha256(data).hexdigest()
             await self.blobs.put(tenant, digest, data)
             entries.append(FileEntry(path, digest, len(data)))
-        return await self.store(manifest(function_spec("f", **spec), *entries, tenant=tenant, app="demo"))
+        return await self.store(manifest(function_spec("f", **spec), *entries, tenant=tenant, app="demo", base=base))
 
     async def store(self, manifest: Manifest, *, signer: Signer | None = None) -> Version:
         """Sign and store a manifest."""
@@ -363,12 +363,18 @@ async def everybody(url: str, folder: Path) -> AsyncIterator[Harness]:
 
 @asynccontextmanager
 async def harness(
-    url: str, folder: Path, *, sandbox: str = "process", cpu_slots: int = 2, blanks: int = 1
+    url: str,
+    folder: Path,
+    *,
+    sandbox: str = "process",
+    cpu_slots: int = 2,
+    blanks: int = 1,
+    bases: tuple[BaseEnvironment, ...] = (),
 ) -> AsyncIterator[Harness]:
     """An agent that runs, and everybody it talks to."""
     async with (
         everybody(url, folder) as world,
-        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks),
+        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks, bases=bases),
     ):
         yield world
 
@@ -406,6 +412,7 @@ async def agent(
     gpus: Devices | None = None,
     stop_grace_s: float = STOP_GRACE_S,
     host: HostShare = HOST,
+    bases: tuple[BaseEnvironment, ...] = (),
 ) -> AsyncIterator[Agent]:
     """Run an agent for the harness's node until the block ends; with `gpus` beside its CPU slots."""
     stop = asyncio.Event()
@@ -422,7 +429,8 @@ async def agent(
             verifier=TrustedKey(world.folder / "keys"),
             launcher=started,
             devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
-            base=own_environment(preimport=""),
+            bases=(own_environment(preimport=""), *bases),
+            ceilings=CEILINGS,
             folders=folders,
             blanks=blanks,
             stop_grace_s=stop_grace_s,

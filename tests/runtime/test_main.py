@@ -16,7 +16,9 @@ from pilotlight_core.host.blobs import FolderBlobs
 from pilotlight_core.host.foundations import Foundation, Foundations
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import NodeReport, Refusal
+from pilotlight_core.model.messages.call_messages import Refusal
+from pilotlight_core.model.messages.node_messages import NodeReport
+from tests.builders.base_venv import base_venv
 from tests.runtime.harness import Harness, everybody
 from tests.waiting import until
 
@@ -132,6 +134,24 @@ async def test_a_node_has_one_agent(server_url: str, tmp_path: Path) -> None:
 
         assert second.returncode == 1
         assert b"choose another --node" in said
+
+
+async def test_a_base_environment_that_cannot_run_guests_ends_the_agent(server_url: str, tmp_path: Path) -> None:
+    """At its start, with the environment's name and the interpreter's own words; not when a function needs it."""
+    bare = base_venv(tmp_path / "bare", libraries=())
+    agent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pilotlight_runtime", "--node", "n1", "--state-dir", str(tmp_path)),
+        *("--nats-url", server_url, "--sandbox", "process", "--base", f"bare={bare}"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await asyncio.wait_for(agent.communicate(), 30)
+
+    assert agent.returncode == 1
+    assert b"the agent cannot run" in said
+    assert b"--base bare: " in said
+    assert b"cannot run guests: ModuleNotFoundError" in said
+    assert b"Traceback" not in said
 
 
 async def test_an_agent_without_its_platforms_key_or_blobs_is_refused(server_url: str, tmp_path: Path) -> None:

@@ -37,6 +37,14 @@ def test_an_app_needs_a_name() -> None:
     assert caught.value.more["field"] == "app"
 
 
+def test_an_app_has_a_base_environment() -> None:
+    """The one that every node has, unless it says another; the error names the option."""
+    assert (App("a").base, App("a", base="torch-2_9").base) == ("default", "torch-2_9")
+    with pytest.raises(OptionError, match="is not a name") as caught:
+        App("a", base="torch 2")
+    assert caught.value.more["field"] == "base"
+
+
 def test_an_app_has_one_decorator() -> None:
     """The decorators of other platforms are refused with its name."""
     app = App("tests")

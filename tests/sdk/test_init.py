@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib.metadata import metadata
 
 import pytest
 
@@ -35,6 +37,19 @@ def test_an_import_loads_nothing_heavy(statement: str) -> None:
 def test_the_bare_import_loads_hardly_anything() -> None:
     """Names are loaded on first use, and msgspec with them."""
     assert "msgspec" not in modules_after("import pilotlight")
+
+
+def test_client_and_command_line_need_no_extra() -> None:
+    """`pip install` without an extra brings all that they import, the platform's own packages aside."""
+    code = (
+        "import pilotlight, pkgutil; "
+        "[__import__(each.name) for each in pkgutil.walk_packages(pilotlight.__path__, 'pilotlight.')]"
+    )
+    needed = metadata("pilotlight").get_all("Requires-Dist") or []
+    extra = [each for each in needed if re.search("""extra == ['"]server['"]""", each)]
+    server = {re.split(r"[^\w-]", each)[0].replace("-", "_") for each in extra}
+    assert {"starlette", "sqlalchemy", "uvicorn", "alembic"} <= server
+    assert not modules_after(code) & {*server, "nats", "pynvml", "prometheus_client", "pilotlight_gateway"}
 
 
 def test_every_public_name_exists() -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from pilotlight_core.bus import Bus, BusError, bus_users, connect
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Message, Run
+from pilotlight_core.model.messages.call_messages import Run
+from pilotlight_core.model.messages.message import Message
 from tests.system.support.platform import Platform
 from tests.waiting import wait_until
 

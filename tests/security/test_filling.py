@@ -22,10 +22,16 @@ def free_tenant(platform: Platform, name: str) -> httpx.Client:
     return platform.as_holder_of(make_tenant(platform, name, tier="free"))
 
 
-def spec(name: str, methods: int, padding: int) -> dict[str, Any]:
-    """A class whose types fill its record."""
-    described = {"type": "object", "description": "x" * padding}
-    made = [{"name": f"m{number}", "attribute": f"m{number}", "input_schema": described} for number in range(methods)]
+def spec(name: str, variable: str) -> dict[str, Any]:
+    """A function with a variable, which is in its record."""
+    method = {"name": "", "attribute": name}
+    return {"name": name, "module": "main", "qualname": name, "methods": [method], "env": {"A": variable}}
+
+
+def typed_spec(name: str, described: str) -> dict[str, Any]:
+    """A class whose types fill its manifest."""
+    schema = {"type": "object", "description": described}
+    made = [{"name": f"m{number}", "attribute": f"m{number}", "input_schema": schema} for number in range(4)]
     return {"name": name, "module": "main", "qualname": "F", "is_class": True, "methods": made}
 
 
@@ -50,10 +56,11 @@ def test_who_fills_the_registry_is_refused(platform: Platform) -> None:
             forget_peak(pid)
         assert free.put(f"/v1/blobs/{SHA}", content=FILE).is_success
 
-        answers = [deploy(free, f"wide{number}", spec("f", 48, 60_000)) for number in range(8)]
-        answers += [deploy(free, f"narrow{number}", spec("f", 1, 100)) for number in range(30)]
+        wide = [deploy(free, "wide", *(spec(f"f{n}", f"{again}" * 30_000) for n in range(40))) for again in range(5)]
+        answers = wide + [deploy(free, f"narrow{number}", spec("f", "")) for number in range(30)]
 
-        assert (403, "record_bytes") in refusals(answers)
+        assert [answer.status_code for answer in wide] == [200, 200, 200, 403, 403]
+        assert (403, "record_bytes") in refusals(wide)
         assert (429, "deploys_per_hour") in refusals(answers)
         assert not [answer.text for answer in answers if answer.status_code >= 500]
         stored = free.get("/v1/apps").json()["apps"]
@@ -79,3 +86,16 @@ def test_who_fills_the_disk_is_refused(platform: Platform) -> None:
         many = [free.put(f"/v1/blobs/{hashlib.sha256(b'%d' % n).hexdigest()}", content=b"%d" % n) for n in range(300)]
         assert sum(answer.is_success for answer in many) < 250
         assert platform.http.put(f"/v1/blobs/{SHA}", content=FILE).is_success
+
+
+def test_who_fills_the_disk_with_types_is_refused(platform: Platform) -> None:
+    """They are in manifests, which count as the files that are uploaded; deploying the same again takes nothing."""
+    with free_tenant(platform, "typed") as free:
+        platform.cli("quota", "set", "typed", "blob_bytes=600000")
+        assert free.put(f"/v1/blobs/{SHA}", content=FILE).is_success
+
+        specs = [typed_spec("f", f"{again}" * 60_000) for again in (1, 2, 3, 1)]
+        answers = [deploy(free, "typed", one) for one in specs]
+
+        assert [answer.status_code for answer in answers] == [200, 200, 403, 200], [one.text[:500] for one in answers]
+        assert refusals(answers) == {(403, "blob_bytes")}

@@ -33,7 +33,6 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     folder = tmp_path_factory.mktemp("held")
     (folder / "tiers.toml").write_text("[tiers.tiny]\nlimits = {containers = 1}\n")
     env = {
-        "PILOTLIGHT_PREIMPORT": "",
         "PILOTLIGHT_STOP_GRACE": str(GRACE_S),
         "PILOTLIGHT_TIERS_FILE": str(folder / "tiers.toml"),
     }

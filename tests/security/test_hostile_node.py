@@ -15,18 +15,9 @@ import httpx
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import (
-    ContainerState,
-    Credit,
-    Ended,
-    NodeReport,
-    Outcome,
-    Refusal,
-    Refused,
-    Run,
-    Spent,
-)
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from tests.security.hostile_node import BusClient, hostile_node, run_of, spying_operator
 from tests.security.memory import peak_mb
@@ -51,7 +42,7 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform of two nodes, with a function on one of them."""
     folder = tmp_path_factory.mktemp("two_nodes")
     options = ("--cpu-slots", "4", "--blanks", "1", "--extra-agents", "1")
-    with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+    with run_platform(folder, *options) as running:
         wait_until(lambda: len(nodes(running)) == 2, "both nodes report")
         with deployed(running, APPS / "crash" / "app.py"):
             yield running

@@ -24,7 +24,6 @@ ATTACKERS = 300
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform with few places, where the addresses of this machine are as any others."""
     env = {
-        "PILOTLIGHT_PREIMPORT": "",
         "PILOTLIGHT_CONNECTIONS": str(PLACES),
         "PILOTLIGHT_UNKNOWN_CONNECTIONS_PER_ADDRESS": str(OF_ADDRESS),
         "PILOTLIGHT_UNKNOWN_CONNECTION_SECONDS": "20",

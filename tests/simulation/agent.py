@@ -9,14 +9,11 @@ from functools import partial
 from typing import Any
 
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Cancel,
     Chunk,
-    ContainerState,
-    Credit,
     Ended,
-    NodeReport,
     Outcome,
     Reconcile,
     Refusal,
@@ -27,6 +24,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Stages,
     Started,
 )
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable

@@ -14,7 +14,7 @@ from typing import Any
 
 from pilotlight_core.bus import BusDown, Handler
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitVerdict
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitEnd, LimitVerdict
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
 from pilotlight_core.model.subjects import SHARDS, shard_of
@@ -188,6 +188,7 @@ class GatewayProcess(Process):
         if self._server is not None:
             self.jobs = JobSide(self, self._server, _registry(), self._policy)
             self._participants["jobs"] = self.jobs.jobs.dispatcher
+            self.drivers.homes.backlog_of = self.jobs.jobs.dispatcher.backlog
         self.every(0.9, self._renew)
         self.every(LOOK_S, self._look)
 
@@ -258,7 +259,7 @@ class GatewayProcess(Process):
 
     def _ended(self, asked: LimitAsk, answer: LimitAnswer) -> None:
         if self.limits is not None:
-            self.limits.ended(asked.tenant, asked.function, answer, 0.0)
+            self.limits.ended(LimitEnd(answer.number, asked.tenant, asked.function))
         self.gave_back(asked, answer)
 
     def gave_back(self, asked: LimitAsk, answer: LimitAnswer) -> None:

@@ -34,6 +34,7 @@ from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.gateway.body_codecs import small_codec
 from tests.simulation.sim_bus import SimBus
@@ -112,6 +113,7 @@ class JobSide:
             JobCalls(
                 calls=self._calls,
                 registry=registry,
+                schemas=VersionSchemas(MemoryBlobs()),
                 codec=small_codec(),
                 budget=ByteBudget(limit=10**6),
                 clock=loop.time,

@@ -32,7 +32,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Refusal, Refused, Run, Started
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refusal, Refused, Run, Started
 from pilotlight_core.model.records.jobs import MAX_RERUNS, JobFailureReason, JobRecord, JobState
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.limit_policy import LimitPolicy

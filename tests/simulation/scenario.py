@@ -8,7 +8,8 @@ from functools import partial
 
 from pilotlight_core.model import subjects
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.agent_messages import ContainerState, Demand
+from pilotlight_core.model.messages.demand import Demands
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_gateway.jobs.job_dispatcher import DispatcherStatistics
 from pilotlight_gateway.jobs.job_service import JobOptions
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
@@ -55,9 +56,10 @@ class Controller(Process):
 
     def receive(self, mail: Mail) -> None:
         message = mail.message
-        assert isinstance(message, Demand)
-        self._wanted[message.version] = message.queued
-        if message.edge:
+        assert isinstance(message, Demands)
+        for demand in message.items:
+            self._wanted[demand.version] = demand.queued
+        if any(demand.edge for demand in message.items):
             self._tick()
 
     def _tick(self) -> None:

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.agent_messages import Credit, Ended, Grant, Reconcile, Refusal, Run
+from pilotlight_core.model.messages.call_messages import Ended, Grant, Reconcile, Refusal, Run
 from pilotlight_core.model.messages.job_messages import JobNote
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitEnd
+from pilotlight_core.model.messages.limiting import LimitEnd
+from pilotlight_core.model.messages.node_messages import Credit
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle, Withdraw
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
@@ -238,9 +239,9 @@ class Incurious(Reconciler):
 class Misdirected(LimitDriver):
     """Tells the end of a call to any gateway but the home of its tenant's limits."""
 
-    def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
-        self._held.get(shard_of(tenant), {}).pop(answer.number, None)
-        self._outbox.end("gateway9-0", LimitEnd(answer.number, tenant, function, correction))
+    def ended(self, end: LimitEnd) -> None:
+        self._held.get(shard_of(end.tenant), {}).pop(end.number, None)
+        self._outbox.end("gateway9-0", end)
 
 
 class Generous(LimitHome):

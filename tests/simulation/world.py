@@ -103,7 +103,7 @@ class World:
         if kind == "gw":
             name = subject.split(".")[3].rpartition("-")[0]
             return [name] if name in self.processes else []
-        wanted = "controller" if kind == "demand" else "agent" if kind == "credits" else "gateway"
+        wanted = "controller" if kind == "demands" else "agent" if kind == "credits" else "gateway"
         return [name for name in self.processes if name.startswith(wanted)]
 
     def _send(self, sender: Process, receiver: str, mail: Mail) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.host.config import BadSetting, parse
-from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, plan
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, measured, plan
+
+METRICS = {"duties": 21, "controller": 22, "agent": 23, "agent-2": 24, "agent-3": 25}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +26,7 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--blanks", "3", *flags], {})
 
     ports = [GatewayPorts(1, 3, 6), GatewayPorts(4, 5, 7)][: 1 + settings.extra_gateways]
-    parts = {part.name: part for part in plan(settings, ports=ports, nats_ports=[2])}
+    parts = {part.name: part for part in plan(settings, ports=ports, metrics=METRICS, nats_ports=[2])}
 
     assert list(parts) == names
     assert sorted(parts.values(), key=lambda part: part.rank)[0].name == "nats"
@@ -38,16 +40,33 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     for name, own in zip(("gateway", "gateway-2"), ports, strict=False):
         flags_of = " ".join(parts[name].command)
         assert f"--port {own.public} --internal-port {own.internal} --metrics-port {own.metrics}" in flags_of
+    assert measured(settings) == tuple(name for name in METRICS if name in names)
+    for name in measured(settings):
+        assert f"--metrics-port {METRICS[name]}" in " ".join(parts[name].command)
     if "agent" in parts:
         assert "--blanks 3" in " ".join(parts["agent"].command)
         assert f"file://{tmp_path}/blobs" in parts["agent"].command
+
+
+def test_agents_get_the_base_environments(tmp_path: Path) -> None:
+    """All of them, each."""
+    flags = ["--state-dir", str(tmp_path), "--extra-agents", "1", "--base", "a=/x", "--base", "b=/y"]
+    settings = parse(UpSettings, "", flags, {})
+
+    parts = {part.name: part for part in plan(settings, ports=[GatewayPorts(1, 3, 6)], metrics=METRICS, nats_ports=[2])}
+
+    for name in ("agent", "agent-2"):
+        assert parts[name].command[-4:] == ("--base", "a=/x", "--base", "b=/y")
 
 
 def test_three_servers_are_one_bus(tmp_path: Path) -> None:
     """Each has its own folder and configuration, all start first, and every process has all addresses."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--nats-servers", "3"], {})
 
-    parts = {part.name: part for part in plan(settings, ports=[GatewayPorts(1, 3, 6)], nats_ports=[11, 12, 13])}
+    parts = {
+        part.name: part
+        for part in plan(settings, ports=[GatewayPorts(1, 3, 6)], metrics=METRICS, nats_ports=[11, 12, 13])
+    }
 
     assert [name for name, part in parts.items() if part.rank == 0] == ["nats", "nats-2", "nats-3"]
     for name, port in (("nats", 11), ("nats-2", 12), ("nats-3", 13)):
@@ -63,11 +82,24 @@ def test_three_servers_are_one_bus(tmp_path: Path) -> None:
 def test_who_webhooks_may_reach_is_passed_on(tmp_path: Path) -> None:
     """To the gateway, which checks a webhook's address, and to the duties, which send."""
     allowed = UpSettings(state_dir=tmp_path, webhook_allow="127.0.0.0/8")
-    parts = {part.name: " ".join(part.command) for part in plan(allowed, ports=[GatewayPorts(1, 2, 0)], nats_ports=[3])}
+    parts = {
+        part.name: " ".join(part.command)
+        for part in plan(allowed, ports=[GatewayPorts(1, 2, 0)], metrics=METRICS, nats_ports=[3])
+    }
     told = {name for name, command in parts.items() if "--webhook-allow 127.0.0.0/8" in command}
     assert told == {"gateway", "duties"}
-    plain = plan(UpSettings(state_dir=tmp_path), ports=[GatewayPorts(1, 2, 0)], nats_ports=[3])
+    plain = plan(UpSettings(state_dir=tmp_path), ports=[GatewayPorts(1, 2, 0)], metrics=METRICS, nats_ports=[3])
     assert not any("--webhook-allow" in part.command for part in plain)
+
+
+def test_the_variable_of_the_host_reaches_every_gateway(tmp_path: Path) -> None:
+    """`make up` with it listens for other machines too; what only the platform asks stays on this one."""
+    settings = parse(UpSettings, "", ["--state-dir", str(tmp_path)], {"PILOTLIGHT_HOST": "0.0.0.0"})  # noqa: S104
+    parts = plan(settings, ports=[GatewayPorts(1, 2, 3), GatewayPorts(4, 5, 6)], metrics=METRICS, nats_ports=[7])
+    gateways = [" ".join(part.command) for part in parts if part.name.startswith("gateway")]
+    assert len(gateways) == 2
+    for command in gateways:
+        assert "--host 0.0.0.0" in command
 
 
 def test_two_servers_are_worse_than_one() -> None:

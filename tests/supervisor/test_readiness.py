@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_supervisor.embedded_bus import free_port
+from pilotlight_supervisor.free_ports import free_port
 from pilotlight_supervisor.readiness import ReadyFile, UpError, http_status, wait_ready, write_ready
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_supervisor.embedded_bus import free_port
+from pilotlight_core.host.config import parse
+from pilotlight_supervisor.free_ports import QUIET_PORTS, can_listen, free_port, release_port
+from pilotlight_supervisor.platform_plan import UpSettings
 from pilotlight_supervisor.readiness import http_status
+from pilotlight_supervisor.up import LOOPBACK, claim_metrics_ports
 from tests.supervisor.test_embedded_bus import alive
 from tests.waiting import until
 
@@ -142,11 +145,38 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
 
-        for flag in ("--port", "--nats-port"):
+        for flag in ("--port", "--nats-port", "--gateway-metrics-port", "--metrics-port"):
             done = up("--state-dir", str(tmp_path / flag), "--port", "0", flag, port)
             assert done.returncode == 1
             assert f"{flag}." in done.stderr
             assert not (tmp_path / flag / "logs").exists()
+    done = up("--state-dir", str(tmp_path), "--port", "0", "--metrics-port", "65534")
+    assert "Port 65536 of 127.0.0.1 is none: choose another with --metrics-port." in done.stderr
+
+
+def test_ports_for_metrics_follow_the_first_one() -> None:
+    """Which is the duties', also by the variable that has always been theirs; without it each has any."""
+    settings = parse(UpSettings, "", ["--extra-agents", "1"], {"PILOTLIGHT_METRICS_PORT": str(first_of_free(4))})
+    ports = claim_metrics_ports(settings)
+    for port in ports.values():
+        release_port(LOOPBACK, port)
+    assert list(ports.items()) == [
+        (name, settings.metrics_port + number)
+        for number, name in enumerate(("duties", "controller", "agent", "agent-2"))
+    ]
+
+    any_port = claim_metrics_ports(parse(UpSettings, "", [], {}))
+    assert any_port.keys() == {"duties", "controller", "agent"}
+    assert len(set(any_port.values())) == 3
+
+
+def first_of_free(count: int) -> int:
+    """The first of so many ports that are free."""
+    return next(
+        first
+        for first in range(QUIET_PORTS.start, QUIET_PORTS.stop, count)
+        if all(can_listen(LOOPBACK, port) for port in range(first, first + count))
+    )
 
 
 def test_a_bad_flag_is_refused(tmp_path: Path) -> None:

@@ -26,28 +26,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.system)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A node of four slots with one blank, which imports little, since most of these functions need nothing."""
+    """A node of four slots with one blank."""
     folder = tmp_path_factory.mktemp("platform")
-    with run_platform(folder, "--cpu-slots", "4", "--blanks", "1", env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+    with run_platform(folder, "--cpu-slots", "4", "--blanks", "1") as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client(platform: Platform) -> Iterator[pilotlight.Client]:
     """The SDK's client of the platform."""
     with pilotlight.Client(url=platform.url, api_key=platform.key) as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stranger_key(platform: Platform) -> str:
     """A key of another tenant, for everything in it."""
     return make_tenant(platform, "stranger")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stranger(platform: Platform, stranger_key: str) -> Iterator[httpx.Client]:
     """A client of that tenant."""
     with platform.as_holder_of(stranger_key) as client:

@@ -1,4 +1,4 @@
-"""The alert rules speak of metrics that a gateway shows, and a noisy neighbour is one that it shows and names."""
+"""The alert rules speak of metrics that processes show, and a noisy neighbour is one that it shows and names."""
 
 from __future__ import annotations
 
@@ -20,20 +20,35 @@ RULES = Path(__file__).parents[2] / "infra" / "alerts.yaml"
 
 
 def test_every_metric_of_the_rules_is_shown(platform: Platform) -> None:
-    """An alert on a metric that was renamed would never come."""
+    """By some process: an alert on a metric that was renamed would never come."""
     platform.http.get("/healthz")
-    (exposed,) = platform.metrics()
-    shown = set(re.findall(r"^# HELP (\w+) ", exposed, re.MULTILINE)) | set(
-        re.findall(r"^(\w+)[{ ]", exposed, re.MULTILINE)
-    )
+    shown = {name for exposed in platform.metrics_by_process().values() for name in names_in(exposed)}
     asked = {
         name
         for expression in re.findall(r"^ +expr: (.+)$", RULES.read_text(), re.MULTILINE)
         for name in re.findall(r"pilotlight_\w+", expression)
     }
 
-    assert len(asked) >= 7
+    assert len(asked) >= 12
     assert asked - shown == set()
+
+
+def test_every_process_shows_its_metrics_and_how_late_its_loop_is(platform: Platform) -> None:
+    """Gateways, duties, the controller and agents, each on a port of its own; one controller leads."""
+    wait_until(lambda: "pilotlight_controller_leads 1.0" in platform.metrics_by_process()["controller"], "it leads")
+    shown = {name: names_in(exposed) for name, exposed in platform.metrics_by_process().items()}
+
+    assert shown.keys() == platform.pids.keys() - {name for name in platform.pids if name.startswith("nats")}
+    for name in shown:
+        assert {"pilotlight_loop_lag_seconds_bucket", "pilotlight_bus_connected"} <= shown[name]
+    assert "pilotlight_agent_slices" in shown["agent"]
+    assert "pilotlight_duty_holds" in shown["duties"]
+
+
+def names_in(exposed: str) -> set[str]:
+    """The families and the samples of a scrape."""
+    families = re.findall(r"^# HELP (\w+) ", exposed, re.MULTILINE)
+    return {*families, *re.findall(r"^(\w+)[{ ]", exposed, re.MULTILINE)}
 
 
 NOISY = """

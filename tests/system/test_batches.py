@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-from pilotlight_supervisor.embedded_bus import free_port
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
@@ -19,7 +18,7 @@ from tests.system.test_webhooks import answer, receiver
 from tests.waiting import wait_until
 
 OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
-ENV = {"PILOTLIGHT_PREIMPORT": "numpy", "PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
+ENV = {"PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
 
 
 @pytest.fixture(scope="module")
@@ -28,15 +27,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def metrics_port() -> int:
-    """Where the duties show their metrics."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def batching(folder: Path, metrics_port: int) -> Iterator[Platform]:
+def batching(folder: Path) -> Iterator[Platform]:
     """A platform whose parts are killed here, with the functions of `apps/batches`."""
-    with run_platform(folder, *OPTIONS, env=ENV | {"PILOTLIGHT_METRICS_PORT": str(metrics_port)}) as running:
+    with run_platform(folder, *OPTIONS, env=ENV) as running:
         running.deploy(APPS / "batches" / "app.py")
         yield running
 
@@ -50,8 +43,13 @@ def lines_of(file: Path, inputs: list[dict[str, Any]]) -> str:
 
 def status(platform: Platform, batch: str) -> dict[str, Any]:
     """How far it is."""
-    found: dict[str, Any] = platform.http.get(f"/v1/batches/{batch}").json()
+    found: dict[str, Any] = wait_until(lambda: _told(platform, batch), "the store answers").json()
     return found
+
+
+def _told(platform: Platform, batch: str) -> httpx.Response | None:
+    answer = platform.http.get(f"/v1/batches/{batch}")
+    return answer if answer.status_code != 503 else None
 
 
 def over(platform: Platform, batch: str, within: float = 120.0) -> dict[str, Any]:
@@ -90,13 +88,16 @@ def test_a_file_runs_whole_and_webhooks_hear_of_each_item(batching: Platform, tm
     assert told == {one["id"] for one in found}
 
 
-def test_the_duties_tell_how_jobs_webhooks_and_batches_are(batching: Platform, metrics_port: int) -> None:
+def test_the_duties_tell_how_jobs_webhooks_and_batches_are(batching: Platform) -> None:
     """A process that has the duties says so, and what there is to do."""
     later = {"input": {"value": 1}, "run_at": time.time() + 3_600}
     job = batching.http.post("/v1/functions/bulk.echo/calls", json=later, headers={"Prefer": "respond-async"}).json()
-    url = f"http://127.0.0.1:{metrics_port}/metrics"
-    wait_until(lambda: 'pilotlight_job_records{state="queued"} 1.0' in httpx.get(url).text, "the job is counted", 30.0)
-    assert 'pilotlight_duty_holds{duty="batches"} 1.0' in httpx.get(url).text
+
+    def shown(line: str) -> bool:
+        return line in batching.metrics_by_process()["duties"]
+
+    wait_until(lambda: shown('pilotlight_job_records{state="queued"} 1.0'), "the job is counted", 30.0)
+    assert shown('pilotlight_duty_holds{duty="batches"} 1.0')
     assert batching.http.delete(f"/v1/calls/{job['id']}").json()["cancelled"]
 
 

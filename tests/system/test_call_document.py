@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,20 @@ CONFIG = """
 # A deadline that a schema can have may be too short for any call, and an id may be taken.
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", "408", "409"]
+"""
+# A schema cannot say that whole numbers have 64 bits wherever anything may stand: those beyond are refused (422).
+HOOKS = """
+import schemathesis
+
+@schemathesis.hook
+def filter_body(context, body):
+    return all(-2**63 <= number < 2**64 for number in whole_numbers(body))
+
+def whole_numbers(value):
+    if isinstance(value, int):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from whole_numbers(inner)
 """
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
@@ -34,6 +49,7 @@ def test_a_function_answers_as_its_document_says(platform: Platform, tmp_path: P
         document = platform.http.get("/v1/functions/judged.bill/openapi.json")
         (tmp_path / "bill.json").write_bytes(document.content)
         (tmp_path / "schemathesis.toml").write_text(CONFIG)
+        (tmp_path / "hooks.py").write_text(HOOKS)
         judged = subprocess.run(
             [
                 sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run", "bill.json",
@@ -41,7 +57,8 @@ def test_a_function_answers_as_its_document_says(platform: Platform, tmp_path: P
                 "--seed", "1", "--no-color", "--no-shrink", "--report", "ndjson",
                 "--report-ndjson-path", "report.ndjson", *options,
             ],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
+            cwd=tmp_path, env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks"},
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     if judged.returncode:

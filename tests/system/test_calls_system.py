@@ -216,7 +216,7 @@ def test_it_is_tried_again_whichever_way_it_is_called(sdk: Any) -> None:
 
 
 def test_tries_have_the_time_that_one_may_take_each(platform: Platform) -> None:
-    """A caller who names no deadline waits for all of them, each of which may take the timeout."""
+    """A timeout of four seconds bounds each of three tries that take four and a half together."""
     answer = platform.answer("calls.slow_flaky", name="late", failures=2, seconds=1.5)
 
     assert (answer["output"], answer["usage"]["attempts"]) == (3, 3)
@@ -293,6 +293,39 @@ def test_receipts_sum_to_the_report(platform: Platform) -> None:
     lines = platform.http.get("/v1/usage", params={"group": "app,function,state"}).json()["lines"]
     [line] = [one for one in lines if (one["app"], one["function"], one["state"]) == ("calls", "metered", "busy")]
     assert (line["calls"], line["ns"]) == (len(kept), sum(kept.values()))
+
+
+def test_what_a_function_counts_is_on_the_receipt_and_in_the_ledger(platform: Platform) -> None:
+    """Of a call and of a job, beside the key that asked and why the container was there."""
+    answer = platform.answer("calls.completes", prompt="how are you")
+    (key,) = {one["id"] for one in platform.http.get("/v1/keys").json()["keys"]}
+    job = platform.http.post(
+        "/v1/functions/calls.completes/calls",
+        json={"input": {"prompt": "hello there"}},
+        headers={"prefer": "respond-async"},
+    ).json()["id"]
+    done = wait_until(
+        lambda: (found := platform.http.get(f"/v1/calls/{job}").json())["state"] == "succeeded" and found,
+        "the job ends",
+    )
+
+    assert answer["usage"]["units"] == {"prompt_tokens": 3, "completion_tokens": 1}
+    assert done["usage"]["units"] == {"prompt_tokens": 2, "completion_tokens": 1}
+    assert "units" not in platform.answer("calls.metered", seconds=0.0)["usage"]
+    told = {answer["id"], done["run"]}
+    wait_until(lambda: told <= ended(platform, "completes"), "both are folded")
+    lines = {
+        line[0]: line[1:]
+        for line in rows(platform, "SELECT call, key_id, fault, units FROM call_line WHERE function = 'completes'")
+    }
+    assert lines[answer["id"]] == (key, "none", '{"completion_tokens":1,"prompt_tokens":3}')
+    assert lines[done["run"]] == (key, "none", '{"completion_tokens":1,"prompt_tokens":2}')
+    facts = rows(
+        platform,
+        "SELECT DISTINCT purpose, region, zone, purchase, memory > 0, wall_ns > 0 FROM lease_line "
+        "WHERE function = 'completes' AND state = 'busy'",
+    )
+    assert facts == [("call", "local", "local-a", "on-demand", 1, 1)]
 
 
 def test_prices_are_exact(platform: Platform) -> None:

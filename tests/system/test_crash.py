@@ -208,7 +208,10 @@ def test_nothing_starts_twice_when_a_part_stands_still(
 @pytest.mark.long
 @pytest.mark.parametrize("part", ["gateway", "agent", "controller", "duties", "nats"])
 def test_a_part_that_stood_still_for_long_does_no_harm(platform: Platform, chance: random.Random, part: str) -> None:
-    """So long that it was given up; what it then still says is fenced."""
+    """So long that it was given up; what it then still says is fenced.
+
+    Chunks that the bus held for a gateway are lost with its connection: such a stream is told so.
+    """
     load = Load(platform=platform, seed=chance.randrange(10**9))
     with load.running():
         wait_until(lambda: load.codes()["ok"] > 20, "the load runs", 30.0)
@@ -218,7 +221,10 @@ def test_a_part_that_stood_still_for_long_does_no_harm(platform: Platform, chanc
         before = load.codes()["ok"]
         wait_until(lambda: load.codes()["ok"] > before + 40, "the load runs again", 30.0)
 
-    assert set(load.codes()) - {"ok"} <= ({"container_died"} if part in ("agent", "nats") else set()), load.codes()
+    failed = [one for one in load.outcomes if one.code != "ok"]
+    may_fail = ("crash.counts",) if part == "gateway" else () if part in ("controller", "duties") else None
+    assert {one.code for one in failed} <= {"container_died"}, failed
+    assert may_fail is None or {one.ref for one in failed} <= set(may_fail), failed
     check_starts(load, part)
     check_receipts(platform, load)
 

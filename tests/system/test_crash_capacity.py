@@ -40,8 +40,7 @@ BACK_WITHIN_S = 30.0
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Two nodes of one slot."""
     options = ("--extra-agents", "1", "--cpu-slots", "1", "--blanks", "0")
-    folder, env = tmp_path_factory.mktemp("capacity"), {"PILOTLIGHT_PREIMPORT": "numpy"}
-    with run_platform(folder, *options, env=env) as running:
+    with run_platform(tmp_path_factory.mktemp("capacity"), *options) as running:
         running.deploy(APPS / "naps" / "app.py")
         yield running
 

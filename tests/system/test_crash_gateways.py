@@ -27,8 +27,8 @@ PARTS = ("gateway", "gateway-2")
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform with two gateways."""
-    folder, env = tmp_path_factory.mktemp("gateways"), {"PILOTLIGHT_PREIMPORT": "numpy"}
-    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1", env=env) as running:
+    folder = tmp_path_factory.mktemp("gateways")
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1") as running:
         running.deploy(APPS / "crash" / "app.py")
         yield running
 

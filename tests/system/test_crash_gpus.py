@@ -22,12 +22,12 @@ import pilotlight
 app = pilotlight.App("cut")
 
 
-@app.gpu_function(gpu="H100", vram="8GiB", memory="256MiB", scaledown_window=1)
+@app.gpu_function(gpu="H100", vram="8GiB", memory="256MiB", scaledown_window=2)
 def small(text: str) -> str:
     return text.upper()
 
 
-@app.gpu_function(gpu="H100", vram="60GiB", memory="256MiB", scaledown_window=1)
+@app.gpu_function(gpu="H100", vram="60GiB", memory="256MiB", scaledown_window=2)
 def large(text: str) -> str:
     return text.lower()
 """
@@ -38,7 +38,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A node with one GPU, in MIG mode."""
     folder = tmp_path_factory.mktemp("crash_gpus")
     options = ("--cpu-slots", "1", "--blanks", "1", "--fake-gpus", "1xH100:mig")
-    with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": ""}) as running:
+    with run_platform(folder, *options) as running:
         source = folder / "app" / "app.py"
         source.parent.mkdir()
         source.write_text(SOURCE)
@@ -83,8 +83,7 @@ def test_an_agent_killed_while_it_cuts_leaves_nothing_half(platform: Platform, f
         assert answer.result(60).json()["output"] == ("AB" if function == "small" else "ab")
     assert platform.pids["agent"] != before
 
-    (container,) = platform.containers("cut")
-    assert container["function"] == function
+    container = platform.container_of("cut", function)
     assert not half(platform)
     assert container["slice"].rpartition(":")[2] in places(platform)
     check_books(platform, container["id"])
@@ -114,6 +113,6 @@ def test_a_controller_killed_in_the_middle_of_a_plan_leaves_nothing_to_its_succe
         assert answer.result(60).json()["output"] == ("AB" if function == "small" else "ab")
     assert platform.pids["controller"] != before
 
-    (container,) = platform.containers("cut")
+    container = platform.container_of("cut", function)
     assert container["slice"].rpartition(":")[2] in places(platform)
     check_books(platform, container["id"])

@@ -32,7 +32,7 @@ OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "4", "
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator[Platform]:
     """A platform of its own, since its parts are killed."""
-    with run_platform(folder, *OPTIONS, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+    with run_platform(folder, *OPTIONS, *options) as running:
         running.deploy(APPS / "crash" / "app.py")
         yield running
 

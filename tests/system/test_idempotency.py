@@ -24,7 +24,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Two gateways, and the app whose functions say when they run."""
     options = ("--cpu-slots", "4", "--blanks", "1", "--extra-gateways", "1")
     folder = tmp_path_factory.mktemp("keys")
-    with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+    with run_platform(folder, *options) as running:
         running.deploy(APPS / "crash" / "app.py")
         yield running
 

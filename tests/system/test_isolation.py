@@ -20,7 +20,9 @@ from tests.system.support.sample_apps import APPS, deployed
 
 OUT_OF_REACH = {"ECONNREFUSED", "ENETUNREACH"}
 NOT_THERE = {"ENOENT", "EACCES", "ENOTDIR"}
-KNOWN_VARIABLES = {*BASE_ENV, "LC_CTYPE", "OMP_NUM_THREADS", "OWN", "PL_APP", "PWD", "TOKENIZERS_PARALLELISM"}
+KNOWN_VARIABLES = {
+    *BASE_ENV, "LC_CTYPE", "OMP_NUM_THREADS", "OWN", "PILOTLIGHT_MODELS", "PL_APP", "PWD", "TOKENIZERS_PARALLELISM"
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)

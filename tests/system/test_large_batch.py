@@ -23,7 +23,7 @@ WITHIN_S = 1_200.0
 
 def running(folder: Path) -> AbstractContextManager[Platform]:
     """A platform in `folder`, of which there is one at a time."""
-    return run_platform(folder, "--cpu-slots", "4", "--blanks", "0", env={"PILOTLIGHT_PREIMPORT": "numpy"})
+    return run_platform(folder, "--cpu-slots", "4", "--blanks", "0")
 
 
 def ended(platform: Platform, batch: str) -> int:

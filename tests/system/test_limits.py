@@ -24,8 +24,8 @@ RATE, BURST = 2, 6
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform with two gateways."""
-    folder, env = tmp_path_factory.mktemp("limits"), {"PILOTLIGHT_PREIMPORT": "numpy"}
-    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "2", "--blanks", "1", env=env) as running:
+    folder = tmp_path_factory.mktemp("limits")
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "2", "--blanks", "1") as running:
         running.deploy(APPS / "calls" / "app.py")
         yield running
 
@@ -140,3 +140,21 @@ def ended(platform: Platform, job: str) -> dict[str, Any] | None:
     """The job, if it has ended."""
     found: dict[str, Any] = platform.http.get(f"/v1/calls/{job}", headers={"Prefer": "wait=5"}).json()
     return found if found["state"] not in ("queued", "running") else None
+
+
+def test_tokens_count_as_functions_report_them(platform: Platform) -> None:
+    """The next call needs as many as the last one took: it is told when there will be."""
+    platform.cli("quota", "set", "default", "tokens_per_s=1", "tokens_burst=30")
+    try:
+        wait_until(lambda: policy_holds(platform, '"tokens";q=30;w=30;qu="tokens"'), "both gateways know the limit")
+        prompt = "word " * 24
+        answers = [call(platform, 0, "completes", prompt=prompt) for _ in range(3)]
+
+        assert [answer.status_code for answer in answers] == [200, 429, 429]
+        assert answers[0].json()["usage"]["units"] == {"prompt_tokens": 24, "completion_tokens": 1}
+        refused = answers[1].json()
+        assert refused["violated-policies"] == ["tokens"]
+        assert "default may use 1 tokens a second, 30 at once" in refused["detail"]
+    finally:
+        platform.cli("quota", "clear", "default")
+    wait_until(lambda: policy_holds(platform, ""), "both gateways know that there is no limit")

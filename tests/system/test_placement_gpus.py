@@ -84,7 +84,7 @@ def gpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A node with an H100 in MIG mode, one that is not, and others that are not."""
     folder = tmp_path_factory.mktemp("gpus")
     options = ("--cpu-slots", "2", "--blanks", "1", "--fake-gpus", "1xH100:mig,1xH100,1xT4,1xL4:share,2xA10,1xH200")
-    with run_platform(folder, *options, env={"PILOTLIGHT_PREIMPORT": "numpy"}) as running:
+    with run_platform(folder, *options) as running:
         source = folder / "app" / "app.py"
         source.parent.mkdir()
         source.write_text(SOURCE)

@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 
 def running(folder: Path) -> AbstractContextManager[Platform]:
     """A platform in `folder`, of which there is one at a time."""
-    return run_platform(folder, "--cpu-slots", "4", "--blanks", "1", env={"PILOTLIGHT_PREIMPORT": "numpy"})
+    return run_platform(folder, "--cpu-slots", "4", "--blanks", "1")
 
 
 def test_what_was_deployed_survives_a_stop_in_order(tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.versions.artifacts import PART_BYTES
 from tests.security.hostile_node import hostile_node
 from tests.system.support.platform import platform
 from tests.system.support.sample_apps import EXAMPLES
+from tests.system.test_model_artifacts import LAST, write
 
 pytestmark = pytest.mark.system
 
@@ -19,7 +22,9 @@ def test_a_version_in_s3_runs_on_a_node_without_access(tmp_path: Path, s3_endpoi
     store = f"s3://blobs/{tmp_path.name}?endpoint={s3_endpoint}"
     with platform(tmp_path, "--cpu-slots", "2", "--blanks", "1", "--blob-url", store) as running:
         running.deploy(EXAMPLES / "hello" / "app.py")
+        running.deploy(write(tmp_path / "app", "linked"))
 
+        assert running.output("linked.told")["model"] == hashlib.sha256(bytes(PART_BYTES) + LAST).hexdigest()
         assert running.output("hello.greet", name="S3") == "Hello, S3!"
         environment = Path(f"/proc/{running.pids['agent']}/environ").read_bytes()
         assert b"AWS_" not in environment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import Bind, NodeReport
 from pilotlight_core.model.messages.bindings import Binding
+from pilotlight_core.model.messages.node_messages import Bind, NodeReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 

@@ -1,9 +1,9 @@
 """The bus: messages, streams, keys and values, and leases, over NATS. It knows nothing of the platform's processes.
 
-`connect` yields a `Bus`. `client` alone touches nats-py; `inbox` has requests, `jetstream` the server's API. `kv` has
-buckets, `conflict_retry` and `group_commit` their writes; `mirror` keeps a bucket in memory and `reader` follows a
-stream, both woken by `doorbells`; `lease` has fenced leases. `streams` lists the streams, `bus_users` the permissions,
-`bus_errors` the errors. Used by every server process; imports `model` alone.
+`connect` yields a `Bus`. `client` alone touches nats-py, which `nats_library` imports; `inbox` has requests,
+`jetstream` the server's API. `kv` has buckets, `conflict_retry` and `group_commit` their writes; `mirror` keeps a
+bucket in memory and `reader` follows a stream, both woken by `doorbells`; `lease` has fenced leases. `streams` lists
+the streams, `bus_users` the permissions, `bus_errors` the errors. Used by every server process; imports `model` alone.
 """
 
 from pilotlight_core.bus.bus import NO_RESPONDERS, Bus, BusStatistics, Handler, Notice, connect

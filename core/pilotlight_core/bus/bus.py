@@ -30,7 +30,7 @@ from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.bus.mirror import Mirror
 from pilotlight_core.bus.reader import DecodedMessage, read_stream
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.wire import decode, encode
 
 log = structlog.get_logger(__name__)

@@ -3,7 +3,7 @@
     operator     everything: people and tests; no process of the platform
     gateway      calls, the registry, shards and keys; creates the streams
     controller   commands to agents, under its own lease
-    duties       reads usage and logs, trims logs, sends webhooks, drives batches, deletes versions; under leases
+    duties       reads and trims usage and logs, sends webhooks, drives batches, deletes versions; under leases
     agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs, questions for
                  blobs; the layouts of its GPUs
 
@@ -75,7 +75,8 @@ def gateway() -> BusUser:
             subjects.run(ANY, ANY, ANY),
             subjects.control(ANY, ANY),
             subjects.credits_wanted(ANY),
-            subjects.demand(ANY),
+            subjects.demand(ANY),  # of gateways of 0.1, during an upgrade
+            subjects.demands(ANY),
             subjects.explain(ANY),
             subjects.stop_container(ANY),
             f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
@@ -122,6 +123,7 @@ def controller() -> BusUser:
             subjects.beat(ANY),
             subjects.ran(ANY),
             subjects.demand(ANY),
+            subjects.demands(ANY),
             subjects.credit(ANY),
         ),
     )
@@ -137,6 +139,7 @@ def duties() -> BusUser:
             *_gets(subjects.LEASE_BUCKET),
             *_reads(subjects.USAGE_STREAM),
             *_reads(subjects.LOGS_STREAM),
+            f"{API}.STREAM.PURGE.{subjects.USAGE_STREAM}",
             f"{API}.STREAM.PURGE.{subjects.LOGS_STREAM}",
             *(subject for bucket in buckets for subject in _gets(bucket)),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",

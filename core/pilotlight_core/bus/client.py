@@ -17,11 +17,8 @@ import asyncio
 from collections.abc import Callable
 from functools import lru_cache
 
-from nats.aio.client import Client
-from nats.errors import Error
-from nats.protocol.parser import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR
-
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
+from pilotlight_core.bus.nats_library import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR, Client, Error
 
 RawHandler = Callable[[str, str, bytes, dict[str, str] | None], None]
 """(subject, reply, data, headers). Called from the read loop; must be fast and must not raise."""

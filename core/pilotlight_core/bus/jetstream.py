@@ -258,6 +258,12 @@ class JetStream:
         answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
         return int((answer.state or {}).get("last_seq", 0))
 
+    async def span(self, stream: str) -> tuple[int, int]:
+        """The first and last sequence that a stream has; (last + 1, last) if it is empty."""
+        answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)
+        state = answer.state or {}
+        return int(state.get("first_seq", 1)), int(state.get("last_seq", 0))
+
     async def filled(self, stream: str) -> float:
         """The filled part of the stream's capacity, from 0.0 to 1.0: of bytes or of messages, whichever is larger."""
         answer = await self.persist(partial(self.api, f"STREAM.INFO.{stream}", {}), READ_TIMEOUT)

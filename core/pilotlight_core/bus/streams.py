@@ -18,7 +18,10 @@ MARKER_TTL = 120
 
 
 class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much each stream may hold. The oldest entries go first; buckets refuse new ones instead."""
+    """How much each stream may hold.
+
+    Of logs the oldest go first. Usage, jobs and buckets refuse new entries instead; the duties make room in usage.
+    """
 
     usage_days: int = 400
     usage_bytes: int = 4 * 2**30
@@ -90,7 +93,8 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.PLATFORM_BUCKET, limits, max_bytes=limits.platform_bytes),
         _bucket(subjects.BINDING_BUCKET, limits, max_bytes=limits.bindings_bytes) | {"allow_msg_ttl": True},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
-        | {"max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
+        # Agents keep what is refused; what would go for it may not be folded yet.
+        | {"discard": "new", "max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},
         _stream(subjects.LOGS_STREAM, ["logs.>"], limits)
         | {
             "max_age": limits.logs_hours * 3600 * SECOND,

@@ -5,7 +5,8 @@
 
     settings = load(WorkerSettings, "one worker")      # --slots 8 or PILOTLIGHT_SLOTS=8
 
-A field's type and bounds validate its value, and its description is the help text.
+A field's type and bounds validate its value, and its description is the help text. A tuple's flag may be repeated; its
+variable has commas between.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar, cast, get_origin
 
 import msgspec
 
 from pilotlight_core.model.ids import END, NAME
-from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
+from pilotlight_core.model.spec import LEAST_PIDS, MOST_MEMORY, MOST_PIDS
 
 PREFIX = "PILOTLIGHT_"
 NAME_PATTERN = f"^(?:{NAME.pattern}){END}"
+MOST_MIB = MOST_MEMORY >> 20
+CACHE_BYTES = 20 * 10**9
 SANDBOXES = ("bubblewrap", "process")
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -52,6 +56,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     region: Annotated[SettingName, msgspec.Meta(description="the region this process is in")] = "local"
     zone: Annotated[SettingName, msgspec.Meta(description="the zone this process is in")] = "local-a"
     name: Annotated[str, msgspec.Meta(description="this process's own name, unique in the region")] = ""
+    metrics_host: Annotated[str, msgspec.Meta(description="address to serve /metrics on")] = "127.0.0.1"
+    metrics_port: Annotated[Port, msgspec.Meta(description="port of /metrics; 0: it is not served")] = 0
 
     @property
     def keys_dir(self) -> Path:
@@ -106,15 +112,33 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=1000, description="agents on this machine: each has an even part of the host")
     ] = 1
     blanks: Annotated[SettingCount, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
+    base: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(
+            description="NAME=PATH of a virtual environment that functions may run in beside the agent's own, which is "
+            "called default; may be repeated"
+        ),
+    ] = ()
+    most_shm: Annotated[
+        int, msgspec.Meta(ge=0, le=MOST_MIB, description="MiB of shm= that a function may ask for; 0: its memory=")
+    ] = 0
+    most_scratch: Annotated[
+        int, msgspec.Meta(ge=0, le=MOST_MIB, description="MiB of scratch= that a function may ask for; 0: its memory=")
+    ] = 0
+    most_pids: Annotated[
+        int, msgspec.Meta(ge=LEAST_PIDS, le=MOST_PIDS, description="pids= that a function may ask for")
+    ] = 4096
+    cache_bytes: Annotated[
+        int, msgspec.Meta(ge=0, description="bytes of versions' files kept beside those that containers here have")
+    ] = CACHE_BYTES
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
     spot: Annotated[bool, msgspec.Meta(description="the node may be taken away at short notice")] = False
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
-    preimport: Annotated[str, msgspec.Meta(description="modules that blanks import ahead, comma-separated")] = (
-        "numpy,torch,safetensors.torch,tokenizers"
-    )
-
+    preimport: Annotated[
+        str, msgspec.Meta(description="modules that blanks import ahead, comma-separated; none: no module")
+    ] = "numpy,torch,safetensors.torch,tokenizers"
     share_gpus: Annotated[bool, msgspec.Meta(description="give GPUs in bounded shares, by time slicing")] = False
     stop_grace: StopGrace = STOP_GRACE_S
     mps_pipes: Annotated[
@@ -181,21 +205,24 @@ class _Parser(argparse.ArgumentParser):
 def _parser(cls: type[msgspec.Struct], about: str) -> argparse.ArgumentParser:
     parser = _Parser(description=about, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in msgspec.structs.fields(cls):
-        default = "" if field.default in ("", msgspec.NODEFAULT) else f" [{field.default}]"
+        default = "" if field.default in ("", (), msgspec.NODEFAULT) else f" [{field.default}]"
         text = f"{_description(field.type)}{default} ({_variable(field.name)})".replace("%", "%%")
         if _bare(field.type) is bool:
             parser.add_argument(_flag(field.name), action=argparse.BooleanOptionalAction, default=None, help=text)
         else:
+            action = "append" if _is_list(field.type) else "store"
             parser.add_argument(
-                _flag(field.name), dest=field.name, default=None, help=text, metavar=_metavar(field.type)
+                _flag(field.name), dest=field.name, default=None, help=text, metavar=_metavar(field.type), action=action
             )
     return parser
 
 
-def _convert(text: str | bool, kind: Any, origin: str) -> Any:
+def _convert(text: str | bool | list[str], kind: Any, origin: str) -> Any:
     try:
+        if _is_list(kind):
+            return tuple(text.split(",")) if isinstance(text, str) else tuple(cast("list[str]", text))
         if _bare(kind) is bool:
-            return text if isinstance(text, bool) else TRUTHS[text.lower()]
+            return text if isinstance(text, bool) else TRUTHS[str(text).lower()]
         if _bare(kind) is Path:
             return Path(str(text)).expanduser()
         return msgspec.convert(text, kind, strict=False)
@@ -214,6 +241,10 @@ def _sentence(text: str) -> str:
 
 def _metavar(kind: Any) -> str:
     return {int: "N", float: "SECONDS", Path: "PATH"}.get(_bare(kind), "TEXT")
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(_bare(kind)) is tuple
 
 
 def _bare(kind: Any) -> Any:

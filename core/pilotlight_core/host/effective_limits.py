@@ -73,4 +73,6 @@ class Allowances:
         since = record.home if record is not None else 0
         begun = own.begun.get(scope, NEVER) if own is not None else NEVER
         # The later one: either alone proves that nothing was counted before.
-        return RateLimitStart(requests=max(begun.requests, since), cost=max(begun.cost, since))
+        return RateLimitStart(
+            requests=max(begun.requests, since), cost=max(begun.cost, since), tokens=max(begun.tokens, since)
+        )

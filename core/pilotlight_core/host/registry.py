@@ -8,6 +8,7 @@
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               version.{version id}   VersionRecord    immutable
               curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
+              price.{price}          PriceRecord      its rates over time, over those of the price book
 
 Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
 decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
@@ -30,6 +31,7 @@ from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
+from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
@@ -135,6 +137,16 @@ class Registry:
     async def change_limits(self, tenant: str, change: Callable[[LimitsRecord | None], LimitsRecord]) -> LimitsRecord:
         return await self._records.change(f"limits.{check_name(tenant, 'tenant')}", change)
 
+    # -- prices ---------------------------------------------------------------------------------------------------
+
+    def prices(self) -> Iterator[PriceRecord]:
+        return self._records.each("price.", PriceRecord)
+
+    async def change_price(
+        self, price: str, change: Callable[[PriceRecord | None], PriceRecord | None]
+    ) -> PriceRecord | None:
+        return await self._records.change(f"price.{check_name(price, 'price')}", change)
+
     # -- shared functions ---------------------------------------------------------------------------------------
 
     def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None:
@@ -184,7 +196,14 @@ class Registry:
         if kept is not None:
             if (kept.tenant, kept.app, kept.function) != (record.tenant, record.app, record.function):
                 raise Conflict(f"The version {record.id} belongs to something else.")
-            record = msgspec.structs.replace(kept, renewed_at=record.created_at)
+            # A gateway of 0.1 may have stored it, which knows none of these.
+            record = msgspec.structs.replace(
+                kept,
+                renewed_at=record.created_at,
+                base=record.base,
+                needs=record.needs,
+                artifacts=record.artifacts,
+            )
         try:
             await self._records.replace(key, record, revision)
         except KeyConflict:

@@ -17,7 +17,9 @@ import structlog
 from pilotlight_core.bus import Bus, Kv, KvEntry, Mirror, NewValue
 from pilotlight_core.bus.streams import MARKER_TTL
 from pilotlight_core.model.api.curve_api import CurvesRecord
+from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import Tier
+from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -27,6 +29,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
+    "price": PriceRecord,
 }  # fmt: skip
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
@@ -144,13 +147,19 @@ class RegistryRecords:
             await bucket.mirror.fetch(key)
 
     async def change(self, key: str, change: Callable[[Any], W]) -> W:
-        """Write what `change` makes of the present record (None: there is none; it is deleted)."""
+        """Write what `change` makes of the present record (None: there is none; it is deleted).
+
+        Raises:
+            Conflict: the present record cannot be read, and would be lost: a later release has written it.
+        """
         wanted: W
         bucket = self._bucket(key)
 
         def changed(data: bytes | None) -> NewValue | None:
             nonlocal wanted
             present = _decoded(key, data)
+            if data and present is None:
+                raise Conflict(f"The record {key} was written by a later release: change it with that one.")
             wanted = change(present)
             if wanted == present:
                 return None
@@ -188,7 +197,7 @@ class RegistryRecords:
         if kind == "curves":  # they are written after their version
             version: VersionRecord | None = self._records.get(f"version.{name}")
             return version.tenant if version is not None else ""
-        return record.tenant if kind in DEPLOYED else ""
+        return record.tenant if kind in DEPLOYED and kind != "price" else ""
 
 
 def _decoded(key: str, data: bytes | None) -> Any:

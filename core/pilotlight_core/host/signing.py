@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
+from pilotlight_core.model.versions.manifest_codec import encode_manifest
 
 PRIVATE = "manifest_ed25519"
 PUBLIC = "manifest_ed25519.pub"
@@ -65,7 +66,7 @@ class Signer:
         return signer
 
     def sign(self, manifest: Manifest) -> SignedManifest:
-        data = manifest.encode()
+        data = encode_manifest(manifest)
         return SignedManifest(manifest=data, key_id=self.key_id, signature=self._private.sign(data))
 
     def _publish(self, path: Path) -> None:
@@ -100,7 +101,7 @@ class Verifier:
         return cls(public.public_bytes_raw())
 
     def verify(self, signed: SignedManifest) -> Manifest:
-        """The manifest, if it is signed by the key and canonical.
+        """The manifest, if it is signed by the key. Fields that this release does not know are ignored.
 
         Raises:
             BadSignature: saying what is wrong.
@@ -112,12 +113,9 @@ class Verifier:
         except InvalidSignature:
             raise BadSignature("The manifest's signature does not match: it was changed after it was signed.") from None
         try:
-            manifest = msgspec.json.decode(signed.manifest, type=Manifest)
+            return msgspec.json.decode(signed.manifest, type=Manifest)
         except msgspec.DecodeError as error:
             raise BadSignature(f"The manifest is signed but cannot be read: {error}.") from error
-        if manifest.encode() != signed.manifest:
-            raise BadSignature("The manifest is signed but not canonical.")
-        return manifest
 
 
 def key_id(public: bytes) -> str:

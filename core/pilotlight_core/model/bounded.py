@@ -27,3 +27,9 @@ MOST_HELD = 16_384
 MOST_SLICES = 16_384
 MOST_CONTAINERS = 16_384
 MOST_DEVICES = 1_024
+MOST_BASES = 64
+"""Base environments of a node."""
+MOST_FEATURES = 64
+
+Units = Annotated[dict[ShortText, Annotated[int, Meta(ge=0, le=2**53)]], Meta(max_length=16)]
+"""Units of a call by name: whole numbers that every reader of JSON has exactly."""

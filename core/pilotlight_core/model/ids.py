@@ -22,7 +22,8 @@ END = r"$(?!\n)"
 NAME_PATTERN = f"^{NAME.pattern}{END}"
 REF_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}(@{NAME.pattern})?{END}"
 FUNCTION_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}{END}"
-"""Schema patterns of a name, a ref, and a ref without a pin."""
+CONTAINER_PATTERN = f"^[A-Za-z0-9_.~-]{{1,128}}{END}"
+"""Schema patterns of a name, a ref, a ref without a pin, and a container's id."""
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
 LENGTH = 20

@@ -25,6 +25,7 @@ from msgspec import Meta
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import LONGEST_TIMEOUT_S, Priority
+from pilotlight_core.model.strict import convert_strictly
 
 STANDARD_TIERS = Path(__file__).with_name("tiers.toml")
 DEFAULT_TIER = "paid"
@@ -32,6 +33,8 @@ DEFAULT_TIER = "paid"
 TIERS_AT_MOST = 32
 COST_BURST_S = 10.0
 """Seconds of the full cost rate that make the burst if `cost_burst` is not set, since one call may be long."""
+TOKENS_BURST_S = 60.0
+"""The same of tokens if `tokens_burst` is not set."""
 
 RatePerSecond = Annotated[float, Meta(ge=1e-3, le=1e9)]
 Burst = Annotated[float, Meta(ge=1, le=1e9)]
@@ -43,7 +46,7 @@ TenantWeight = Annotated[float, Meta(ge=1e-3, le=1_000)]
 CapacityShare = Annotated[float, Meta(ge=0, le=1)]
 
 
-class FunctionLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class FunctionLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The limits that can be set for a tenant's calls to one function; None: not set here."""
 
     requests_per_s: RatePerSecond | None = None
@@ -51,13 +54,17 @@ class FunctionLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     burst: Burst | None = None
     """Calls that may come at once after a pause. At least 1."""
     cost_per_s: RatePerSecond | None = None
-    """GPU-milliseconds (or the function's own cost units) per second; 1000 keeps one GPU busy. 0.001 to 1e9."""
+    """GPU-milliseconds per second; 1000 keeps one GPU busy. 0.001 to 1e9."""
     cost_burst: Burst | None = None
     """Cost that may be spent at once after a pause. At least 1."""
+    tokens_per_s: RatePerSecond | None = None
+    """Tokens per second, of prompts and completions, as functions report them. 0.001 to 1e9."""
+    tokens_burst: Burst | None = None
+    """Tokens that may be used at once after a pause. At least 1."""
     concurrency: LimitCount | None = None
     """Calls admitted and not ended, over all gateways. At least 1."""
     payload_bytes: Annotated[int, Meta(ge=1, le=2**40)] | None = None
-    """The largest body of one call, in bytes."""
+    """The largest body of one call, in bytes. No call has more than 10 MB, whatever is set."""
     queue_calls: LimitCount | None = None
     queue_seconds: Annotated[float, Meta(ge=1e-3, le=86_400)] | None = None
     """A call is refused when its estimated wait is longer than this many seconds."""
@@ -66,7 +73,7 @@ class FunctionLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The longest `timeout=` and `startup_timeout=` of its functions, and what a call may take in all, in seconds."""
 
 
-class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Limits(FunctionLimits, frozen=True, kw_only=True, omit_defaults=True):
     """The limits of one layer; None: not set here."""
 
     apps: LimitCount | None = None
@@ -80,7 +87,7 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     record_bytes: ByteCount | None = None
     """The size of its apps, versions, shares and curves in the registry, which every gateway has in memory."""
     blob_bytes: ByteCount | None = None
-    """The size of its files: bundles, and the inputs and results of jobs and batches."""
+    """The size of its files: bundles, manifests of versions, and the inputs and results of jobs and batches."""
     keys: LimitCount | None = None
     """API keys that are valid."""
     deploys_per_hour: LimitCount | None = None
@@ -108,17 +115,25 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """`cost_burst`, or by default ten seconds' worth. Requires `cost_per_s`."""
         return self.cost_burst if self.cost_burst is not None else max(1.0, COST_BURST_S * (self.cost_per_s or 0.0))
 
+    @property
+    def token_burst(self) -> float:
+        """`tokens_burst`, or by default a minute's worth: limits of tokens are by the minute elsewhere."""
+        given = self.tokens_burst
+        return given if given is not None else max(1.0, TOKENS_BURST_S * (self.tokens_per_s or 0.0))
+
     def over(self, base: Limits) -> Limits:
         """These limits, or `base`'s where none is set; a rate that is set here replaces the burst too."""
         if self == NO_LIMITS:
             return base
         merged = _set_fields(base) | _set_fields(self)
-        for rate, burst in (("requests_per_s", "burst"), ("cost_per_s", "cost_burst")):
+        for rate, burst in RATES:
             if getattr(self, rate) is not None and getattr(self, burst) is None:
                 merged.pop(burst, None)
         return Limits(**merged)
 
 
+RATES = (("requests_per_s", "burst"), ("cost_per_s", "cost_burst"), ("tokens_per_s", "tokens_burst"))
+"""Rates with their bursts."""
 NO_LIMITS = Limits()
 _BY_CALL_OR_QUEUE = ("payload_bytes", "queue_calls", "queue_seconds", "timeout_s")
 
@@ -131,6 +146,7 @@ class RateLimitStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     requests: int = 0
     cost: int = 0
+    tokens: int = 0
 
 
 LONG_AGO = -1
@@ -170,7 +186,7 @@ class ReachedLimit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Of the others: the present number."""
 
 
-class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Tier(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     rank: Rank = 0
     """The order in which tiers are shed when capacity shrinks: the lowest first."""
@@ -211,7 +227,7 @@ def _read(path: Path) -> dict[str, Tier]:
     try:
         data = tomllib.loads(path.read_text())
         sections: dict[str, dict[str, Any]] = msgspec.convert(data.get("tiers", {}), dict[str, dict[str, Any]])
-        tiers = [msgspec.convert({"name": name} | section, Tier) for name, section in sections.items()]
+        tiers = [convert_strictly({"name": name} | section, Tier) for name, section in sections.items()]
         return {check_name(tier.name, "tier"): tier for tier in tiers}
     except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError, BadInput) as error:
         reason = error.detail if isinstance(error, BadInput) else str(error)

@@ -38,7 +38,7 @@ class Purchase(StrEnum):
     SPOT = "spot"
 
 
-class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
     """The domain with the fewest containers of the function goes first; `most` is a hard limit per domain."""
 
     over: Over
@@ -47,7 +47,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Containers of the function in one of them."""
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Model(msgspec.Struct, frozen=True, kw_only=True):
     """The properties of a model from which its device memory is computed. Without `layers` there is no KV cache."""
 
     parameters: float
@@ -70,7 +70,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Measured bytes at the largest batch, if known."""
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point of a throughput curve: items per second at a batch size, and p95 of one batch in ms.
 
     `gpu` is the device as agents report it ("H100-80GB"); `slice` is "whole", "whole:4" or a MIG profile ("3g").
@@ -86,7 +86,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     slice: str = "whole"
 
 
-class Placing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Placing(msgspec.Struct, frozen=True, kw_only=True):
     by_cost: bool = False
     """The GPU list has no order; cost per throughput decides among its types."""
     spread: Spread | None = None

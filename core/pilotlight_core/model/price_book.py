@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
@@ -20,31 +24,89 @@ PICO_PER_NANO = 10 ** (PLACES - 9)
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
 
 
-@dataclass(frozen=True, kw_only=True)
+class DatedRate(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate that holds from an instant on."""
+
+    starts_at: float = msgspec.field(default=0.0, name="from")
+    """Unix seconds; 0.0: since ever."""
+    nano_usd_per_hour: int
+
+
+class PriceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The registry's record of a price: its rates over time."""
+
+    id: str
+    rates: tuple[DatedRate, ...]
+
+
+@dataclass(kw_only=True)
 class PriceBook:
-    """Nano-dollars per hour of a whole device, by price id.
+    """Nano-dollars per hour of a whole device, by price id: those of now, and by date.
 
     A fake GPU (`fake-h100`) costs what the real one does, and `2xcpu` two times what `cpu` does.
     """
 
     rates: dict[str, int]
+    """Of now: `refresh` keeps them so."""
     version: int = 1
     currency: str = "USD"
+    dated: dict[str, tuple[DatedRate, ...]] = field(default_factory=dict)
+    """The prices that change, or that the registry has: all their rates. `put` changes it."""
+    configured: dict[str, int] = field(default_factory=dict)
+    """The rates before the first date, or without one: those that the book is made with."""
 
-    def rate(self, price: str) -> int:
-        """Nano-dollars per device hour; an unknown id, which the fold counts, costs what an unknown GPU does."""
-        rate = self.rates.get(price)
+    revision: int = 0
+    """Rises with each change of the present rates."""
+
+    def __post_init__(self) -> None:
+        if not self.configured:
+            self.configured.update(self.rates)
+
+    def rate(self, price: str, at: float | None = None) -> int:
+        """Nano-dollars per device hour at a unix second, by default now.
+
+        An unknown id, which the fold counts, costs what an unknown GPU does.
+        """
+        rate = self.rates.get(price) if at is None else self._rate_at(price, at)
         if rate is not None:
             return rate
         times, name = _read_price(price)
-        return times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
+        if at is None:
+            return times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
+        rate = self._rate_at(name, at)
+        return times * ((self._rate_at(UNKNOWN_PRICE, at) or 0) if rate is None else rate)
+
+    def put(self, price: str, rates: Sequence[DatedRate] | None) -> None:
+        """Give a price these rates over time, in place of those it had; None: the configured one again."""
+        if rates is None:
+            self.dated.pop(price, None)
+        else:
+            self.dated[price] = tuple(sorted(rates, key=lambda rate: rate.starts_at))
+
+    def refresh(self, at: float) -> float | None:
+        """Make `rates` those of the unix second `at`; returns when the next one changes, if one does."""
+        now = self.configured | {name: rate for name in self.dated if (rate := self._rate_at(name, at)) is not None}
+        if now != self.rates:
+            self.rates.clear()
+            self.rates.update(now)
+            self.revision += 1
+        return min(
+            (rate.starts_at for rates in self.dated.values() for rate in rates if rate.starts_at > at), default=None
+        )
+
+    def _rate_at(self, price: str, at: float) -> int | None:
+        for rate in reversed(self.dated.get(price, ())):
+            if rate.starts_at <= at:
+                return rate.nano_usd_per_hour
+        return self.configured.get(price)
 
     def dollars(self, price: str) -> float:
         """Dollars per device hour, to compare devices by."""
         return self.rate(price) / 10**9
 
     def knows(self, price: str) -> bool:
-        return _read_price(price)[1] in self.rates
+        name = _read_price(price)[1]
+        return name in self.rates or name in self.dated
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
@@ -55,9 +117,23 @@ def load_prices(override: Path | None = None) -> PriceBook:
     """
     book = standard_book()
     if override is None:
-        return book
+        return PriceBook(rates=dict(book.rates), version=book.version, currency=book.currency)
     more = _read(override)
-    return PriceBook(rates=book.rates | more.rates, version=more.version, currency=book.currency)
+    rates = book.rates | more.rates
+    return PriceBook(rates=rates, version=more.version, currency=book.currency, dated=dict(more.dated))
+
+
+def records_of(path: Path) -> list[PriceRecord]:
+    """The prices of a file as the registry's records.
+
+    Raises:
+        BadInput: names the wrong entry of the file.
+    """
+    book = _read(path)
+    return [
+        PriceRecord(id=name, rates=(DatedRate(nano_usd_per_hour=rate), *book.dated.get(name, ())))
+        for name, rate in book.configured.items()
+    ]
 
 
 @cache
@@ -82,7 +158,22 @@ def _read(path: Path) -> PriceBook:
         rates={name: _rate(path, name, entry) for name, entry in prices.items()},
         version=int(data.get("version", 1)),
         currency=str(data.get("currency", "USD")),
+        dated={name: tuple(_later(path, name, entry["later"])) for name, entry in prices.items() if "later" in entry},
     )
+
+
+def _later(path: Path, name: str, entries: Any) -> Iterable[DatedRate]:
+    """The dated rates of a price: `[[prices.NAME.later]]`, each with `from` and `nano_usd_per_hour`."""
+    for entry in entries if isinstance(entries, list) else [None]:
+        starts = entry.get("from") if isinstance(entry, dict) else None
+        if type(starts) is datetime.date:
+            starts = datetime.datetime.combine(starts, datetime.time(), datetime.UTC)
+        if not isinstance(starts, datetime.datetime) or starts.tzinfo is None:
+            raise BadInput(
+                f"{path}: each of prices.{name}.later needs from: a date (in UTC) or an instant with a zone.",
+                field=f"prices.{name}",
+            )
+        yield DatedRate(starts_at=starts.timestamp(), nano_usd_per_hour=_rate(path, name, entry))
 
 
 def _rate(path: Path, name: str, entry: Any) -> int:

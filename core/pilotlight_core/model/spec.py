@@ -10,15 +10,20 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.units import GpuAsk, is_gpu
 
+DEFAULT_BASE = "default"
+"""The base environment that every node has: the one in which its agent runs."""
 LONGEST_TIMEOUT_S = 86_400.0
 MAX_SCHEMA_BYTES = 64 * 1024
 """Of one method; small, because every gateway compiles them."""
+MAX_SCHEMAS_BYTES = 256 * 1024
+"""Of all methods of a function together."""
 MAX_BUNDLE_BYTES = 200 * 10**6
 MAX_BUNDLE_FILES = 10_000
 MAX_FUNCTIONS = 200
@@ -26,6 +31,13 @@ MAX_LEVEL_MS = 1e9
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
 LEAST_MEMORY = 64 * 2**20
+MOST_MEMORY = 2**44
+"""Bytes of the host."""
+LEAST_TMPFS = 2**20
+"""Bytes of /dev/shm, or of /tmp."""
+LEAST_PIDS = 16
+"""The guest has some threads of its own."""
+MOST_PIDS = 65_536
 UNNAMED_CPU_MILLIS = 100
 """What a function without `cpu=` is promised, in thousandths of a core: the least that can be asked for."""
 UNNAMED_CPU_MOST_MILLIS = 1000
@@ -51,7 +63,7 @@ class Mode(StrEnum):
     GENERATOR = "generator"  # a stream of chunks
 
 
-class SLO(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SLO(msgspec.Struct, frozen=True, kw_only=True):
     """Service levels in milliseconds; None means the platform's default."""
 
     p95_ms: float | None = None
@@ -62,7 +74,7 @@ class SLO(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Between two tokens."""
 
 
-class Batching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Batching(msgspec.Struct, frozen=True, kw_only=True):
     """Dynamic batching of one method: it is called with lists and returns a list of the same length."""
 
     max_batch_size: int
@@ -77,7 +89,7 @@ MAX_RETRY_PAUSE_S = 10.0
 """The longest pause between two tries of a live call."""
 
 
-class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A callable: the function itself (name ""), or a method of a class."""
 
     name: str
@@ -92,7 +104,7 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     batching: Batching | None = None
 
 
-class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
     name: str
@@ -124,6 +136,13 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     slo: SLO = SLO()
     priority: Priority = Priority.STANDARD
     placing: Placing = Placing()
+    # What came after release 0.1 is UNSET where it says nothing, and not written then: 0.1 refuses unknown fields.
+    shm: int | UnsetType = UNSET
+    """Bytes of /dev/shm; it lives in memory and counts into `memory`. Unset: the platform's default."""
+    scratch: int | UnsetType = UNSET
+    """Bytes of /tmp; as `shm`."""
+    pids: int | UnsetType = UNSET
+    """Processes and threads of a container; unset: the platform's default."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -174,7 +193,7 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return max((m.batching.max_batch_size for m in self.methods if m.batching), default=0)
 
 
-class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FileEntry(msgspec.Struct, frozen=True):
     """One file of a bundle: its path below the bundle's root (POSIX, relative), digest and length in bytes."""
 
     path: str
@@ -182,30 +201,63 @@ class FileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: int
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One version of one function, whole: what is signed. Its digest is the version's identity."""
+class ArtifactKind(StrEnum):
+    """What an artifact is."""
+
+    WEIGHTS = "weights"  # the parameters of a model
+    TOKENIZER = "tokenizer"  # what turns text into tokens
+    ADAPTER = "adapter"  # parameters that go on top of others
+    CONFIG = "config"  # settings of a model or an engine
+    SBOM = "sbom"  # a list of what the version is made of
+
+
+class ArtifactPart(msgspec.Struct, frozen=True):
+    """A file of an artifact, or a piece of a large one: path below the artifact (POSIX, relative), digest, bytes."""
+
+    path: str
+    sha256: str
+    size: int
+
+
+class ArtifactEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of a version beside its bundle, whose limits they do not share. `versions.artifacts` has theirs."""
+
+    kind: ArtifactKind
+    name: str
+    """One of its version; its folder in containers."""
+    parts: tuple[ArtifactPart, ...]
+    """Those of one path stand together, and their contents make up the file in this order."""
+
+
+class ArtifactInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown of an artifact."""
+
+    kind: ArtifactKind
+    name: str
+    files: int
+    size: int
+    """Bytes of all files."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of one function, whole: what is signed. `manifest_codec` has its bytes, and the version's identity.
+
+    An agent ignores fields that it does not know, unless `needs` names a feature that it lacks.
+    """
 
     tenant: str
     app: str
     function: str
     spec: FunctionSpec
     files: tuple[FileEntry, ...]
-    base: str = "default"
-
-    def encode(self) -> bytes:
-        """Canonical bytes: equal manifests have equal encodings."""
-        return msgspec.json.encode(self, order="deterministic")
-
-    @property
-    def version_id(self) -> str:
-        """`ver_` and 32 hex digits of the sha256 of the canonical bytes."""
-        import hashlib  # here, since OpenSSL takes longer to load than all of this module
-
-        return f"ver_{hashlib.sha256(self.encode()).hexdigest()[:32]}"
+    base: str = DEFAULT_BASE
+    needs: tuple[str, ...] = ()
+    """What an agent must be able to do, sorted: see `manifest_codec.FEATURES`."""
+    artifacts: tuple[ArtifactEntry, ...] = ()
 
 
 class SignedManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest's canonical bytes with the platform's ed25519 signature over them."""
+    """A manifest's bytes with the platform's ed25519 signature over them. Their digest is the version's identity."""
 
     manifest: bytes
     key_id: str
@@ -224,11 +276,18 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     manifest_sha256: str
     """The blob with the msgpack of its SignedManifest, in the tenant's folder."""
     spec: FunctionSpec
+    schemas_apart: bool = False
+    """Whether the schemas of `spec` are empty here because they are large: the manifest has them."""
     bundle_bytes: int
     created_at: float
     """Unix seconds."""
     renewed_at: float = 0.0
     """When a deploy last found it stored for long, in unix seconds; 0: never."""
+    artifacts: tuple[ArtifactInfo, ...] = ()
+    base: str = DEFAULT_BASE
+    """The manifest's; only nodes that have it are chosen."""
+    needs: tuple[str, ...] = ()
+    """The manifest's; only nodes whose agent can do all of it are chosen."""
 
     @property
     def ref(self) -> str:
@@ -299,7 +358,10 @@ def check_spec(spec: FunctionSpec) -> None:
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
         (spec.cpu is None or 0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
-        (LEAST_MEMORY <= spec.memory <= 2**44, "memory", "64 MiB to 16 TiB"),
+        (LEAST_MEMORY <= spec.memory <= MOST_MEMORY, "memory", "64 MiB to 16 TiB"),
+        (spec.shm is UNSET or LEAST_TMPFS <= spec.shm <= spec.memory, "shm", "1 MiB to memory="),
+        (spec.scratch is UNSET or LEAST_TMPFS <= spec.scratch <= spec.memory, "scratch", "1 MiB to memory="),
+        (spec.pids is UNSET or LEAST_PIDS <= spec.pids <= MOST_PIDS, "pids", f"{LEAST_PIDS} to {MOST_PIDS}"),
         (0 < spec.timeout <= LONGEST_TIMEOUT_S, "timeout", "more than 0 and at most 86400 seconds"),
         (0 < spec.startup_timeout <= LONGEST_TIMEOUT_S, "startup_timeout", "more than 0 and at most 86400 seconds"),
         (0 <= spec.retries <= 10, "retries", "0 to 10"),
@@ -320,6 +382,11 @@ def check_spec(spec: FunctionSpec) -> None:
             raise BadInput(
                 f"{spec.name}: {field}={getattr(spec, field)!r} is out of range: expected {expected}.", field=field
             )
+    if (named := limit_of(spec.shm) + limit_of(spec.scratch)) > spec.memory:
+        raise BadInput(
+            f"{spec.name}: shm= and scratch= are together {named} bytes, more than memory={spec.memory}: both live in "
+            "memory and count into it. Raise memory=.", field="memory",
+        )  # fmt: skip
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
             raise BadInput(
@@ -334,16 +401,27 @@ def check_spec(spec: FunctionSpec) -> None:
     )
     for method in spec.methods:
         _check_method(spec, method)
+    if sum(map(_schema_bytes, spec.methods)) > MAX_SCHEMAS_BYTES:
+        raise BadInput(f"{spec.name}: the schemas of its methods are together larger than 256 KiB.", field="methods")
+
+
+def limit_of(named: int | UnsetType) -> int:
+    """A limit of a sandbox; 0 if the spec does not name it."""
+    return 0 if named is UNSET else named
 
 
 def _is_level(level: float | None) -> bool:
     return level is None or 0 < level <= MAX_LEVEL_MS
 
 
+def _schema_bytes(method: MethodSpec) -> int:
+    return len(msgspec.json.encode((method.input_schema, method.output_schema)))
+
+
 def _check_method(spec: FunctionSpec, method: MethodSpec) -> None:
     if method.name:
         check_name(method.name, "method")
-    if len(msgspec.json.encode((method.input_schema, method.output_schema))) > MAX_SCHEMA_BYTES:
+    if _schema_bytes(method) > MAX_SCHEMA_BYTES:
         raise BadInput(f"{spec.name}: the schemas of {method.attribute} are larger than 64 KiB.", field="input_schema")
     if (batching := method.batching) is None:
         return

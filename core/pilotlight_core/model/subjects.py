@@ -17,7 +17,8 @@ pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
 pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementReply)
 pl.{region}.stop                   gateway -> controller  StopContainer (request, reply: ContainerStopReply)
-pl.{region}.demand.{version}       home -> controller     Demand, each 250 ms while not empty and on the edge
+pl.{region}.demands.{shard}        home -> controller     Demands, each 250 ms while not empty and on the edge
+pl.{region}.demand.{version}       home of 0.1 -> controller  Demand
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
@@ -154,7 +155,12 @@ def jobs_asked(region: str, gateway: str) -> str:
 @lru_cache(4096)
 def job_flow(region: str, function: str, tenant: str, priority: str) -> str:
     """The work queue's subject of one flow: a function (`tenant:app.function`), its caller, and the class."""
-    return f"jobs.{region}.{shard_of(function)}.{_digest(function)}.{tenant}.{priority}"
+    return f"{jobs_of_function(region, function)}.{tenant}.{priority}"
+
+
+def jobs_of_function(region: str, function: str) -> str:
+    """The first four parts of the subjects of its flows."""
+    return f"jobs.{region}.{shard_of(function)}.{_digest(function)}"
 
 
 def jobs_of_shard(region: str, shard: int | str) -> str:
@@ -175,6 +181,10 @@ def unheard(region: str, gateway: str, call_id: str = "*", grant: int | str = "*
 
 def demand(region: str, version: str = "*") -> str:
     return f"pl.{region}.demand.{version}"
+
+
+def demands(region: str, shard: int | str = "*") -> str:
+    return f"pl.{region}.demands.{shard}"
 
 
 def breakers(region: str) -> str:

@@ -36,6 +36,7 @@ from pilotlight_gateway.batches.input_lines import InputLineReader
 from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.storage_quota.job_quota import StorageCharge
 
 BATCHES_PER_TENANT = 100
@@ -59,6 +60,7 @@ class BatchService:
         *,
         region: str = "local",
         blobs: BlobStore | None = None,
+        schemas: VersionSchemas | None = None,
         validators: Validators | None = None,
         keep_s: float = KEPT_S,
         wall: Callable[[], float] = time.time,
@@ -66,6 +68,7 @@ class BatchService:
         self._store: BatchStore = MemoryBatches() if store is None else store
         self._jobs = JobService() if jobs is None else jobs
         self._blobs: BlobStore = MemoryBlobs() if blobs is None else blobs
+        self._schemas = VersionSchemas(self._blobs) if schemas is None else schemas
         self._validators = Validators() if validators is None else validators
         self._keep_s = keep_s
         self._region = region
@@ -118,7 +121,7 @@ class BatchService:
         *,
         repeats: bool,
     ) -> BatchRecord:
-        method = version.spec.method(query.method)
+        method = await self._schemas.method(version, query.method)
         lines = InputLineReader(lambda arguments: self._validators.check_input(version.id, method, arguments, {}))
         writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
         digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())

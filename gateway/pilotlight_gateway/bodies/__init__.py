@@ -2,7 +2,7 @@
 
   byte_budget     how many bytes of bodies are held
   call_requests   reads requests of calls; `json_structs` those of the API
-  deploy_requests reads and checks requests to deploy; `bundles` their files
+  deploy_requests reads and checks requests to deploy; `bundles` their files, `artifact_rules` their artifacts
   body_work       what is done with a body, and how much of it at once
   body_codec      does it: at once what is small, in a worker process what is large or stands for much
   worker_pool     the worker processes, and whose turn it is

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, FileEntry
+from pilotlight_core.model.spec import MAX_BUNDLE_BYTES, MAX_BUNDLE_FILES, ArtifactPart, FileEntry
 from pilotlight_core.model.steering import CONTROLS, MISLEADING
 
 STEERING = re.compile(f"[\t\n{CONTROLS}{MISLEADING}]")
@@ -32,7 +32,7 @@ def check_files(files: Iterable[FileEntry]) -> None:
     total = sum(entry.size for entry in files)
     if total > MAX_BUNDLE_BYTES:
         raise BadInput(f"files: {total} bytes in all, more than {MAX_BUNDLE_BYTES}.", field="files")
-    _check_together(files)
+    check_together(files, "files")
 
 
 def check_sizes(files: Iterable[FileEntry], sizes: Mapping[str, int]) -> None:
@@ -73,6 +73,15 @@ def check_path(path: str, field: str) -> None:
 
 def _check_entry(entry: FileEntry, field: str) -> None:
     check_path(entry.path, f"{field}.path")
+    check_content(entry, field, MAX_BUNDLE_BYTES)
+
+
+def check_content(entry: FileEntry | ArtifactPart, field: str, most: int) -> None:
+    """Refuse a pickle, a malformed digest, and a size beyond `most` bytes.
+
+    Raises:
+        BadInput: names the part of `field`.
+    """
     if entry.path.lower().endswith(PICKLES):
         raise BadInput(
             f"{field}.path: {entry.path!r} is a pickle, which can run code: save tensors as safetensors, data as JSON.",
@@ -80,25 +89,30 @@ def _check_entry(entry: FileEntry, field: str) -> None:
         )
     if not SHA256.fullmatch(entry.sha256):
         raise BadInput(f"{field}.sha256: expected 64 lower-case hexadecimal digits.", field=f"{field}.sha256")
-    if not 0 <= entry.size <= MAX_BUNDLE_BYTES:
-        raise BadInput(f"{field}.size: expected 0 to {MAX_BUNDLE_BYTES} bytes.", field=f"{field}.size")
+    if not 0 <= entry.size <= most:
+        raise BadInput(f"{field}.size: expected 0 to {most} bytes.", field=f"{field}.size")
 
 
-def _check_together(files: tuple[FileEntry, ...]) -> None:
+def check_together(files: Iterable[FileEntry], field: str) -> None:
+    """Refuse files of one name or digest that contradict each other, and files below a file.
+
+    Raises:
+        BadInput: names `field`.
+    """
     sizes: dict[str, int] = {}
     seen: dict[str, str] = {}
     for entry in files:
         if sizes.setdefault(entry.sha256, entry.size) != entry.size:
-            raise BadInput(f"files: {entry.path!r} has a digest that stands with another size too.", field="files")
+            raise BadInput(f"{field}: {entry.path!r} has a digest that stands with another size too.", field=field)
         folded = _fold(entry.path)
         if folded in seen:
-            raise BadInput(f"files: {entry.path!r} and {seen[folded]!r} are the same name.", field="files")
+            raise BadInput(f"{field}: {entry.path!r} and {seen[folded]!r} are the same name.", field=field)
         seen[folded] = entry.path
     for folded, path in seen.items():
         parts = folded.split("/")
         for upto in range(1, len(parts)):
             if "/".join(parts[:upto]) in seen:
-                raise BadInput(f"files: {path!r} lies below a file.", field="files")
+                raise BadInput(f"{field}: {path!r} lies below a file.", field=field)
 
 
 def _fold(path: str) -> str:

@@ -6,6 +6,7 @@ from pilotlight_core.model.api.call_api import DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import MAX_FUNCTIONS, check_spec
+from pilotlight_gateway.bodies.artifact_rules import check_artifacts
 from pilotlight_gateway.bodies.bundles import check_files
 from pilotlight_gateway.bodies.json_structs import read_json
 from pilotlight_gateway.schemas.schema_validators import check_schemas
@@ -49,3 +50,4 @@ def check_deploy(app: str, request: DeployRequest) -> None:
             raise BadInput(f"{spec.name}: module {spec.module!r} is not a module's name.", field="module")
         check_schemas(spec)
     check_files(request.files)
+    check_artifacts(request)

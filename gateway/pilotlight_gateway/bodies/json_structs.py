@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.strict import convert_strictly, strict
 from pilotlight_gateway.bodies.call_requests import wrong_shape
 
 T = TypeVar("T")
@@ -15,18 +16,19 @@ EXACT = 2**53
 
 
 def read_json(body: bytes, kind: type[T], *, patient: bool) -> T:
-    """The body as a `kind`. If `patient`, 3.0 may stand for 3, which takes a walk over every value.
+    """The body as a `kind`, without unknown fields. If `patient`, 3.0 may stand for 3: a walk over every value.
 
     Raises:
         BadInput: `bad_request`, or naming the field.
     """
     try:
         try:
-            return msgspec.json.decode(body, type=kind)
+            checked = msgspec.json.decode(body, type=strict(kind))
+            return checked if strict(kind) is kind else msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError as error:
             if "got `float`" not in str(error) or not patient:
                 raise
-            return msgspec.convert(_whole_numbers(msgspec.json.decode(body)), kind)
+            return convert_strictly(_whole_numbers(msgspec.json.decode(body)), kind)
     except msgspec.ValidationError as error:
         raise wrong_shape(error, kind if issubclass(kind, msgspec.Struct) else None) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import Conflict, PilotlightError
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.agent_messages import BodyRef
+from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.prepared_call import PreparedCall

@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import (
     PilotlightError,
     error_from_code,
 )
-from pilotlight_core.model.messages.agent_messages import Ended, Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped
 
 

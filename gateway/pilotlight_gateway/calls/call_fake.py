@@ -9,7 +9,7 @@ from typing import Any
 
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import UnknownCall
-from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
@@ -31,6 +31,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
     """The steps of the start that the call waited for, in ms; None: a container was ready."""
     attempts: int = 1
     container: str = ""
+    units: dict[str, int] | None = None
+    """What the function counted in its last start."""
 
 
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):

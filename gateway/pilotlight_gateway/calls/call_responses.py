@@ -9,7 +9,7 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.price_book import PriceBook, cost_text
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
@@ -79,18 +79,19 @@ def response_of(call: PreparedCall, result: CallResult, *, book: PriceBook, at: 
     )
 
 
-def usage_of(result: CallResult, book: PriceBook) -> Usage:
-    """What the call is billed; 0 if it was not metered."""
+def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Usage:
+    """What a call that ended at the unix second `at`, by default now, is billed; 0 if it was not metered."""
     spent = result.spent or Spent(ns=0, ppm=0, price="")
     return Usage(
         gpu_ms=spent.ns * spent.ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=spent.ns,
         ppm=spent.ppm,
         price=spent.price,
-        cost=cost_text(spent.ns, spent.ppm, book.rate(spent.price)),
+        cost=cost_text(spent.ns, spent.ppm, book.rate(spent.price, at)),
         currency=book.currency,
         batch_size=spent.batch_size,
         attempts=result.attempts,
+        units=result.units or msgspec.UNSET,
     )
 
 

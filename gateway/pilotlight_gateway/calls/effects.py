@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.agent_messages import Cancel, Grant, Run, Window
+from pilotlight_core.model.messages.call_messages import Cancel, Grant, Run, Window
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_port import CallResult
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import BodyRef
+from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 
 INLINE_BYTES = 256 * 1024

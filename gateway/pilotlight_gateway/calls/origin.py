@@ -34,7 +34,7 @@ from enum import StrEnum
 import msgspec
 
 from pilotlight_core.model.errors import Cancelled, ContainerDied, DeadlineExceeded, PilotlightError, Unavailable
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Cancel,
     Chunk,
@@ -48,6 +48,7 @@ from pilotlight_core.model.messages.agent_messages import (
     Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.messages.usage_facts import tokens_of
 from pilotlight_core.model.spec import MAX_RETRY_PAUSE_S
 from pilotlight_gateway.calls.call_failures import died, dropped_error, failure
 from pilotlight_gateway.calls.call_port import CallResult
@@ -98,6 +99,7 @@ class Origin:
         "_cold_start", "_doubt", "_epoch", "_grant", "_last_number", "_placed", "_placements", "_raised", "_reason",
         "_repeat_at", "_reruns", "_resume_at", "_seq", "_short_at", "_shortage", "_spent", "_unread_bytes",
         "_unread_chunks", "_watch", "_window_sent", "call", "cost", "gateway", "lost_starts", "starts", "state",
+        "tokens",
     )  # fmt: skip
 
     def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
@@ -119,6 +121,7 @@ class Origin:
         self.lost_starts = 0
         """Starts without a reported cost."""
         self.cost = 0.0
+        self.tokens = 0
         """GPU-milliseconds of the other starts."""
         self._spent: Spent | None = None
         self._seq = 0
@@ -338,6 +341,8 @@ class Origin:
         self.starts += 1
         over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
+        if ended.units:
+            self.tokens += tokens_of(ended.units)
         self._spent = _together(self._spent, ended.spent)
         # One without a container is of a call that its agent does not hold, and knows nothing of.
         self.lost_starts += not ended.container
@@ -393,6 +398,7 @@ class Origin:
             cold_start=self._cold_start,
             attempts=self.starts,
             container=grant.container,
+            units=ended.units,
         )
         return [result]
 

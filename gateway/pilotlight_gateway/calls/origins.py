@@ -19,16 +19,8 @@ import structlog
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import ContainerDied, Unavailable
-from pilotlight_core.model.messages.agent_messages import (
-    Chunk,
-    ContainerState,
-    Credit,
-    Ended,
-    Grant,
-    Refused,
-    Shortage,
-    Started,
-)
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Grant, Refused, Started
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
     CallReply,
@@ -390,4 +382,4 @@ class EffectRunner:
 
 
 def _count(usage: CallUsage, origin: Origin) -> None:
-    usage.count(origin.cost, origin.starts - origin.lost_starts, origin.lost_starts)
+    usage.count(origin.cost, origin.starts - origin.lost_starts, origin.lost_starts, origin.tokens)

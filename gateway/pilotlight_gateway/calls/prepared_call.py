@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, Grant, Run
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Run
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -94,6 +94,10 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
     scheduling: SchedulingClass = PLAIN
     traceparent: str = ""
+    key: str = ""
+    """The id of the API key that asked for it."""
+    tags: dict[str, str] = {}
+    """For the ledger; nothing sets them yet."""
     gateway_ms: float = 0.0
     """From arrival to here: authentication, parsing, validation."""
     usage: CallUsage | None = None
@@ -157,4 +161,6 @@ class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
             window=WINDOW,
             tell_start=self.stream,
             traceparent=self.traceparent,
+            key=self.key,
+            tags=self.tags,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import Stages
+from pilotlight_core.model.messages.call_messages import Stages
 
 
 class Stopwatch:

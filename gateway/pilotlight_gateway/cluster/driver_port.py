@@ -16,7 +16,7 @@ from typing import Protocol
 import structlog
 
 from pilotlight_core.bus import Bus, Handler
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 
 SOON = float("-inf")
 """The instant of a turn that is due now."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from pilotlight_core.model.messages.agent_messages import Credit, NodeReport, Shortage
+from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
 from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnations
 
 log = structlog.get_logger(__name__)

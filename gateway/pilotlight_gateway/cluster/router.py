@@ -15,7 +15,8 @@ import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Grant, Message
+from pilotlight_core.model.messages.call_messages import Grant
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, Settle, ToHome, ToOrigin
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership

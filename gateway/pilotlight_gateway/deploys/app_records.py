@@ -8,8 +8,8 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployLine, FunctionInfo
 from pilotlight_core.model.errors import Conflict, NotFound
-from pilotlight_core.model.secret_names import masked
 from pilotlight_core.model.spec import AppRecord, DeployRecord
+from pilotlight_core.model.versions.secret_names import masked
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 DEPLOYS_KEPT = 100
@@ -155,6 +155,7 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
                     version_id=version_id,
                     containers=running.get(version_id, 0),
                     spec=msgspec.structs.replace(version.spec, env=masked(version.spec.env)),
+                    artifacts=version.artifacts,
                 )
             )
     return AppInfo(

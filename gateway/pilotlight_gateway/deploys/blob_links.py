@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 import structlog
-from cachetools import LRUCache
 
 from pilotlight_core.bus import Bus, BusError, bus_users
 from pilotlight_core.host.binding_book import Bindings
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, CachedReads
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_gateway.deploys.present_files import files_of
@@ -38,8 +37,7 @@ class BlobLinks:
         self._blobs = blobs
         self._registry = registry
         self._bindings = bindings
-        self._files: LRUCache[str, frozenset[str]] = LRUCache(FILES_KEPT, getsizeof=lambda files: len(files) + 1)
-        self._reading: dict[str, asyncio.Future[frozenset[str]]] = {}
+        self._files = CachedReads(self._read, most=FILES_KEPT, size=lambda files: len(files) + 1)
 
     async def link(self, node: str, wanted: BlobWanted) -> BlobLink:
         """A link that is good for LINK_S, or why there is none."""
@@ -51,7 +49,7 @@ class BlobLinks:
             return BlobLink(reason="not_its")
         try:
             manifest = version.manifest_sha256
-            if wanted.sha256 != manifest and wanted.sha256 not in await self._files_of(version.tenant, manifest):
+            if wanted.sha256 != manifest and wanted.sha256 not in await self._files.get(version.tenant, manifest):
                 return BlobLink(reason="not_its")
             url = await self._blobs.link(version.tenant, wanted.sha256, LINK_S)
         except BlobMissing:
@@ -60,20 +58,8 @@ class BlobLinks:
             return BlobLink(reason="down")
         return BlobLink(url=url) if url else BlobLink(reason="no_links")
 
-    async def _files_of(self, tenant: str, manifest: str) -> frozenset[str]:
-        """The digests of a version's files; none of a manifest that cannot be read."""
-        key = f"{tenant}/{manifest}"
-        if (known := self._files.get(key)) is not None:
-            return known
-        if (reading := self._reading.get(key)) is None:  # questions come together: one of them reads
-            reading = self._reading[key] = asyncio.ensure_future(self._read(tenant, manifest))
-            reading.add_done_callback(lambda _: self._reading.pop(key))
-        files = await asyncio.shield(reading)
-        if len(files) < FILES_KEPT:
-            self._files[key] = files
-        return files
-
     async def _read(self, tenant: str, manifest: str) -> frozenset[str]:
+        """The digests of a version's files; none of a manifest that cannot be read."""
         try:
             return files_of(await self._blobs.read(tenant, manifest))
         except msgspec.DecodeError:

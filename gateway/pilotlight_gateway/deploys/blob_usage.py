@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -77,13 +77,13 @@ async def within_quota(
         QuotaExceeded: names the limit.
     """
     size = 0
-    check_blob_bytes(tenant, allowed, used, size)
+    check_blob_bytes(tenant, allowed, used, [size])
     async for piece in pieces:
         size += len(piece)
-        check_blob_bytes(tenant, allowed, used, size)
+        check_blob_bytes(tenant, allowed, used, [size])
         yield piece
 
 
-def check_blob_bytes(tenant: str, allowed: int | None, used: int, size: int) -> None:
-    """Refuse a blob of `size` bytes beyond the limit. Raises QuotaExceeded."""
-    check_quota(tenant, "blob_bytes", allowed, used + counted(size), "bytes of files", HOW)
+def check_blob_bytes(tenant: str, allowed: int | None, used: int, sizes: Iterable[int]) -> None:
+    """Refuse blobs of these sizes in bytes beyond the limit. Raises QuotaExceeded."""
+    check_quota(tenant, "blob_bytes", allowed, used + sum(map(counted, sizes)), "bytes of files", HOW)

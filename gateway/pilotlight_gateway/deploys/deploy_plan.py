@@ -9,14 +9,20 @@ from dataclasses import dataclass
 import msgspec
 
 from pilotlight_core.model.api.call_api import DeployRequest
-from pilotlight_core.model.secret_names import secret_names
 from pilotlight_core.model.spec import (
     AppRecord,
+    ArtifactEntry,
     FunctionSpec,
     Manifest,
     SignedManifest,
     VersionRecord,
 )
+from pilotlight_core.model.versions.artifacts import artifact_info
+from pilotlight_core.model.versions.manifest_codec import needs_of
+from pilotlight_core.model.versions.secret_names import secret_names
+
+SCHEMA_BYTES_IN_RECORD = 4_096
+"""JSON bytes of a version's schemas up to which they are in its record, and no call waits for the blob store."""
 
 
 def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
@@ -31,14 +37,28 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
 
 
 def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest]:
-    """The manifest of each function. The order of the files does not matter."""
+    """The manifest of each function. The order of files and of artifacts does not matter."""
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
-    return [
+    artifacts = [_with_parts_sorted(artifact) for artifact in request.artifacts]
+    artifacts.sort(key=lambda artifact: artifact.name)
+    manifests = [
         Manifest(
-            tenant=tenant, app=app, function=function.spec.name, spec=function.spec, files=files, base=request.base
+            tenant=tenant,
+            app=app,
+            function=function.spec.name,
+            spec=function.spec,
+            files=files,
+            base=request.base,
+            artifacts=tuple(artifact for artifact in artifacts if artifact.name in function.artifacts),
         )
         for function in request.functions
     ]
+    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts)) for one in manifests]
+
+
+def _with_parts_sorted(artifact: ArtifactEntry) -> ArtifactEntry:
+    """By path; the parts of one file keep their order."""
+    return msgspec.structs.replace(artifact, parts=tuple(sorted(artifact.parts, key=lambda part: part.path)))
 
 
 def without_floors(request: DeployRequest) -> DeployRequest:
@@ -65,6 +85,7 @@ class Build:
 def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRecord:
     """The registry's record of a build, deployed at the unix second `at` when the app was `app`."""
     manifest = build.manifest
+    spec, apart = _spec_of_record(manifest.spec)
     return VersionRecord(
         id=build.version_id,
         tenant=manifest.tenant,
@@ -72,10 +93,23 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
         function=manifest.function,
         number=_number_of(app, manifest.function, build.version_id),
         manifest_sha256=build.signed_sha256,
-        spec=manifest.spec,
+        spec=spec,
+        schemas_apart=apart,
         bundle_bytes=sum(entry.size for entry in manifest.files),
         created_at=at,
+        artifacts=tuple(map(artifact_info, manifest.artifacts)),
+        base=manifest.base,
+        needs=manifest.needs,
     )
+
+
+def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:
+    """The spec for the registry, which every process has in memory, and whether schemas were left out of it."""
+    schemas = [(method.input_schema, method.output_schema) for method in spec.methods]
+    if len(msgspec.json.encode(schemas)) <= SCHEMA_BYTES_IN_RECORD:
+        return spec, False
+    bare = tuple(msgspec.structs.replace(method, input_schema={}, output_schema={}) for method in spec.methods)
+    return msgspec.structs.replace(spec, methods=bare), True
 
 
 def _number_of(record: AppRecord | None, function: str, version_id: str) -> int:

@@ -17,6 +17,9 @@ from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
+from pilotlight_core.model.versions.artifacts import parts_of
+from pilotlight_core.model.versions.manifest_codec import version_id
+from pilotlight_gateway.bodies.artifact_rules import check_part_sizes, repeated_sizes
 from pilotlight_gateway.bodies.bundles import check_sizes
 from pilotlight_gateway.deploys.app_records import (
     VERSIONS_KEPT,
@@ -27,6 +30,7 @@ from pilotlight_gateway.deploys.app_records import (
     renewed_record,
     stopped_record,
 )
+from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
 from pilotlight_gateway.deploys.deploy_limits import check_holdings
 from pilotlight_gateway.deploys.deploy_plan import (
     Build,
@@ -38,7 +42,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
-from pilotlight_gateway.deploys.present_files import files_in_service, missing_files
+from pilotlight_gateway.deploys.present_files import files_in_service, staying_files
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.tenancy.auth import Principal
@@ -59,6 +63,7 @@ class Deployer:
 
     registry: RegistryPort
     blobs: BlobStore
+    usage: BlobUsage
     signer: ManifestSigner
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
@@ -79,18 +84,34 @@ class Deployer:
             request = without_floors(request)
         specs = [function.spec for function in request.functions]
         check_holdings(self.registry, principal.tenant, app, specs)
-        warnings = (*await self.placements.check(specs), *secret_warnings(specs))
-        digests = {entry.sha256 for entry in request.files}
-        stored = await self.blobs.stored(principal.tenant, digests)
-        check_sizes(request.files, {digest: info.size for digest, info in stored.items()})
-        in_service = await files_in_service(self.registry, self.blobs, present)
-        missing = missing_files(sorted(digests), stored, in_service, time.time())
+        manifests = manifests_of(principal.tenant, app, request)
+        needs = {manifest.function: manifest.needs for manifest in manifests}
+        warnings = (*await self.placements.check(specs, request.base, needs), *secret_warnings(specs))
+        missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
-        builds = [await self._build(manifest) for manifest in manifests_of(principal.tenant, app, request)]
+        builds = [await self._build(manifest) for manifest in manifests]
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
         return msgspec.structs.replace(done, warnings=warnings)
+
+    async def _missing(self, tenant: str, request: DeployRequest, present: AppRecord | None) -> tuple[str, ...]:
+        """The digests to upload first. Raises BadInput, and QuotaExceeded if they would not fit."""
+        sizes = {entry.sha256: entry.size for entry in request.files}
+        sizes |= {part.sha256: part.size for part in parts_of(request.artifacts)}
+        stored = await self.blobs.stored(tenant, sizes)
+        found = {digest: info.size for digest, info in stored.items()}
+        check_sizes(request.files, found)
+        check_part_sizes(request, found)
+        in_service = await files_in_service(self.registry, self.blobs, present)
+        staying = await staying_files(self.blobs, tenant, stored, in_service, time.time())
+        missing = tuple(digest for digest in sorted(sizes) if digest not in staying)
+        allowed = self._limits(tenant).blob_bytes
+        # A part takes room on nodes as often as it is named.
+        new = [sizes[digest] for digest in missing if digest not in stored] + repeated_sizes(request)
+        if new and allowed is not None:
+            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), new)
+        return missing
 
     async def stop(self, principal: Principal, app: str) -> AppRecord:
         """Take an app out of service. Its versions stay; the next deploy starts it again.
@@ -161,14 +182,22 @@ class Deployer:
         return record
 
     async def _build(self, manifest: Manifest) -> Build:
-        """One at a time, since each manifest may be a megabyte."""
+        """One at a time, since each manifest may be megabytes. Raises QuotaExceeded."""
 
         def sign() -> tuple[str, str, bytes]:
-            return manifest.version_id, *signed_blob(self.signer.sign(manifest))
+            signed = self.signer.sign(manifest)
+            return version_id(signed.manifest), *signed_blob(signed)
 
-        version_id, digest, data = await asyncio.to_thread(sign)
-        await self.blobs.put(manifest.tenant, digest, data)
-        return Build(manifest=manifest, version_id=version_id, signed_sha256=digest)
+        version, digest, data = await asyncio.to_thread(sign)
+        tenant = manifest.tenant
+        is_new = not await self.blobs.stored(tenant, {digest})
+        allowed = self._limits(tenant).blob_bytes
+        if is_new and allowed is not None:
+            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), [len(data)])
+        await self.blobs.put(tenant, digest, data)  # also if it is there: that renews it
+        if is_new:
+            self.usage.add(tenant, len(data))
+        return Build(manifest=manifest, version_id=version, signed_sha256=digest)
 
     async def _try_deploy(
         self, principal: Principal, app: str, request: DeployRequest, builds: list[Build]

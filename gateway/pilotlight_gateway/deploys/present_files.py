@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Mapping
 
 import msgspec
 
-from pilotlight_core.host.blobs import BlobInfo, BlobMissing, BlobStore
-from pilotlight_core.model.spec import AppRecord, FileEntry, SignedManifest
+from pilotlight_core.host.blobs import BlobInfo, BlobMissing, BlobsDown, BlobStore
+from pilotlight_core.model.spec import AppRecord, ArtifactEntry, FileEntry, SignedManifest
+from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-TRUSTED_S = 1_800.0
+TRUSTED_S = 43_200.0
 """Half the time for which `duties.orphan_blobs` leaves a blob that nothing needs: the rest is for the deploy."""
+
+RENEWING_S = 15.0
+"""How long one deploy may renew blobs: an answer must come before its client gives up."""
 
 
 class _FilesOnly(msgspec.Struct, frozen=True):
     """A manifest but for its spec."""
 
     files: tuple[FileEntry, ...]
+    artifacts: tuple[ArtifactEntry, ...] = ()
 
 
-def missing_files(
-    digests: Iterable[str], stored: Mapping[str, BlobInfo], needed: frozenset[str], at: float
-) -> tuple[str, ...]:
-    """The digests to upload at the unix second `at`: what is not stored, and what is old and of no present version.
+async def staying_files(
+    blobs: BlobStore, tenant: str, stored: Mapping[str, BlobInfo], needed: frozenset[str], at: float
+) -> frozenset[str]:
+    """The digests of `stored` that will stay, at the unix second `at`; the others are to be uploaded.
 
-    An old blob may be about to be deleted; uploading it again renews it.
+    What is old and not of `needed` may be about to be deleted, so it is renewed. It is looked at again then, since a
+    sweep that had last looked before may have deleted it after. Raises BlobsDown, also if all that takes too long.
     """
-    return tuple(
-        digest
-        for digest in digests
-        if (info := stored.get(digest)) is None or (at - info.at > TRUSTED_S and digest not in needed)
-    )
+    old = {digest for digest, info in stored.items() if at - info.at > TRUSTED_S and digest not in needed}
+    if not old:
+        return frozenset(stored)
+    try:
+        async with asyncio.timeout(RENEWING_S):
+            await asyncio.gather(*(blobs.renew(tenant, digest) for digest in old))
+    except TimeoutError:
+        raise BlobsDown(
+            f"The blob store takes longer than {RENEWING_S:g} s to renew stored files: deploy again, it goes on there."
+        ) from None
+    again = await blobs.stored(tenant, old)
+    return frozenset(stored) - old | {digest for digest, info in again.items() if at - info.at <= TRUSTED_S}
 
 
 async def files_in_service(registry: RegistryPort, blobs: BlobStore, app: AppRecord | None) -> frozenset[str]:
-    """The digests of an app's present files, which all its functions share. Raises BlobsDown."""
+    """The digests of an app's present files, which its functions share, and of their artifacts. Raises BlobsDown."""
+    found: frozenset[str] = frozenset()
     for version_id in app.functions.values() if app is not None else ():
         version = await registry.fetch_version(version_id)
-        if version is not None:
+        if version is not None and (not found or version.artifacts):
             try:
-                return files_of(await blobs.read(version.tenant, version.manifest_sha256))
+                found |= files_of(await blobs.read(version.tenant, version.manifest_sha256))
             except (BlobMissing, msgspec.DecodeError):
                 continue
-    return frozenset()
+    return found
 
 
 def files_of(signed: bytes) -> frozenset[str]:
-    """The digests of a signed manifest's files. Raises DecodeError."""
-    manifest = msgspec.msgpack.decode(signed, type=SignedManifest).manifest
-    return frozenset(entry.sha256 for entry in msgspec.json.decode(manifest, type=_FilesOnly).files)
+    """The digests of a signed manifest's files and of its artifacts' parts. Raises DecodeError."""
+    data = msgspec.msgpack.decode(signed, type=SignedManifest).manifest
+    manifest = msgspec.json.decode(data, type=_FilesOnly)
+    files = frozenset(entry.sha256 for entry in manifest.files)
+    return files | {part.sha256 for part in parts_of(manifest.artifacts)}

@@ -32,6 +32,8 @@ class Resolver:
     async def resolve(self, tenant: str, text: str) -> VersionRecord:
         """The version that the ref `text` names for `tenant`, among its own functions and those shared with it.
 
+        Its schemas may be apart: `VersionSchemas` reads them.
+
         Raises:
             BadInput: `text` is no ref.
             UnknownFunction: there is none (`unknown_version`: only the pin is unknown).

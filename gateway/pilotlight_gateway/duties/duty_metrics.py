@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from pilotlight_core.host.metrics.metric_families import gauge
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
+from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 
 
@@ -20,10 +21,14 @@ class DutyGauges:
     jobs: JobSweeper
     webhooks: WebhookDuty
     batches: BatchDuty
+    fold: LedgerFolder
 
     def collect(self) -> Iterator[Metric]:
         holds = GaugeMetricFamily("pilotlight_duty_holds", "Whether this process has the duty.", labels=("duty",))
-        for name, metrics in (("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches())):
+        shown = (
+            ("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches()), ("fold", self._fold())
+        )  # fmt: skip
+        for name, metrics in shown:
             holds.add_metric((name,), bool(metrics))
             yield from metrics
         yield holds
@@ -37,7 +42,7 @@ class DutyGauges:
             records.add_metric((state,), count)
         return [
             records,
-            _gauge(
+            gauge(
                 "pilotlight_job_oldest_seconds", "How long the longest waiting job could have begun.", statistics.oldest
             ),
             CounterMetricFamily("pilotlight_jobs_told_again", "Jobs that no message named.", statistics.told_again),
@@ -52,7 +57,7 @@ class DutyGauges:
         )
         deliveries.add_metric(("waiting",), statistics.pending - statistics.under_way)
         deliveries.add_metric(("under_way",), statistics.under_way)
-        return [_gauge("pilotlight_webhooks", "Webhooks, of all tenants.", statistics.webhooks), deliveries]
+        return [gauge("pilotlight_webhooks", "Webhooks, of all tenants.", statistics.webhooks), deliveries]
 
     def _batches(self) -> list[Metric]:
         statistics = self.batches.statistics()
@@ -63,20 +68,18 @@ class DutyGauges:
         batches.add_metric(("waiting",), statistics.waiting)
         return [
             batches,
-            _gauge("pilotlight_batch_items_left", "Their items that have not ended.", statistics.items_left),
+            gauge("pilotlight_batch_items_left", "Their items that have not ended.", statistics.items_left),
         ]
 
-
-class DutyMetrics:
-    """The metrics of the duties as Prometheus reads them."""
-
-    def __init__(self, gauges: DutyGauges) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(gauges)
-
-    async def render(self) -> bytes:
-        return generate_latest(self._registry)
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, text, value=value)
+    def _fold(self) -> list[Metric]:
+        statistics = self.fold.statistics()
+        if statistics is None:
+            return []
+        return [
+            gauge(
+                "pilotlight_usage_unread_seconds",
+                "How long the oldest message of usage has waited for a release that reads it.",
+                statistics.unread_seconds,
+            ),
+            gauge("pilotlight_usage_stream_filled", "The filled part of the stream of usage.", statistics.filled),
+        ]

@@ -21,17 +21,17 @@ from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.config import load
 from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
-from pilotlight_gateway.duties.duty_metrics import DutyGauges, DutyMetrics
+from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
-from pilotlight_gateway.http.metrics_listener import serving_metrics
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.ledger.ledger_store import Ledger
@@ -93,14 +93,15 @@ async def serve(settings: DutyProcessSettings) -> int:
                 webhooks = WebhookDuty(bus, http_sender, holder=name)
                 jobs = JobSweeper(bus, blobs, region=region, holder=name)
                 batches = BatchDuty(bus, ground, holder=name)
-                duties = (LedgerFolder(bus, ledger, holder=name), LogTrimmer(bus, holder=name), webhooks, jobs, batches)
-                gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches)
+                fold = LedgerFolder(bus, ledger, holder=name)
+                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches)
+                gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
-                async with serving_metrics(settings.metrics_host, settings.metrics_port, DutyMetrics(gauges).render):
+                async with measured_process(settings, bus, gauges.collect):
                     freeze()
                     log.info("ready", region=region)
                     await stop.wait()

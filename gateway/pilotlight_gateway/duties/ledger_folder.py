@@ -1,7 +1,8 @@
 """The duty that folds usage into the ledger, which ignores repeated events: the lease only saves work.
 
 What has no place in the ledger goes into quarantine, and the fold goes on. A message that the database refuses all the
-same is found by folding each message of the failed part alone.
+same is found by folding each message of the failed part alone. One that cannot be read is kept, and tried again when
+the fold starts and each hour.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from dataclasses import dataclass
 
 import structlog
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from pilotlight_core.bus import Bus, BusError, DecodedMessage, Lease
+from pilotlight_core.host.price_records import read_prices
 from pilotlight_core.model.messages.usage import UsageBatch
-from pilotlight_core.model.subjects import USAGE_STREAM
+from pilotlight_core.model.subjects import REGISTRY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.duties.usage_room import UsageRoom
 from pilotlight_gateway.ledger.ledger_store import FoldReport, Ledger
+from pilotlight_gateway.ledger.unread_usage import KEPT_S, UnreadCount, UnreadMessage
+from pilotlight_gateway.ledger.usage_checks import UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery, delivery_of
 
 FOLD_EVERY = 0.5
@@ -27,6 +33,10 @@ MESSAGES_AHEAD = 256
 PRUNE_EVERY = 3_600.0
 KEPT_SECONDS = 100 * 86_400.0
 """Retention of single intervals and receipts."""
+ROOM_EVERY = 10.0
+"""Seconds between two looks at the room in the stream."""
+PRICES_EVERY = 10.0
+"""Seconds between two looks at the registry's prices."""
 TOLD_EVERY = 10.0
 """Seconds between two log lines about usage that does not fit."""
 REFUSALS = (DataError, IntegrityError, ArithmeticError, ValueError, TypeError)
@@ -35,15 +45,40 @@ REFUSALS = (DataError, IntegrityError, ArithmeticError, ValueError, TypeError)
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FoldStatistics:
+    """What waits for the fold."""
+
+    unread: int
+    """Messages that this release cannot read."""
+    unread_seconds: float
+    """How long the oldest of them has waited."""
+    filled: float
+    """The filled part of the stream, from 0.0 to 1.0."""
+
+
 class LedgerFolder:
     """Folds usage while it holds the lease."""
 
-    def __init__(self, bus: Bus, ledger: Ledger, *, holder: str) -> None:
+    def __init__(self, bus: Bus, ledger: Ledger, *, holder: str, room_every: float = ROOM_EVERY) -> None:
+        """`room_every`: seconds between two looks at the room in the stream."""
         self._bus = bus
         self._ledger = ledger
         self._holder = holder
+        self._registry = bus.kv(REGISTRY_BUCKET)
+        self._priced: frozenset[str] = frozenset()
+        self._room = UsageRoom(bus, ledger)
+        self._room_every = room_every
+        self._unread: UnreadCount | None = None
         self._pruned = self._told = float("-inf")
         self._untold = 0
+
+    def statistics(self) -> FoldStatistics | None:
+        """How much waits, as it was last counted; None: another process folds."""
+        if (unread := self._unread) is None:
+            return None
+        waits = time.time() - unread.oldest_at if unread.messages else 0.0
+        return FoldStatistics(unread=unread.messages, unread_seconds=max(0.0, waits), filled=self._room.filled)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -52,14 +87,24 @@ class LedgerFolder:
 
     async def _fold_all(self, lease: Lease) -> None:
         queue: asyncio.Queue[DecodedMessage] = asyncio.Queue(MESSAGES_AHEAD)
-        async with asyncio.TaskGroup() as group:
-            reading = group.create_task(self._read(queue, await self._first()))
-            while True:
-                deliveries = await _gather(queue)
-                if not lease.valid(time.monotonic()):
-                    break
-                await self._fold(deliveries)
-            reading.cancel()
+        try:
+            await self._read_prices()
+            await self._fold_unread()
+            async with asyncio.TaskGroup() as group:
+                reading = group.create_task(self._read(queue, await self._first()))
+                # Apart from the fold: nothing arrives while the stream is full.
+                room = group.create_task(self._make_room(lease))
+                prices = group.create_task(self._follow_prices(lease))
+                while True:
+                    deliveries = await _gather(queue)
+                    if not lease.valid(time.monotonic()):
+                        break
+                    await self._fold(deliveries)
+                reading.cancel()
+                room.cancel()
+                prices.cancel()
+        finally:
+            self._unread = None
 
     async def _first(self) -> int:
         """The next sequence number; 1 if the stream is shorter than what was folded, and so a new one."""
@@ -79,8 +124,57 @@ class LedgerFolder:
                 self._report(await self._store_alone(delivery))
         await self._prune()
 
+    async def _make_room(self, lease: Lease) -> None:
+        while lease.valid(time.monotonic()):
+            try:
+                await self._room.make()
+            except BusError as error:  # the fold goes on without
+                log.warning("no room could be made in the stream of usage", error=str(error))
+            await asyncio.sleep(self._room_every)
+
+    async def _follow_prices(self, lease: Lease) -> None:
+        while lease.valid(time.monotonic()):
+            await asyncio.sleep(PRICES_EVERY)
+            try:
+                await self._read_prices()
+            except BusError as error:  # those that are known hold on
+                log.warning("the registry's prices could not be read", error=str(error))
+
+    async def _read_prices(self) -> None:
+        self._priced = await read_prices(self._registry, self._ledger.book, self._priced)
+
+    async def _fold_unread(self) -> None:
+        """Fold the kept messages that can be read by now."""
+        after, at = 0, time.time()
+        while page := await asyncio.to_thread(self._ledger.unread, after, at):
+            after = page[-1].id
+            if readable := [each for each in page if each.is_read]:
+                log.info("usage that was kept unread is folded", messages=len(readable))
+                await self._fold_page(readable)
+            for each in page:
+                if not each.is_read and at - each.delivery.at > KEPT_S:
+                    await self._give_up(each, UsageFault.UNREADABLE, each.delivery.message.error)
+        self._unread = await asyncio.to_thread(self._ledger.unread_count)
+
+    async def _fold_page(self, readable: list[UnreadMessage]) -> None:
+        try:
+            self._report(await asyncio.to_thread(self._ledger.fold_unread, USAGE_STREAM, readable))
+        except REFUSALS as error:
+            if len(readable) == 1:
+                await self._give_up(readable[0], UsageFault.NOT_STORED, f"{error!r:.500}")
+                return
+            for each in readable:
+                await self._fold_page([each])
+
+    async def _give_up(self, message: UnreadMessage, reason: UsageFault, why: str) -> None:
+        self._report(await asyncio.to_thread(self._ledger.give_up_unread, USAGE_STREAM, message, reason, why))
+
     async def _store(self, deliveries: list[UsageDelivery]) -> FoldReport:
-        return await asyncio.to_thread(self._ledger.fold, USAGE_STREAM, deliveries[-1].seq, deliveries)
+        done = await asyncio.to_thread(self._ledger.fold, USAGE_STREAM, deliveries[-1].seq, deliveries)
+        if done.unread:
+            self._unread = await asyncio.to_thread(self._ledger.unread_count)
+            log.warning("usage is kept that this release cannot read", messages=done.unread, seq=done.seq)
+        return done
 
     async def _store_alone(self, delivery: UsageDelivery) -> FoldReport:
         try:
@@ -107,6 +201,7 @@ class LedgerFolder:
         if at - self._pruned > PRUNE_EVERY:
             self._pruned = at
             await asyncio.to_thread(self._ledger.prune, time.time() - KEPT_SECONDS)
+            await self._fold_unread()
 
 
 async def _gather(queue: asyncio.Queue[DecodedMessage]) -> list[UsageDelivery]:

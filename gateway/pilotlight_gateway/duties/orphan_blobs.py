@@ -1,8 +1,9 @@
 """Finds and deletes blobs that no job, batch or version needs, by listing the store.
 
 `JobSweeper` and `BatchDuty` delete blobs that expire while they run. This deletes what expired while no duty ran,
-results of runs that lost their job, inputs of unconfirmed submissions, and files of versions that are gone. A blob's
-head names its job or batch; without such a head it is a file or a manifest of a deploy.
+results of runs that lost their job, inputs of unconfirmed submissions, and files and artifacts of versions that are
+gone. What a version needs stays, whatever it holds. Of anything else the head names its job or batch; without such a
+head it is a file, an artifact or a manifest of a deploy.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pilotlight_core.model.records.jobs import BlobRef, JobState, job_key
 from pilotlight_gateway.batches.batch_manifest import read_chunks
 from pilotlight_gateway.jobs import job_payloads
 
-YOUNG_S = 3600.0
-"""A younger blob's record may be about to be written."""
+YOUNG_S = 86_400.0
+"""A younger blob's record may be about to be written: the upload of an app's artifacts may take hours."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,29 +83,31 @@ class Orphans:
         return deleted
 
     async def _is_orphan(self, one: BlobInfo, at: float) -> bool:
+        if one.tenant != self._tenant:
+            self._tenant, self._needed, self._deployed = one.tenant, {}, _UNREAD
+        if self._deployed is _UNREAD:
+            self._deployed = await self._of_versions(one.tenant)
+        # Asked first, since a tenant's file may begin like the input of a job. If it is not known, any blob may be one.
+        if self._deployed is None or one.sha256 in self._deployed:
+            return False
         try:
             owner = job_payloads.owner_of(await self._blobs.head(one.tenant, one.sha256, job_payloads.LONGEST_HEAD))
         except BlobMissing:
             return False
-        if owner is not None and owner.startswith("call_"):
-            return await self._is_jobs_orphan(one, owner)
-        if one.tenant != self._tenant:
-            self._tenant, self._needed, self._deployed = one.tenant, {}, _UNREAD
-        if owner is None:
-            return await self._is_deploys_orphan(one, at)
-        if owner not in self._needed:
-            self._needed[owner] = await self._needed_by(one.tenant, owner)
-        needed = self._needed[owner]
-        return needed is not None and one.sha256 not in needed
-
-    async def _is_deploys_orphan(self, one: BlobInfo, at: float) -> bool:
-        if self._deployed is _UNREAD:
-            self._deployed = await self._of_versions(one.tenant)
-        if self._deployed is None or one.sha256 in self._deployed:
+        if owner is not None and await self._is_needed_by(owner, one):
             return False
         # It may have been uploaded again since it was listed, for a deploy that is under way.
         present = await self._blobs.stored(one.tenant, [one.sha256])
         return one.sha256 in present and at - present[one.sha256].at >= YOUNG_S
+
+    async def _is_needed_by(self, owner: str, one: BlobInfo) -> bool:
+        """Whether a job or batch needs the blob, or may need it."""
+        if owner.startswith("call_"):
+            return not await self._is_jobs_orphan(one, owner)
+        if owner not in self._needed:
+            self._needed[owner] = await self._needed_by(one.tenant, owner)
+        needed = self._needed[owner]
+        return needed is None or one.sha256 in needed
 
     async def _is_jobs_orphan(self, one: BlobInfo, job: str) -> bool:
         record = await self._job(job_key(one.tenant, job))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -13,10 +14,11 @@ import msgspec
 from pilotlight_core.model.api.curve_api import SliceKindInfo
 from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FleetInfo, FloorInfo, FunctionPlacement
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.spec import FunctionSpec, Isolation, VersionRecord
+from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, Isolation, VersionRecord
 from pilotlight_core.model.suggestions import as_sentence
+from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS
 from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_placement.asks.ask import Ask
@@ -33,6 +35,11 @@ from pilotlight_placement.search.place import place
 
 SURE_AFTER_S = 3.0
 """Three report intervals: earlier, some node may not have reported."""
+
+
+FunctionNeeds = Mapping[str, tuple[str, ...]]
+"""function -> features, as in `Manifest.needs`"""
+NO_NEEDS: FunctionNeeds = MappingProxyType({})
 
 
 class FleetPlacements:
@@ -69,14 +76,22 @@ class FleetPlacements:
         With `rps` (calls per second), also the containers that they need.
         """
         function = f"{record.tenant}:{record.app}.{record.function}"
-        ask = Ask.of(record.spec, function=function, tenant=record.tenant, curves=curves)
+        ask = Ask.of(
+            record.spec,
+            function=function,
+            tenant=record.tenant,
+            curves=curves,
+            base=record.base,
+            needs=record.needs,
+        )
         theirs = self.view.containers(record.tenant, self._clock())
         there = sum(each["version"] == record.id and each["state"] is not ContainerState.DRAINING for each in theirs)
         return await self._placement_of(record.spec, ask, record.ref, rps, there)
 
-    async def of_spec(self, spec: FunctionSpec, tenant: str) -> FunctionPlacement:
+    async def of_spec(self, spec: FunctionSpec, tenant: str, base: str = DEFAULT_BASE) -> FunctionPlacement:
         """As `of_version`, for a function that is not deployed."""
-        return await self._placement_of(spec, Ask.of(spec, function=f"{tenant}:{spec.name}", tenant=tenant), spec.name)
+        ask = Ask.of(spec, function=f"{tenant}:{spec.name}", tenant=tenant, base=base)
+        return await self._placement_of(spec, ask, spec.name)
 
     async def _placement_of(
         self, spec: FunctionSpec, ask: Ask, version: str, rps: float | None = None, there: int = 0
@@ -105,10 +120,13 @@ class FleetPlacements:
         ask = Ask.of(msgspec.structs.replace(spec, placing=plain))
         return await self._inventory.ask(reports, lambda fleet: kinds(fleet, ask))
 
-    async def check(self, specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
+    async def check(
+        self, specs: Iterable[FunctionSpec], base: str = DEFAULT_BASE, needs: FunctionNeeds = NO_NEEDS
+    ) -> tuple[str, ...]:
         """Refuse functions that no node could ever hold. Returns warnings about floors that the fleet could not hold.
 
-        Refuses nothing while the fleet is unknown.
+        Refuses nothing while the fleet is unknown. `base` is the functions' base environment; `needs` has the features
+        that they need, where these are not those of their specs alone.
 
         Raises:
             BadInput: names the function, the option, the largest slice of the fleet, and what is missing.
@@ -116,7 +134,7 @@ class FleetPlacements:
         at = self._clock()
         reports = self.view.remembered(at)
         if reports and self.view.listened(at) >= SURE_AFTER_S:
-            return await self._inventory.ask(reports, lambda fleet: check_specs(fleet, tuple(specs)))
+            return await self._inventory.ask(reports, lambda fleet: check_specs(fleet, tuple(specs), base, needs))
         return ()
 
 
@@ -127,24 +145,26 @@ def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindInfo, ...]:
     return tuple(msgspec.structs.replace(kind, software=kind.gpu in software) for kind in slice_kinds(fleet, ask))
 
 
-def check_specs(fleet: Fleet, specs: tuple[FunctionSpec, ...]) -> tuple[str, ...]:
+def check_specs(
+    fleet: Fleet, specs: tuple[FunctionSpec, ...], base: str = DEFAULT_BASE, needs: FunctionNeeds = NO_NEEDS
+) -> tuple[str, ...]:
     """As `FleetPlacements.check`, for a known fleet.
 
     Raises:
         BadInput: names the function and the option.
     """
     for spec in specs:
-        found = place(fleet, ask := Ask.of(spec))
+        found = place(fleet, ask := Ask.of(spec, base=base, needs=needs.get(spec.name)))
         if isinstance(found, NoFit) and found.never:
             sentence = as_sentence(f"{spec.name} can never run here: {found.reason}")
             raise BadInput(sentence, field=obstacle(fleet, ask))
-    warnings = (floor_warning(fleet, spec) for spec in specs)
+    warnings = (floor_warning(fleet, spec, Ask.of(spec, base=base, needs=needs.get(spec.name))) for spec in specs)
     return tuple(warning for warning in warnings if warning)
 
 
-def floor_warning(fleet: Fleet, spec: FunctionSpec) -> str:
-    """The warning about a floor that the fleet could not hold; else ""."""
-    if spec.min_containers < 2 or (held := most_containers(fleet, Ask.of(spec))) >= spec.min_containers:
+def floor_warning(fleet: Fleet, spec: FunctionSpec, ask: Ask) -> str:
+    """The warning about a floor of containers as asked for that the fleet could not hold; else ""."""
+    if spec.min_containers < 2 or (held := most_containers(fleet, ask)) >= spec.min_containers:
         return ""
     return (
         f"{spec.name}: of min_containers={spec.min_containers} only {held} can ever run here: "
@@ -159,10 +179,25 @@ LET_GO: dict[str, dict[str, Any]] = {
     "region": {"regions": ()},
     "zone": {"zones": ()},
     "spot": {"purchase": Purchase.ANY},
+    "base": {"base": ""},
+    "artifacts": {},
+    "shm": {"shm": 0},
+    "scratch": {"scratch": 0},
+    "pids": {"pids": 0},
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
 """By option, changes to an ask that remove its demand. What remains is the GPUs' kind and number."""
+FEATURE_OF = {"artifacts": ARTIFACTS, "shm": SANDBOX_LIMITS, "scratch": SANDBOX_LIMITS, "pids": SANDBOX_LIMITS}
+"""The feature of its agent that an option needs, which is let go with it."""
+
+
+def _without(ask: Ask, option: str) -> dict[str, Any]:
+    """The changes that let go of an option."""
+    feature = FEATURE_OF.get(option)
+    if feature is None:
+        return LET_GO[option]
+    return LET_GO[option] | {"needs": tuple(name for name in ask.needs if name != feature)}
 
 
 def obstacle(fleet: Fleet, ask: Ask) -> str:
@@ -170,14 +205,17 @@ def obstacle(fleet: Fleet, ask: Ask) -> str:
 
     If several options are impossible only together, the first that is so by itself; else "gpu".
     """
-    for option, without in LET_GO.items():
-        if could_hold(fleet, replace(ask, **without)):
+    for option in LET_GO:
+        if could_hold(fleet, replace(ask, **_without(ask, option))):
             return option
-    nothing = {name: value for without in LET_GO.values() for name, value in without.items()}
+    nothing = {name: value for without in LET_GO.values() for name, value in without.items()} | {"needs": ()}
     if not could_hold(fleet, replace(ask, **nothing)):
         return "gpu"
-    for option, without in LET_GO.items():
-        alone = nothing | {name: getattr(ask, name) for name in without}
+    for option in LET_GO:
+        kept = {name: getattr(ask, name) for name in LET_GO[option]}
+        if (feature := FEATURE_OF.get(option)) in ask.needs:
+            kept["needs"] = (feature,)
+        alone = nothing | kept
         if not could_hold(fleet, replace(ask, **alone)):
             return option
     return "gpu"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from pilotlight_core.model.messages.agent_messages import NodeReport, SliceKind
+from pilotlight_core.model.messages.node_messages import NodeReport, SliceKind
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reports import node_of
 
@@ -45,7 +45,7 @@ def inventory_of(report: NodeReport) -> tuple[str, tuple[Hashable, ...]]:
     """A node's name and hardware, without its use and its GPUs' cuts."""
     return report.node, (
         report.instance,
-        (report.region, report.zone, report.spot, report.host),
+        (report.region, report.zone, report.spot, report.host, report.bases, report.features, report.ceilings),
         tuple((device.id, device.type, device.memory, device.mig, device.shareable) for device in report.devices),
         tuple(
             (part.id, part.gpu_type, part.memory, part.ppm)

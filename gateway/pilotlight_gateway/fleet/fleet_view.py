@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import ContainerReport, ContainerState, NodeReport
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, NodeReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
+from pilotlight_core.model.spec import DEFAULT_BASE
 
 SILENT_S = 5.0
 """Older reports are not listed: five intervals of a node's."""
@@ -94,6 +95,7 @@ class FleetView:
                 "zone": report.zone,
                 "sandbox": report.sandbox,
                 "draining": report.draining,
+                "bases": report.bases or (DEFAULT_BASE,),
                 "blanks": report.blanks,
                 "slices": [msgspec.structs.asdict(part) for part in report.slices],
                 "containers": len(report.containers),

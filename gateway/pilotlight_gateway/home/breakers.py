@@ -30,7 +30,7 @@ from enum import StrEnum
 from math import inf
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 
 CONTAINER_FAILURES = 5
 VERSION_FAILURES = 5

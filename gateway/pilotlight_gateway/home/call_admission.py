@@ -24,7 +24,8 @@ from itertools import islice
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState
+from pilotlight_core.model.messages.call_messages import CallDescriptor
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.units import duration_text
 from pilotlight_gateway.home.container_pool import ContainerPool
 from pilotlight_gateway.home.queue import LEAST_COST, LEAST_WEIGHT, FairQueue

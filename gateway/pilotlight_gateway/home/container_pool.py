@@ -22,9 +22,11 @@ the choice is
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
+from pilotlight_core.model.messages.call_messages import Refusal
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_gateway.home.breakers import CircuitState, ContainerBreaker, ContainerVerdict
 
 QUARANTINE_AFTER_S = 3.0
@@ -148,6 +150,12 @@ class ContainerPool:
     def running(self) -> int:
         """Calls that containers hold or are about to."""
         return sum(pooled.used for pooled in self._containers.values())
+
+    def calls(self) -> Iterator[str]:
+        """The ids of those calls."""
+        for pooled in self._containers.values():
+            yield from pooled.held
+            yield from pooled.pending
 
     @property
     def deposed(self) -> bool:

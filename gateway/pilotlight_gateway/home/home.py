@@ -46,16 +46,9 @@ import msgspec
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.agent_messages import (
-    CallDescriptor,
-    Credit,
-    Demand,
-    Grant,
-    Outcome,
-    Refusal,
-    RemoteError,
-    Shortage,
-)
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import Credit, Shortage
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.timers import Timers
@@ -223,9 +216,7 @@ class Home:
 
     def on_shortage(self, shortage: Shortage, at: float) -> None:
         queue = self._queues.get(shortage.version)
-        if queue is None:
-            return
-        if queue.note_shortage(shortage, at):
+        if queue is not None and queue.note_shortage(shortage, at):
             self._drop_all(queue, "no_capacity", shortage.reason)
 
     # -- for the driver --------------------------------------------------------------------------------------------
@@ -234,8 +225,8 @@ class Home:
         """The calls that leave the queue with an error."""
         for call in self._deadlines.due(at):
             queue = self._queues[self._versions[call]]
-            entry = self._remove(call, at)
-            if entry is not None:
+            if (entry := self._remove(call, at)) is not None:
+                queue.late += 1
                 self._drop(entry, *queue.why_out_of_time(entry, at))
         if self._versions and at >= self._refresh_at:
             self._refresh_at = at + REFRESH_EVERY_S
@@ -274,7 +265,7 @@ class Home:
         for version in self._demands.due(at):
             queue = self._queues[version]
             if queue.edge or at >= queue.reported_at + DEMAND_EVERY_S:
-                demands.append(queue.demand(self.gateway, self.epoch, at))
+                demands.append(queue.demand(self.gateway, self.epoch, self._grants.by_call, at))
             if queue.busy:
                 self._demands.set(version, queue.reported_at + DEMAND_EVERY_S)
         return demands
@@ -409,6 +400,7 @@ class Home:
             return False
         queue.calls.refund(entry)
         self._forget_waiting(entry, queue, at)
+        queue.late += 1
         self._drop(entry, *queue.why_too_late(entry, leaves, at))
         return True
 
@@ -453,6 +445,7 @@ class Home:
         for entry, wait in queue.excess(self._deadlines.at, at):
             self._remove(entry.call_id, at)
             self._shed[entry.call.tier_rank] += 1
+            queue.late += 1
             detail = f"Capacity has shrunk: its turn would come in {wait / 1000.0:.1f} s."
             self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
         self._wake(queue)

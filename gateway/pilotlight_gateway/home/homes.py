@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
@@ -17,7 +17,9 @@ import structlog
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, Credit, Shortage
+from pilotlight_core.model.messages.call_messages import CallDescriptor
+from pilotlight_core.model.messages.demand import Demand, Demands
+from pilotlight_core.model.messages.node_messages import Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     Breakers,
     CreditsWanted,
@@ -41,6 +43,8 @@ from pilotlight_gateway.home.slow_log import SlowLog
 
 BREAKERS_AT_MOST = 5_000
 """Breakers in one message: 500 KiB. Only people read them."""
+DEMANDS_AT_MOST = 500
+"""Demands in one message: half of a bus's MiB, with the longest names."""
 WATCH_S = 0.5
 """Between two reports of breakers and slow flows."""
 NAMES = tuple(str(shard) for shard in range(subjects.SHARDS))
@@ -76,6 +80,8 @@ class Homes:
         self._watch_at = float("-inf")
         self._broken = False
         self._slow_log = SlowLog()
+        self.backlog_of: Callable[[str], int] = lambda _: 0
+        """The jobs of a function (`tenant:app.function`) that wait beyond those that are queued here."""
 
     # -- shards ----------------------------------------------------------------------------------------------------
 
@@ -237,14 +243,24 @@ class Homes:
         for grant in home.grants(at):
             self._router.to_origin(grant.gateway, grant)
         try:
-            for demand in home.demand(at):
-                self._port.send(subjects.demand(self._region, demand.version), demand)
+            self._publish(shard, home.demand(at))
         except BusDown:
             return
         if (wake := home.next_wake()) is None:
             self._wakes.clear(NAMES[shard])
         elif wake != self._wakes.at(NAMES[shard]):
             self._wakes.set(NAMES[shard], wake)
+
+    def _publish(self, shard: int, demands: list[Demand]) -> None:
+        """Publish what is due, in one message unless it would be too large."""
+        told = [self._with_backlog(demand) for demand in demands]
+        for first in range(0, len(told), DEMANDS_AT_MOST):
+            message = Demands(gateway=self._gateway, shard=shard, items=tuple(told[first : first + DEMANDS_AT_MOST]))
+            self._port.send(subjects.demands(self._region, shard), message)
+
+    def _with_backlog(self, demand: Demand) -> Demand:
+        backlog = self.backlog_of(demand.function)
+        return msgspec.structs.replace(demand, backlog=backlog) if backlog else demand
 
     def _want_credits(self) -> None:
         if self._wants_credits:

@@ -25,7 +25,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.agent_messages import CallDescriptor
+from pilotlight_core.model.messages.call_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.tier_queue import (
     LEARNT,
@@ -191,6 +191,14 @@ class FairQueue:
         """Since when the oldest waiting call waits; None if none does."""
         firsts = [next(iter(waiting.values())).since for waiting in (self._entries, self._back) if waiting]
         return min(firsts, default=None)
+
+    def waiting_by_class(self) -> dict[str, tuple[int, float]]:
+        """How many calls of a class wait, and since when the first does; without classes of which none waits."""
+        return {
+            str(priority): (queue.live, min(flow.since for tier in queue.tier_queues for flow in tier.flows.values()))
+            for priority, queue in self._classes.items()
+            if queue.live
+        }
 
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(

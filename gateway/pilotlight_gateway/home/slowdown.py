@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor
+from pilotlight_core.model.messages.call_messages import CallDescriptor
 
 FLOWS = 1024
 """Flows of a version that are followed; beyond it the one that is idle for longest is forgotten."""

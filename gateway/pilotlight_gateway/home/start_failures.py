@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.agent_messages import Credit, RemoteError, is_misconfigured
+from pilotlight_core.model.messages.call_messages import RemoteError, is_misconfigured
+from pilotlight_core.model.messages.node_messages import Credit
 
 MISCONFIGURED_RETRY_S = 30.0
 MISCONFIGURED_TEXT = (

@@ -31,7 +31,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, Grant
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant
 from pilotlight_core.model.spec import Priority
 
 KEPT = 1024
@@ -194,6 +194,15 @@ class Flow:
     def cost(self) -> float:
         """About the charge of its next pick. It has calls."""
         return self._first.cost if self._first is not None else 0.0
+
+    @property
+    def since(self) -> float:
+        """Since when its first call waits. It has calls."""
+        entry = self._first
+        while entry is not None and not entry.waiting:
+            entry = entry.next
+        assert entry is not None  # noqa: S101 - a flow without live calls is in no heap
+        return entry.since
 
     def lowered(self) -> None:
         """Move up in the heap, as the counter fell."""

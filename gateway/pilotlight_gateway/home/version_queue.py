@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.agent_messages import (
-    CallDescriptor,
-    ContainerState,
-    Credit,
-    Demand,
-    Grant,
-    Outcome,
-    Shortage,
-    is_misconfigured,
-)
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, is_misconfigured
+from pilotlight_core.model.messages.demand import ClassLoad, Demand
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_gateway.home.breakers import ContainerVerdict, LossAttribution, verdict
 from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, admit, expected_ms
 from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, PooledContainer
@@ -50,9 +43,9 @@ class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "function", "load_errors", "losses",
-        "never_since", "pool", "refused_at", "reported_at", "reported_busy", "reported_waiting", "service_time",
-        "shortage", "shortage_at", "slowdowns", "tenant", "used_at", "version",
+        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "function", "late", "load_errors", "losses",
+        "never_since", "pool", "refused_at", "refused_calls", "reported_at", "reported_busy", "reported_waiting",
+        "service_time", "shortage", "shortage_at", "slowdowns", "tenant", "used_at", "version",
     )  # fmt: skip
 
     def __init__(self, version: str, limits: QueueLimits, epoch: int, at: float) -> None:
@@ -68,7 +61,8 @@ class VersionQueue:
         self.losses = LossAttribution()
         self._capacity = 0
         self._scan_at = at
-        self.arrivals = 0
+        self.arrivals = self.refused_calls = self.late = 0
+        """Since the last demand; see `Demand`."""
         self.reported_at = float("-inf")
         self.reported_waiting = 0
         self.refused_at: float | None = None
@@ -107,6 +101,7 @@ class VersionQueue:
         Raises:
             TooMuch: the queue is full.
             Unavailable: it could not be done in time, or a breaker is open, in which case it wants none.
+            DeadlineExceeded: its time is over already.
         """
         try:
             admit(call, self.calls, self.pool, self.service_time, self._limits, at)
@@ -114,14 +109,22 @@ class VersionQueue:
             self.losses.admit(call.call_id, call.tenant, at)
             self.losses.withdrawn(call.call_id, call.tenant, at)
             self.refused_at = at
+            self.refused_calls += 1
+            raise
+        except TooMuch:
+            self.refused_calls += 1
+            raise
+        except DeadlineExceeded:
+            self.late += 1
             raise
         self.losses.admit(call.call_id, call.tenant, at)
 
-    def demand(self, gateway: str, epoch: int, at: float) -> Demand:
-        """The demand of the version; it counts as reported."""
+    def demand(self, gateway: str, epoch: int, granted: Mapping[str, QueueEntry], at: float) -> Demand:
+        """The demand of the version; it counts as reported. `granted` are the home's calls that have not ended."""
         oldest = self.calls.oldest()
         if self.refused_at is not None and at - self.refused_at > REFUSED_S:
             self.refused_at = None
+        running, first_at = self._running(granted, at)
         demand = Demand(
             version=self.version,
             tenant=self.tenant,
@@ -134,12 +137,40 @@ class VersionQueue:
             service_ms=self.service_time.hold_ms or 0.0,
             edge=self.edge,
             refused=self.refused_at is not None,
+            refused_calls=self.refused_calls,
+            late=self.late,
+            oldest_run_ms=(at - first_at) * 1000.0,
+            classes=self._classes(running, at),
+            function=self.function,
         )
-        self.reported_at, self.reported_waiting, self.arrivals = at, demand.waiting, 0
+        self.reported_at, self.reported_waiting = at, demand.waiting
+        self.arrivals = self.refused_calls = self.late = 0
         self.reported_busy = bool(demand.waiting or demand.running)
         if demand.waiting or demand.running or demand.arrivals:
             self.used_at = at
         return demand
+
+    def _running(self, granted: Mapping[str, QueueEntry], at: float) -> tuple[dict[str, int], float]:
+        """The running calls by class, and when the first of them was granted; `at` if none was."""
+        # One plain loop: a thousand calls may run, and those that begin to wait are told of in this turn.
+        running: dict[str, int] = {}
+        first_at = at
+        for call in self.pool.calls():
+            entry = granted.get(call)
+            if entry is not None:
+                name = entry.call.priority
+                running[name] = running.get(name, 0) + 1
+                if entry.granted_at < first_at:
+                    first_at = entry.granted_at
+        return running, first_at
+
+    def _classes(self, running: Mapping[str, int], at: float) -> dict[str, ClassLoad]:
+        waiting = self.calls.waiting_by_class()
+        return {
+            name: ClassLoad(queued=queued, running=running.get(name, 0), oldest_ms=max(0.0, at - since) * 1000.0)
+            for name in sorted({*waiting, *running})
+            for queued, since in (waiting.get(name, (0, at)),)
+        }
 
     def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
         """Update the pool, and return the calls to shed with the wait (ms) of each.

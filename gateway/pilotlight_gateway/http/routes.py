@@ -15,7 +15,7 @@ from pilotlight_core.model.api.call_api import (
     JobStatus,
     RenewRequest,
 )
-from pilotlight_core.model.ids import NAME_PATTERN
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
@@ -76,7 +76,7 @@ FUNCTION_DOCUMENT = (
         method="GET", path="/v1/functions/{ref}/openapi.json", name="describeFunction",
         about="A function's own document.", endpoint=documents.show_function, answer=OBJECT,
         scopes=("invoke", "read", "deploy"),
-        errors=("bad_input", "unknown_function", "unknown_version"),
+        errors=("bad_input", "unknown_function", "unknown_version", "overloaded"),
     ),
 )  # fmt: skip
 
@@ -105,7 +105,10 @@ JOBS = (
                 name="state", about="Only these: comma-separated.",
                 schema={"type": "string", "pattern": f"^({_STATES})(,({_STATES}))*$"},
             ),
-            Parameter(name="function", about="Only this one's: app.function.", schema={"type": "string"}),
+            Parameter(
+                name="function", about="Only this one's: app.function.",
+                schema={"type": "string", "pattern": FUNCTION_PATTERN},
+            ),
             Parameter(name="limit", about="Jobs on a page.", schema={"type": "integer", "minimum": 1, "maximum": 1000}),
             Parameter(
                 name="cursor", about="`next` of the page before.", schema={"type": "string", "pattern": CURSOR.pattern}
@@ -176,7 +179,7 @@ LOGS = (
 
 ACCOUNT = (
     Operation(
-        method="GET", path="/v1/nodes", name="listNodes", about="The nodes, their slices and blanks.",
+        method="GET", path="/v1/nodes", name="listNodes", about="The nodes: slices, base environments, blanks.",
         endpoint=account.show_nodes, scopes=("operator",), answer=OBJECT,
     ),
     Operation(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -16,6 +17,7 @@ from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook, scheduling_class_of
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
@@ -25,12 +27,20 @@ class JobCalls:
 
     calls: CallPort
     registry: RegistryPort
+    schemas: VersionSchemas
     codec: BodyCodec
     budget: ByteBudget
     clock: Callable[[], float]
     """Monotonic seconds."""
 
-    def prepare(
+    async def version(self, version_id: str) -> VersionRecord:
+        """The version. Raises NotFound if it is deleted."""
+        version = self.registry.version(version_id) or await self.registry.fetch_version(version_id)
+        if version is None:
+            raise NotFound(f"There is no version {version_id} any more.")
+        return version
+
+    async def prepare(
         self,
         job: JobRecord,
         version: VersionRecord,
@@ -39,10 +49,15 @@ class JobCalls:
         usage: CallUsage,
         start_hook: StartHook,
     ) -> PreparedCall:
-        """The call of a job with the input `data` (msgpack); it must start within `start_in_s` seconds."""
+        """The call of a job with the input `data` (msgpack); it must start within `start_in_s` seconds.
+
+        Raises:
+            BlobsDown: its schemas cannot be read.
+        """
         spec = version.spec
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
-        method, at = spec.method(job.method), self.clock()
+        method = await self.schemas.method(version, job.method)
+        at = self.clock()
         return PreparedCall(
             # A fresh id for each run: messages about an earlier run are ignored.
             call_id=self.calls.new_id(),
@@ -58,6 +73,7 @@ class JobCalls:
             deadline_at=at + start_in_s + spec.timeout,
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
+            key=job.key_id,
             usage=usage,
             start_hook=start_hook,
         )

@@ -103,6 +103,8 @@ class JobDispatcher:
         self._clock = clock
         self._shards: set[int] = set()
         self._work: dict[str, DispatchedFlow] = {}
+        self._functions: dict[str, dict[str, DispatchedFlow]] = {}
+        """The same by the part of the subject that stands for the function."""
         self._running: dict[str, asyncio.Task[None]] = {}
         """Jobs that have started."""
         self._group: asyncio.TaskGroup | None = None
@@ -147,6 +149,17 @@ class JobDispatcher:
             waiting=sum(work.waiting for work in self._work.values()),
             running=len(self._running),
         )
+
+    def backlog(self, function: str) -> int:
+        """The known jobs of a function (`tenant:app.function`) that could begin and wait behind those that do.
+
+        Jobs that limits of their tenant hold back are not among them: more containers would not start them.
+        """
+        flows = self._functions.get(subjects.jobs_of_function(self._region, function)) if self._functions else None
+        if not flows:
+            return 0
+        at = self._ground.wall()
+        return sum(work.flow.backlog(at) for work in flows.values() if at >= work.held_until)
 
     async def _stop(self) -> None:
         self._group = None
@@ -209,11 +222,19 @@ class JobDispatcher:
             shard = int(subject.split(".")[2])
             if shard in self._shards:
                 work = self._work[subject] = DispatchedFlow(flow=JobFlow(subject), shard=shard)
+                self._functions.setdefault(_function_part(subject), {})[subject] = work
                 self._group.create_task(self._feed(work))
         return work
 
+    def _remove(self, subject: str) -> DispatchedFlow:
+        of_function = self._functions[_function_part(subject)]
+        del of_function[subject]
+        if not of_function:
+            del self._functions[_function_part(subject)]
+        return self._work.pop(subject)
+
     def _leave(self, subject: str) -> None:
-        work = self._work.pop(subject)
+        work = self._remove(subject)
         for task in list(work.tasks.values()):
             task.cancel()
         work.bell.set()
@@ -238,7 +259,7 @@ class JobDispatcher:
                 return
             self._start(work)
             if not flow and not work.fresh and not work.rings.due:
-                self._work.pop(flow.subject, None)
+                self._remove(flow.subject)
                 return
             await self._pause(work)
 
@@ -337,6 +358,10 @@ class JobDispatcher:
             work.flow.put_off(name, due_at)
             work.tries[name] = work.tries.get(name, 0) + 1
         work.bell.set()
+
+
+def _function_part(subject: str) -> str:
+    return subject.rsplit(".", 2)[0]
 
 
 def _notes(record: StreamMessage) -> tuple[JobNote, ...]:

@@ -76,9 +76,7 @@ class JobFlow:
 
     def take(self, at: float) -> str | None:
         """The next job that is due at `at`, if any."""
-        for _, name in self._later.due(at):
-            self._jobs[name].put_off = False
-            self._ready.append(name)
+        self._ready_due(at)
         while self._ready:
             name = self._ready.popleft()
             job = self._jobs.get(name)
@@ -87,6 +85,11 @@ class JobFlow:
                 self.taken += 1
                 return name
         return None
+
+    def backlog(self, at: float) -> int:
+        """The jobs that are due at `at` and not taken."""
+        self._ready_due(at)
+        return len(self._ready)
 
     def due_at(self) -> float | None:
         """When the next job that is put off is due; None: none is put off."""
@@ -132,6 +135,11 @@ class JobFlow:
         strays = sorted(self._done)
         self._done.clear()
         return strays
+
+    def _ready_due(self, at: float) -> None:
+        for _, name in self._later.due(at):
+            self._jobs[name].put_off = False
+            self._ready.append(name)
 
     def _next_order(self) -> int:
         self._order += 1

@@ -1,7 +1,8 @@
 """Large inputs and results of jobs, as blobs of their tenant.
 
-Each blob begins with a head that names its job or batch and its part in that. So equal contents are different blobs,
-and each has one owner, with which it is deleted.
+Each blob begins with a head that names its job or batch and its part in that, and ends with a random word. So equal
+contents are different blobs, each has one owner, with which it is deleted, and no tenant can upload a file that is the
+same blob and would be deleted with it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import hashlib
 import re
 
 from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.records.jobs import BlobRef
 
 INPUT_INLINE = 32 * 1024
@@ -42,4 +44,4 @@ def owner_of(content: bytes) -> str | None:
 
 
 def _head(owner: str, what: str) -> bytes:
-    return f"pilotlight {owner} {what}\n".encode()
+    return f"pilotlight {owner} {what} {token()}\n".encode()

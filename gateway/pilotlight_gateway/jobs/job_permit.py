@@ -1,4 +1,4 @@
-"""What a job's run takes of its tenant's limits, from its start to its end: cost and concurrency.
+"""What a job's run takes of its tenant's limits, from its start to its end: cost, tokens and concurrency.
 
 Rates of requests count its submission. A run beyond the limits is not refused but waits.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -44,12 +45,20 @@ class JobPermit:
     async def take(self) -> float:
         """Take the permit; the seconds after which to try again, 0.0: it is taken."""
         policy = self._limits.policy(self._tenant, self._function)
-        if self._admission is not None or not (policy.holds or policy.most_cost):
+        if self._admission is not None or not (policy.holds or policy.most_cost or policy.most_tokens):
             return 0.0
         cost = self._costs.of(self._version) if policy.most_cost else 0.0
         admission = await self._limits.admit(self._tenant, self._function, policy, cost, LimitAskKind.START)
         if admission.error is not None:
-            return min(max(admission.error.retry_after or 0.0, SHORTEST_WAIT_S), LONGEST_WAIT_S)
+            return _seconds_until(admission.error)
+        if policy.most_tokens:
+            tokens = self._costs.tokens_of(self._version)
+            admission.tokens = second = await self._limits.admit(
+                self._tenant, self._function, policy, tokens, LimitAskKind.TOKENS
+            )
+            if second.error is not None:
+                admission.end(0.0)
+                return _seconds_until(second.error)
         self._admission = admission
         return 0.0
 
@@ -58,3 +67,7 @@ class JobPermit:
         admission, self._admission = self._admission, None
         if admission is not None:
             usage.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))
+
+
+def _seconds_until(refused: PilotlightError) -> float:
+    return min(max(refused.retry_after or 0.0, SHORTEST_WAIT_S), LONGEST_WAIT_S)

@@ -20,7 +20,7 @@ import msgspec
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
-from pilotlight_core.model.errors import BadInput, PilotlightError, Unavailable
+from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
@@ -108,11 +108,11 @@ class JobRunner:
         owner = registry.tenant_nowait(job.tenant)
         if owner is not None and owner.disabled:
             return at + BUSY_S
-        version = registry.version(job.version) or await registry.fetch_version(job.version)
-        if version is None:
-            return await self._write(jobs.undeliverable(job, at, f"There is no version {job.version} any more."))
         try:
+            version = await ground.calls.version(job.version)
             check_job_time(registry, job.tenant, version)
+        except NotFound as gone:
+            return await self._write(jobs.undeliverable(job, at, gone.detail))
         except BadInput as refused:  # the limit was lowered since
             return await self._write(jobs.undeliverable(job, at, refused.detail, refused.wire_code))
         self._held_s = await ground.results.quota.pause(job.tenant)
@@ -142,7 +142,7 @@ class JobRunner:
         permit = ground.permits.of(job)
         start = self._start = self._make_start(permit)
         try:
-            call = ground.calls.prepare(job, version, data, left, usage, start.open_gate)
+            call = await ground.calls.prepare(job, version, data, left, usage, start.open_gate)
             match await self._outcome(call, start, left):
                 case CallResult() as result:
                     return await self._succeeded(result)
@@ -217,6 +217,7 @@ class JobRunner:
                 spent=spent,
                 stages=stages,
                 cold_start=cold_start,
+                units=result.units,
             )
 
         written = await self._record.write_end(done)

@@ -168,6 +168,7 @@ class JobService:
             retries=spec.retries,
             idempotent=spec.idempotent,
             timeout=spec.timeout,
+            key_id=call.key,
         )
 
     def _id(self, call: PreparedCall, options: JobOptions) -> str:

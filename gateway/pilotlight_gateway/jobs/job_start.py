@@ -19,7 +19,7 @@ from typing import NamedTuple
 import structlog
 
 from pilotlight_core.bus import BusError
-from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, RunnerIdentity
 from pilotlight_gateway.calls.prepared_call import Go

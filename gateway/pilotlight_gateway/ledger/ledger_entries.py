@@ -6,10 +6,12 @@ are exact in integer nanoseconds, in either order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from pilotlight_core.model.messages.usage import UsageEvent
 from pilotlight_core.model.price_book import PriceBook
@@ -42,6 +44,13 @@ class CallSum:
     ns: int = 0
     outcome: str = ""
     batch_size: int = 1
+    key_id: str = ""
+    tags: str = ""
+    """A JSON object; "": there are none."""
+    fault: str = ""
+    """"": it has not ended."""
+    units: str = ""
+    """A JSON object; "": none were counted."""
 
 
 @dataclass(kw_only=True)
@@ -53,6 +62,15 @@ class LedgerRows:
     calls: dict[CallKey, CallSum] = field(default_factory=dict)
     unpriced: int = 0
     """Events whose price id is unknown; their rate is 0."""
+
+
+def ended_ns(event: UsageEvent) -> int:
+    """The unix nanosecond at which an interval ended."""
+    return event.wall_ns or int(event.ended_at * NS_PER_S)
+
+
+def as_json(facts: Mapping[str, str | int]) -> str:
+    return msgspec.json.encode(facts, order="sorted").decode()
 
 
 def day_of(wall_ns: int) -> str:
@@ -92,9 +110,9 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
     """The rows of events that the ledger does not have yet and that can be (`usage_checks.fault_of`)."""
     entries = LedgerRows()
     for event in events:
-        rate = book.rate(event.price)
+        end = ended_ns(event)
+        rate = book.rate(event.price, end / NS_PER_S)
         entries.unpriced += not book.knows(event.price)
-        end = int(event.ended_at * NS_PER_S)
         days = cut_at_midnights(end, event.t1 - event.t0)
         entries.leases.append(_lease_row(event, rate, days[-1][0]))
         if event.shares:
@@ -105,11 +123,14 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
 
 
 def _lease_row(event: UsageEvent, rate: int, day: str) -> dict[str, Any]:
+    is_of_container = bool(event.container and event.wall_ns)  # older agents say nothing of containers
     return {
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
         "price": event.price, "rate": rate, "state": event.state.value, "tenant": event.tenant, "app": event.app,
         "function": event.function, "version": event.version, "container": event.container, "t0": event.t0,
-        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day,
+        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day, "wall_ns": ended_ns(event),
+        "purpose": event.purpose.value if is_of_container else "", "used": event.used if is_of_container else None,
+        "memory": event.memory, "region": event.region, "zone": event.zone, "purchase": event.purchase,
     }  # fmt: skip
 
 
@@ -139,6 +160,11 @@ def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tu
             )
             line.ns += ns
             line.batch_size = max(line.batch_size, share.batch_size)
+            line.key_id = share.key
+            if share.tags:
+                line.tags = as_json(share.tags)
         if share.ended:
-            line.outcome = share.ended
+            line.outcome, line.fault = share.ended, share.fault.value if event.wall_ns else ""
+            if share.units:
+                line.units = as_json(share.units)
             _usage(entries, event, rate, day, share.tenant).calls += 1

@@ -31,6 +31,14 @@ from pilotlight_gateway.ledger.ledger_tables import (
     usage_day,
 )
 from pilotlight_gateway.ledger.ledger_upgrade import upgrade
+from pilotlight_gateway.ledger.unread_usage import (
+    UnreadCount,
+    UnreadMessage,
+    count_unread,
+    drop_unread,
+    keep_unread,
+    read_again,
+)
 from pilotlight_gateway.ledger.usage_checks import BoundContainer, UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery
 from pilotlight_gateway.ledger.usage_intake import (
@@ -40,6 +48,7 @@ from pilotlight_gateway.ledger.usage_intake import (
     read_bound,
     read_known,
     sort_usage,
+    unreadable,
 )
 
 KEPT_OF_A_NODE = 1_000
@@ -47,7 +56,9 @@ KEPT_OF_A_NODE = 1_000
 BUSY_S = 10
 """Seconds that a process waits for another writer of the SQLite file."""
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
-CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size")
+CALL_FACTS = ("outcome", "key_id", "tags", "fault", "units")
+"""Of several intervals the last that says something holds."""
+CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "batch_size", *CALL_FACTS)
 """In the order of the compiled insert."""
 
 FoldResult = Literal["new", "repeated", "unpriced", "quarantined"]
@@ -62,6 +73,8 @@ class FoldReport:
     repeated: int
     unpriced: int
     quarantined: int
+    unread: int = 0
+    """Messages that wait for a release that reads them."""
 
 
 class Ledger:
@@ -84,6 +97,12 @@ class Ledger:
     def close(self) -> None:
         self._engine.dispose()
 
+    def settle(self) -> None:
+        """Have all that was committed on disk: SQLite's last commits may be lost in a power cut until then."""
+        if self._engine.dialect.name == "sqlite":
+            with self._engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(FULL)").close()
+
     def identity(self) -> str:
         """What tells this ledger from others."""
         with self._engine.connect() as connection:
@@ -92,8 +111,7 @@ class Ledger:
     def last_seq(self, stream: str) -> int:
         """The sequence number up to which `stream` is folded; 0 if it is not."""
         with self._engine.connect() as connection:
-            found = connection.scalar(sa.select(folded.c.seq).where(folded.c.stream == stream))
-        return found or 0
+            return self._last_seq(connection, stream)
 
     def results(self) -> dict[str, int]:
         """Events folded so far, by result."""
@@ -104,23 +122,36 @@ class Ledger:
     def fold(self, stream: str, seq: int, deliveries: Sequence[UsageDelivery]) -> FoldReport:
         """Add what is new, put aside what cannot be, and store `seq`, in one transaction."""
         with self._engine.begin() as connection:
-            found = sort_usage(deliveries, read_known(connection, deliveries))
-            entries = entries_of(found.fresh, self.book)
-            if entries.leases:
-                connection.execute(sa.insert(lease_line), entries.leases)
-            self._add_usage(connection, entries)
-            self._add_calls(connection, entries)
-            self._write_bounds(connection, found)
-            self._put_aside(connection, found.quarantined)
-            done = FoldReport(
-                seq=seq,
-                new=len(found.fresh),
-                repeated=found.repeated,
-                unpriced=entries.unpriced,
-                quarantined=len(found.quarantined),
-            )
+            done = self._take(connection, seq, deliveries)
             self._remember(connection, stream, done)
         return done
+
+    def fold_unread(self, stream: str, messages: Sequence[UnreadMessage]) -> FoldReport:
+        """Fold messages that can be read by now, whose place in the stream is long past, in one transaction."""
+        with self._engine.begin() as connection:
+            done = self._take(connection, self._last_seq(connection, stream), [each.delivery for each in messages])
+            drop_unread(connection, [each.id for each in messages])
+            self._remember(connection, stream, done)
+        return done
+
+    def give_up_unread(self, stream: str, message: UnreadMessage, reason: UsageFault, why: str) -> FoldReport:
+        """Put a kept message into quarantine: no release came that reads it, or the database does not take it."""
+        with self._engine.begin() as connection:
+            seq = self._last_seq(connection, stream)
+            done = FoldReport(seq=seq, new=0, repeated=0, unpriced=0, quarantined=1)
+            self._put_aside(connection, [quarantined(message.delivery, reason, why)])
+            drop_unread(connection, [message.id])
+            self._remember(connection, stream, done)
+        return done
+
+    def unread(self, after: int, at: float) -> list[UnreadMessage]:
+        """A page of the messages that were kept unread, behind row `after`, tried again at the unix second `at`."""
+        with self._engine.connect() as connection:
+            return read_again(connection, after, at)
+
+    def unread_count(self) -> UnreadCount:
+        with self._engine.connect() as connection:
+            return count_unread(connection)
 
     def fold_around(self, stream: str, seq: int, delivery: UsageDelivery, why: str) -> FoldReport:
         """Put a delivery aside whole that the database does not take, and store `seq`."""
@@ -159,6 +190,29 @@ class Ledger:
         with self._engine.connect() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 
+    def _take(self, connection: sa.Connection, seq: int, deliveries: Sequence[UsageDelivery]) -> FoldReport:
+        found = sort_usage(deliveries, read_known(connection, deliveries))
+        entries = entries_of(found.fresh, self.book)
+        if entries.leases:
+            connection.execute(sa.insert(lease_line), entries.leases)
+        self._add_usage(connection, entries)
+        self._add_calls(connection, entries)
+        self._write_bounds(connection, found)
+        beyond = keep_unread(connection, found.unread) if found.unread else []
+        aside = [*found.quarantined, *map(unreadable, beyond)]
+        self._put_aside(connection, aside)
+        return FoldReport(
+            seq=seq,
+            new=len(found.fresh),
+            repeated=found.repeated,
+            unpriced=entries.unpriced,
+            quarantined=len(aside),
+            unread=len(found.unread) - len(beyond),
+        )
+
+    def _last_seq(self, connection: sa.Connection, stream: str) -> int:
+        return connection.scalar(sa.select(folded.c.seq).where(folded.c.stream == stream)) or 0
+
     def _insert(self, table: sa.Table) -> Any:
         module = postgresql if self._engine.dialect.name == "postgresql" else sqlite
         return module.insert(table)
@@ -175,17 +229,20 @@ class Ledger:
         if not entries.calls:
             return
         insert = self._insert(call_line)
-        said = insert.excluded.outcome
+        said = {name: insert.excluded[name] for name in CALL_FACTS}
         grown = {
+            **{name: sa.case((new != "", new), else_=call_line.c[name]) for name, new in said.items()},
             "ns": call_line.c.ns + insert.excluded.ns,
-            "outcome": sa.case((said != "", said), else_=call_line.c.outcome),
             "batch_size": sa.case(
                 (insert.excluded.batch_size > call_line.c.batch_size, insert.excluded.batch_size),
                 else_=call_line.c.batch_size,
             ),
         }
         statement = insert.on_conflict_do_update(index_elements=CALL_KEY, set_=grown)
-        rows = [(*key, c.app, c.function, c.ns, c.outcome, c.batch_size) for key, c in entries.calls.items()]
+        rows = [
+            (*key, c.app, c.function, c.ns, c.batch_size, c.outcome, c.key_id, c.tags, c.fault, c.units)
+            for key, c in entries.calls.items()
+        ]
         _execute_many(connection, statement, CALL_COLUMNS, rows)
 
     def _write_bounds(self, connection: sa.Connection, found: SortedUsage) -> None:

@@ -3,7 +3,7 @@
 `lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day` and
 `call_line` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only `usage_day`
 is not pruned by age. `bound_container` and `known_device` bound what nodes may say; what does not fit is in
-`quarantined_usage`.
+`quarantined_usage`, and what cannot be read yet in `unread_usage`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,13 @@ lease_line = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("wall", sa.Float, nullable=False),
     sa.Column("day", sa.String(10), nullable=False),
+    sa.Column("wall_ns", sa.BigInteger, nullable=True),
+    sa.Column("purpose", sa.String(16), nullable=True),
+    sa.Column("used", sa.Boolean, nullable=True),
+    sa.Column("memory", sa.BigInteger, nullable=True),
+    sa.Column("region", sa.String(63), nullable=True),
+    sa.Column("zone", sa.String(63), nullable=True),
+    sa.Column("purchase", sa.String(16), nullable=True),
     sa.Index("lease_line_device", "node", "device", "t0"),
     sa.Index("lease_line_wall", "wall"),
 )
@@ -68,9 +75,14 @@ call_line = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("outcome", sa.String(16), nullable=False),
     sa.Column("batch_size", sa.Integer, nullable=False),
+    sa.Column("key_id", sa.String(64), nullable=True),
+    sa.Column("tags", sa.Text, nullable=True),
+    sa.Column("fault", sa.String(16), nullable=True),
+    sa.Column("units", sa.Text, nullable=True),
     sa.Index("call_line_day", "day"),
 )
-"""Receipts: a call has several rows if it crossed midnight or ran again elsewhere."""
+"""Receipts: a call has several rows if it crossed midnight or ran again elsewhere. `tags` and `units` are
+JSON objects. The last four columns are NULL where an older release wrote the row, and "" where nothing was said."""
 
 USAGE_KEY = ("day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate")
 
@@ -139,6 +151,21 @@ quarantine_count = sa.Table(
     sa.Column("events", sa.BigInteger, nullable=False),
 )
 """Of all quarantined usage, also what is not kept."""
+
+unread_usage = sa.Table(
+    "unread_usage",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("node", sa.String(63), nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Index("unread_usage_node", "node"),
+)
+"""Messages of the stream that this release cannot read, whole, until a release can. `at`: when the bus stored it."""
 
 ledger_identity = sa.Table("ledger_identity", metadata, sa.Column("id", sa.String(63), primary_key=True))
 """One row: what tells this ledger from others."""

@@ -18,6 +18,8 @@ from functools import lru_cache
 
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import MOST_UNITS, are_tags
+from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
@@ -36,6 +38,11 @@ DEVICE_SLACK_NS = 3_600 * NS_PER_S
 MOST_DEVICES = 4_096
 """Of one node."""
 
+PURCHASES = ("", Purchase.ON_DEMAND, Purchase.SPOT)
+OPERATOR_PAYS = frozenset({LeaseState.FREE, LeaseState.BLANK})
+EITHER_PAYS = frozenset({LeaseState.PROVISIONING, LeaseState.PARKED})
+"""The operator or a tenant, as the agent says: the tenant only under a binding."""
+
 TEXT = re.compile(r"[!-~]{0,255}")
 """Ids of events, devices and slices: without spaces, and short enough for their columns."""
 CALL = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,7 +52,7 @@ LONGEST_NAME = 63
 class UsageFault(StrEnum):
     """Why usage is in quarantine."""
 
-    UNREADABLE = "unreadable"  # no message of the platform
+    UNREADABLE = "unreadable"  # no message of the platform, nor kept until a release reads it
     NOT_ITS_PLACE = "not_its_place"  # another message than agents store there
     OTHER_NODE = "other_node"  # an interval of another node than its sender's
     REPEATED_ID = "repeated_id"  # its id is another node's
@@ -107,9 +114,9 @@ def fault_of(event: UsageEvent, delivery: UsageDelivery) -> UsageFault | None:
         return UsageFault.BAD_NAME
     if not _is_time(event, delivery.at):
         return UsageFault.BAD_TIME
-    if not 0 < event.ppm <= WHOLE_DEVICE:
+    if not (0 < event.ppm <= WHOLE_DEVICE and 0 <= event.memory <= MOST_NS):
         return UsageFault.BAD_PART
-    if bool(event.tenant) is (event.state in (LeaseState.FREE, LeaseState.BLANK)):
+    if event.state not in EITHER_PAYS and bool(event.tenant) is (event.state in OPERATOR_PAYS):
         return UsageFault.BAD_STATE
     if event.state is LeaseState.BUSY:
         if not all(map(_is_share, event.shares)) or sum(share.ns for share in event.shares) != event.t1 - event.t0:
@@ -158,6 +165,8 @@ def _are_names(event: UsageEvent) -> bool:
         and len(event.device) <= 128 >= len(event.container)
         and len(event.slice) <= 128
         and len(event.price) <= 63
+        and all(not name or _is_name(name) for name in (event.region, event.zone))
+        and event.purchase in PURCHASES
     )
 
 
@@ -176,6 +185,7 @@ def _is_time(event: UsageEvent, at: float) -> bool:
         and event.t1 - event.t0 <= LONGEST_NS
         and math.isfinite(event.ended_at)
         and at - OLDEST_S <= event.ended_at <= at + CLOCK_SKEW_S
+        and (not event.wall_ns or abs(event.wall_ns - event.ended_at * NS_PER_S) <= NS_PER_S)
     )
 
 
@@ -187,4 +197,14 @@ def _is_share(share: CallShare) -> bool:
         and CALL.fullmatch(share.call_id) is not None
         and _is_name(share.tenant)
         and TEXT.fullmatch(share.ended) is not None
+        and (not share.key or CALL.fullmatch(share.key) is not None)
+        and (not share.tags or are_tags(share.tags))
+        and (not share.units or _are_units(share.units))
+    )
+
+
+def _are_units(units: dict[str, int]) -> bool:
+    """Whether they can be: a newer agent may know further names."""
+    return len(units) <= 16 and all(
+        0 <= count <= MOST_UNITS and 0 < len(name) <= 32 and TEXT.fullmatch(name) for name, count in units.items()
     )

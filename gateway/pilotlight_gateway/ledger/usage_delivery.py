@@ -28,13 +28,22 @@ class UsageDelivery(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
     """Whose agent sent it, or that the controller speaks of; "" before subjects named nodes."""
     message: Any
+    subject: str = ""
+    folded_at: float = 0.0
+    """Unix seconds at which it is folded, where that is long after `at`; 0.0: at once."""
+
+    @property
+    def metered_until(self) -> float:
+        """Up to which unix second the ledger may have folded more of the same container or device."""
+        return max(self.at, self.folded_at)
 
 
 def delivery_of(seq: int, subject: str, at: float, message: Any) -> UsageDelivery:
     """The delivery of a stored message."""
+    sender, of_node = Sender.BEFORE_NODES, ""
     match subject.split("."):
         case [_, _, place, node] if place == NO_NODE:
-            return UsageDelivery(seq=seq, at=at, sender=Sender.CONTROLLER, node=node, message=message)
+            sender, of_node = Sender.CONTROLLER, node
         case [_, _, node, _]:
-            return UsageDelivery(seq=seq, at=at, sender=Sender.AGENT, node=node, message=message)
-    return UsageDelivery(seq=seq, at=at, sender=Sender.BEFORE_NODES, message=message)
+            sender, of_node = Sender.AGENT, node
+    return UsageDelivery(seq=seq, at=at, sender=sender, node=of_node, message=message, subject=subject)

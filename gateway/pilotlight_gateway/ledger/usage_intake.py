@@ -62,6 +62,8 @@ class SortedUsage:
     known: KnownUsage
     fresh: list[UsageEvent] = field(default_factory=list)
     quarantined: list[QuarantinedUsage] = field(default_factory=list)
+    unread: list[UsageDelivery] = field(default_factory=list)
+    """Messages that this release cannot read."""
     repeated: int = 0
     bound: set[str] = field(default_factory=set)
     """Containers whose rows have changed."""
@@ -119,9 +121,8 @@ class _Intake:
                 self._bind(binding, delivery.at)
             case Unbound(container=container, node=node) if self._is_controllers(delivery, node):
                 self._end(container, delivery.at)
-            case Undecodable(error=error, data=data):
-                text = f"{error}: {data[:TEXT_CHARACTERS]!r}"
-                self._set_aside(delivery, UsageFault.UNREADABLE, text)
+            case Undecodable():
+                self.sorted.unread.append(delivery)
             case other:
                 self._set_aside(delivery, UsageFault.NOT_ITS_PLACE, repr(other))
 
@@ -145,9 +146,9 @@ class _Intake:
         if device is None:
             return UsageFault.TOO_MUCH
         bound = self._known.bound.get(event.container)
-        if event.tenant and (fault := binding_fault(event, bound, delivery.at)) is not None:
+        if event.tenant and (fault := binding_fault(event, bound, delivery.metered_until)) is not None:
             return fault
-        if (fault := device_fault(event, device, delivery.at)) is not None:
+        if (fault := device_fault(event, device, delivery.metered_until)) is not None:
             return fault
         if event.tenant and bound is not None:
             bound.ns += event.t1 - event.t0
@@ -201,10 +202,18 @@ class _Intake:
 
 def quarantined(delivery: UsageDelivery, reason: UsageFault, text: str = "") -> QuarantinedUsage:
     """A delivery, or a part of it, on its way into quarantine."""
-    start = (text or repr(delivery.message))[:TEXT_CHARACTERS]
-    # A terminal shows it, and a database keeps it: neither must find control characters.
-    shown = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in start)
-    return QuarantinedUsage(delivery.seq, delivery.at, delivery.node, reason, shown)
+    return QuarantinedUsage(delivery.seq, delivery.at, delivery.node, reason, shown(text or repr(delivery.message)))
+
+
+def unreadable(delivery: UsageDelivery) -> QuarantinedUsage:
+    """A message that cannot be read, and is not kept for a release that can, on its way into quarantine."""
+    unread: Undecodable = delivery.message
+    return quarantined(delivery, UsageFault.UNREADABLE, f"{unread.error}: {unread.data[:TEXT_CHARACTERS]!r}")
+
+
+def shown(text: str) -> str:
+    """The beginning of a text. A terminal shows it, and a database keeps it: neither must find control characters."""
+    return "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in text[:TEXT_CHARACTERS])
 
 
 def _text_of(event: UsageEvent) -> str:

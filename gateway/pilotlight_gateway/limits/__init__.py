@@ -1,4 +1,4 @@
-"""What a tenant may ask for, held exactly over all gateways: see docs/limits.md.
+"""What a tenant may ask for, held exactly over all gateways: see docs/design/counting-limits.md.
 
 `limits_home` decides for a shard of tenants with `account` and `gcra` (rates) under a compiled `limit_policy`.
 `limit_driver` asks it, here or at another gateway (`limits_outbox`), for callers that wait in `limiter`;

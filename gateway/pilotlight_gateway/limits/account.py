@@ -65,7 +65,7 @@ class EpochRange(NamedTuple):
 class LimitAccount:
     """Counts what a scope limits. Instants are picoseconds (`gcra.instant`), except those of permits."""
 
-    __slots__ = ("_born", "_epochs", "_fresh", "_kept", "_scope", "cost", "permits", "requests")
+    __slots__ = ("_born", "_epochs", "_fresh", "_kept", "_scope", "cost", "permits", "requests", "tokens")
 
     def __init__(self, born: int, epochs: EpochRange) -> None:
         self._born = born
@@ -73,19 +73,20 @@ class LimitAccount:
         self._epochs = epochs
         self.requests: RateBucket | None = None
         self.cost: RateBucket | None = None
+        self.tokens: RateBucket | None = None
         self.permits = Permits()
-        self._kept: list[RateBucket | None] = [None, None]
-        """Both buckets, also while their limit is not set."""
+        self._kept: list[RateBucket | None] = [None, None, None]
+        """All buckets, also while their limit is not set."""
         self._scope: LimitScope | None = None
         self._fresh = True
         """Nothing was limited yet: a first limit may have held since `_born`; a later one holds from its change on."""
 
-    def buckets(self) -> tuple[RateBucket | None, RateBucket | None]:
-        requests, cost = self._kept
-        return requests, cost
+    def buckets(self) -> tuple[RateBucket | None, ...]:
+        """Of requests, cost and tokens."""
+        return tuple(self._kept)
 
-    def restore(self, requests: RateBucket | None, cost: RateBucket | None) -> None:
-        self._kept, self._fresh = [requests, cost], False
+    def restore(self, requests: RateBucket | None, cost: RateBucket | None, tokens: RateBucket | None = None) -> None:
+        self._kept, self._fresh = [requests, cost, tokens], False
 
     def follow(self, scope: LimitScope, at: int) -> None:
         if scope is self._scope:
@@ -93,6 +94,7 @@ class LimitAccount:
         self._scope = scope
         self.requests = self._bucket(0, scope.requests, scope.begun.requests, at)
         self.cost = self._bucket(1, scope.cost, scope.begun.cost, at)
+        self.tokens = self._bucket(2, scope.tokens, scope.begun.tokens, at)
         self._fresh = False
 
     def _bucket(self, kind: int, rate: Rate | None, begun: int, at: int) -> RateBucket | None:
@@ -111,6 +113,9 @@ class LimitAccount:
 
     def wait(self, scope: LimitScope, cost: float, at: int, part: LimitAskKind) -> tuple[float, tuple[str, ...]]:
         """Seconds until a call may begin, and the limits that delay it; (0.0, ()) if none does."""
+        if part is LimitAskKind.TOKENS:
+            short = self.tokens.wait(self.tokens.rate.length(cost), at) if self.tokens is not None else 0
+            return short / PS, (scope.names[3],) if short else ()
         longest = 0.0
         violated: tuple[str, ...] = ()
         requests = self.requests if part is not LimitAskKind.START else None
@@ -125,6 +130,10 @@ class LimitAccount:
         return longest, violated
 
     def take(self, scope: LimitScope, key: PermitKey, cost: float, at: int, part: LimitAskKind) -> None:
+        if part is LimitAskKind.TOKENS:
+            if self.tokens is not None:
+                self.tokens.take(self.tokens.rate.length(cost), at)
+            return
         if part is not LimitAskKind.START and self.requests is not None:
             self.requests.take(self.requests.rate.interval, at)
         if part is LimitAskKind.SUBMISSION:
@@ -134,15 +143,19 @@ class LimitAccount:
         if scope.concurrency:
             self.permits.enter(key, at / PS)
 
-    def correct(self, cost: float, at: int) -> None:
-        """Count the difference between a call's cost and its estimate."""
-        if self.cost is not None:
+    def correct(self, cost: float, at: int, tokens: float = 0.0) -> None:
+        """Count the difference between what a call took and its estimate."""
+        if self.cost is not None and cost:
             self.cost.correct(self.cost.rate.length(cost), at)
+        if self.tokens is not None and tokens:
+            self.tokens.correct(self.tokens.rate.length(tokens), at)
 
     def standing(self, scope: LimitScope, at: int) -> str:
         """What is left, as items of the RateLimit header."""
-        requests, cost, concurrency = scope.names
+        requests, cost, concurrency, tokens = scope.names
         items = f',"{concurrency}";r={max(0, scope.concurrency - len(self.permits))}' if scope.concurrency else ""
+        if self.tokens is not None:
+            items += _item(tokens, self.tokens, at)
         if self.cost is not None:
             items = _item(cost, self.cost, at) + items
         if self.requests is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Ended, Grant, Refused
+from pilotlight_core.model.messages.call_messages import Ended, Grant, Refused
 from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOLE_DEVICE, most_gpu_ms
 
 AFTER_TIMEOUT_S = 15.0
@@ -23,7 +23,7 @@ OPEN_AT_MOST = 50_000
 class CallUsage:
     """The usage of one call, filled by whatever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_settled", "cost", "known", "lost")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost", "tokens")
 
     def __init__(self) -> None:
         self.cost = 0.0
@@ -31,12 +31,14 @@ class CallUsage:
         self.known = 0
         self.lost = 0
         """Starts whose cost is not known."""
+        self.tokens = 0
+        """Of prompts and completions, as the function counted them."""
         self._open = False
         self._settled: Callable[[CallUsage], None] | None = None
 
-    def count(self, cost: float, known: int, lost: int) -> None:
-        """Set the cost of the starts up to now."""
-        self.cost, self.known, self.lost = cost, known, lost
+    def count(self, cost: float, known: int, lost: int, tokens: int = 0) -> None:
+        """Set the cost and the tokens of the starts up to now."""
+        self.cost, self.known, self.lost, self.tokens = cost, known, lost, tokens
 
     @property
     def is_open(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pilotlight_core.model.errors import PilotlightError, Unavailable
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitVerdict
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
@@ -17,7 +17,7 @@ RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 class Admission:
     """One call under a policy. If it is not refused, its owner calls `end` exactly once."""
 
-    __slots__ = ("_end", "answer", "error", "function", "policy", "tenant")
+    __slots__ = ("_end", "answer", "error", "function", "part", "policy", "tenant", "tokens")
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class Admission:
         answer: LimitAnswer | None = None,
         error: PilotlightError | None = None,
         end: Callable[[Admission, float | None], None] | None = None,
+        part: LimitAskKind = LimitAskKind.CALL,
     ) -> None:
         self.tenant = tenant
         self.function = function
@@ -35,29 +36,45 @@ class Admission:
         self.answer = answer
         self.error = error
         """Why the call may not begin; None: it may."""
+        self.part = part
+        self.tokens: Admission | None = None
+        """The second ask, once the call has been read; None: tokens are not limited."""
         self._end = end
 
     def headers(self) -> RateLimitHeaders:
         """RateLimit-Policy, and RateLimit if known."""
+        if self.tokens is not None:
+            return self.tokens.headers()  # the later word
         policy = (b"ratelimit-policy", self.policy.header.encode())
         if self.answer is None or not self.answer.standing:
             return (policy,)
         return (policy, (b"ratelimit", self.answer.standing.encode()))
 
-    def end(self, cost: float | None) -> None:
-        """The call took `cost` GPU-milliseconds; None: the estimate stands."""
+    def end(self, amount: float | None) -> None:
+        """The call took so many GPU-milliseconds, or tokens if these were asked for; None: the estimate stands."""
         end, self._end = self._end, None
         if end is not None:
-            end(self, cost)
+            end(self, amount)
+
+    def end_with(self, amount: float | None) -> LimitEnd | None:
+        """What its home is told at the end of the call."""
+        if self.answer is None:
+            return None
+        tokens = self.part is LimitAskKind.TOKENS
+        counted = self.policy.most_tokens if tokens else self.policy.most_cost
+        more = amount - self.answer.charged if amount is not None and counted else 0.0
+        told = (0.0, more) if tokens else (more, 0.0)
+        return LimitEnd(self.answer.number, self.tenant, self.function, *told)
 
 
 def admission_of(
-    tenant: str, function: str, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
+    asked: LimitAsk, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
 ) -> Admission:
     """The admission by a home's answer; `end` is called at the end of the call."""
+    tenant, function, part = asked.tenant, asked.function, asked.part
     if answer.verdict is LimitVerdict.REFUSED:
-        return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant))
-    return Admission(tenant, function, policy, answer=answer, end=end)
+        return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant), part=part)
+    return Admission(tenant, function, policy, answer=answer, end=end, part=part)
 
 
 def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
@@ -67,6 +84,10 @@ def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, vers
     # The estimate stands for starts whose cost is not known.
     estimate = admission.answer.charged if admission.answer is not None else 0.0
     admission.end(usage.cost + usage.lost * estimate)
+    if (second := admission.tokens) is not None and second.answer is not None:
+        if usage.known and not usage.lost:
+            costs.learn_tokens(version, usage.tokens)
+        second.end(usage.tokens + usage.lost * second.answer.charged)
 
 
 def unreachable(wait_s: float) -> Unavailable:

@@ -196,12 +196,12 @@ class LimitDriver:
         """Give back the permit of a call whose caller left before the answer."""
         self._held.get(subjects.shard_of(asked.tenant), {}).pop(answer.number, None)
 
-    def ended(self, tenant: str, function: str, answer: LimitAnswer, correction: float) -> None:
-        """An admitted call has ended and cost `correction` more than was counted."""
-        shard = subjects.shard_of(tenant)
-        if self._held.get(shard, {}).pop(answer.number, None) is None and not correction:
+    def ended(self, end: LimitEnd) -> None:
+        """An admitted call has ended."""
+        shard = subjects.shard_of(end.tenant)
+        if self._held.get(shard, {}).pop(end.number, None) is None and not (end.correction or end.tokens):
             return
-        end, at = LimitEnd(answer.number, tenant, function, correction), self._port.clock()
+        at = self._port.clock()
         home = home_of(self._ownership, self._gateway, shard, at)
         if home is None or home == self._gateway:  # None: our lease has lapsed, and may hold again
             self._home.ended(shard, self._gateway, end, at)

@@ -7,7 +7,7 @@ concurrency; a call passes all of them or takes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -16,6 +16,7 @@ from pilotlight_gateway.limits.gcra import PS, Rate, rate
 
 COST_UNIT = "gpu-milliseconds"
 """No registered unit (requests, content-bytes, concurrent-requests) counts cost."""
+TOKEN_UNIT = "tokens"  # noqa: S105 - no password
 
 
 class LimitScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +27,8 @@ class LimitScope(msgspec.Struct, frozen=True, kw_only=True):
     requests: Rate | None = None
     cost: Rate | None = None
     concurrency: int = 0
-    names: tuple[str, str, str] = ("requests", "cost", "concurrency")
+    tokens: Rate | None = None
+    names: tuple[str, str, str, str] = ("requests", "cost", "concurrency", "tokens")
     limits: Limits = NO_LIMITS
     """As set, for refusals."""
     begun: RateLimitStart = NEVER
@@ -44,6 +46,8 @@ class LimitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     counts_requests: bool
     most_cost: float
     """Of one call; 0: cost is not counted. The excess of a call over it is counted at its end."""
+    most_tokens: float
+    """The same of tokens."""
 
 
 PolicyOf = Callable[[str, str], LimitPolicy]
@@ -59,13 +63,18 @@ def policy_of(limits: EffectiveLimits, function: str) -> LimitPolicy:
         header=",".join(item for scope in scopes for item in _items(scope)),
         holds=any(scope.concurrency for scope in scopes),
         counts_requests=any(scope.requests for scope in scopes),
-        most_cost=min((scope.cost.room / scope.cost.interval for scope in scopes if scope.cost), default=0.0),
+        most_cost=_most(scope.cost for scope in scopes),
+        most_tokens=_most(scope.tokens for scope in scopes),
     )
 
 
+def _most(rates: Iterable[Rate | None]) -> float:
+    return min((rate.room / rate.interval for rate in rates if rate is not None), default=0.0)
+
+
 def _scope(limits: Limits, function: str, begun: RateLimitStart) -> LimitScope | None:
-    requests, cost = limits.requests_per_s, limits.cost_per_s
-    if requests is None and cost is None and limits.concurrency is None:
+    requests, cost, tokens = limits.requests_per_s, limits.cost_per_s, limits.tokens_per_s
+    if requests is None and cost is None and tokens is None and limits.concurrency is None:
         return None
     prefix = "function-" if function else ""
     return LimitScope(
@@ -73,14 +82,15 @@ def _scope(limits: Limits, function: str, begun: RateLimitStart) -> LimitScope |
         requests=rate(requests, limits.request_burst) if requests is not None else None,
         cost=rate(cost, limits.spending_burst) if cost is not None else None,
         concurrency=limits.concurrency or 0,
-        names=(f"{prefix}requests", f"{prefix}cost", f"{prefix}concurrency"),
+        tokens=rate(tokens, limits.token_burst) if tokens is not None else None,
+        names=(f"{prefix}requests", f"{prefix}cost", f"{prefix}concurrency", f"{prefix}tokens"),
         limits=limits,
         begun=begun,
     )
 
 
 def _items(scope: LimitScope) -> list[str]:
-    requests, cost, concurrency = scope.names
+    requests, cost, concurrency, tokens = scope.names
     items = []
     if scope.requests is not None:
         items.append(f'"{requests}";{_quota(scope.requests)}')
@@ -88,6 +98,8 @@ def _items(scope: LimitScope) -> list[str]:
         items.append(f'"{cost}";{_quota(scope.cost)};qu="{COST_UNIT}"')
     if scope.concurrency:
         items.append(f'"{concurrency}";q={scope.concurrency};qu="concurrent-requests"')
+    if scope.tokens is not None:
+        items.append(f'"{tokens}";{_quota(scope.tokens)};qu="{TOKEN_UNIT}"')
     return items
 
 

@@ -101,7 +101,7 @@ class HomeLimiter:
         answer = self.driver.ask_here(asked) or await self._ask(asked)
         if answer is None:
             return Admission(tenant, function, policy, error=unreachable(self.driver.wait(tenant)))
-        return admission_of(tenant, function, policy, answer, self._ended)
+        return admission_of(asked, policy, answer, self._ended)
 
     async def _ask(self, asked: LimitAsk) -> LimitAnswer | None:
         future: asyncio.Future[LimitAnswer | None] = self._loop.create_future()
@@ -121,7 +121,6 @@ class HomeLimiter:
                 self.driver.drop(asked, answer)
             raise
 
-    def _ended(self, admission: Admission, cost: float | None) -> None:
-        if (answer := admission.answer) is not None:
-            correction = cost - answer.charged if cost is not None and admission.policy.most_cost else 0.0
-            self.driver.ended(admission.tenant, admission.function, answer, correction)
+    def _ended(self, admission: Admission, amount: float | None) -> None:
+        if (end := admission.end_with(amount)) is not None:
+            self.driver.ended(end)

@@ -33,6 +33,8 @@ from pilotlight_gateway.limits.limits_state import NOTHING, LimitState, handed_o
 ScopeAccounts = tuple[LimitAccount, ...]
 CHANGED_AT_MOST = 1_000
 """Tenants of one shard; beyond it the limits of all count as changed."""
+HOLDING = (LimitAskKind.CALL, LimitAskKind.START)
+"""The asks that take a permit."""
 SETTLING_S = 0.05
 """Retry-After while the reports of gateways are missing."""
 
@@ -110,11 +112,11 @@ class LimitHome:
         policy = self._policies(ask.tenant, ask.function)
         if not policy.scopes:
             return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
-        holds = policy.holds and ask.part is not LimitAskKind.SUBMISSION
+        holds = policy.holds and ask.part in HOLDING
         if holds and state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
         now = instant(at)
-        cost = 0.0 if ask.part is LimitAskKind.SUBMISSION else min(ask.cost, policy.most_cost)
+        cost = _amount(ask, policy)
         accounts = self._accounts(state, ask.tenant, policy, now)
         wait, violated = _waits(policy, accounts, cost, now, ask.part)
         if violated:
@@ -136,10 +138,10 @@ class LimitHome:
         now = instant(at)
         for account in state.permits.get(gateway, {}).pop(end.number, ()):
             account.permits.leave((gateway, end.number), at)
-        if end.correction:
+        if end.correction or end.tokens:
             policy = self._policies(end.tenant, end.function)
             for account in self._accounts(state, end.tenant, policy, now):
-                account.correct(end.correction, now)
+                account.correct(end.correction, now, end.tokens)
 
     def _accounts(self, state: LimitShard, tenant: str, policy: LimitPolicy, now: int) -> ScopeAccounts:
         return tuple(_account(state, tenant, scope, now) for scope in policy.scopes)
@@ -217,6 +219,13 @@ class LimitHome:
             for key, account in state.accounts.items():
                 if strangers := account.permits.keys() - running:
                     raise AssertionError(f"shard {number}: {key} counts {strangers}, which do not run")
+
+
+def _amount(ask: LimitAsk, policy: LimitPolicy) -> float:
+    """The cost or the tokens that are taken for a call: never more than a burst, or it could not begin at all."""
+    if ask.part is LimitAskKind.SUBMISSION:
+        return 0.0
+    return min(ask.cost, policy.most_tokens if ask.part is LimitAskKind.TOKENS else policy.most_cost)
 
 
 def _account(state: LimitShard, tenant: str, scope: LimitScope, now: int) -> LimitAccount:

@@ -8,8 +8,8 @@ import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitEnd, ToLimitHome
+from pilotlight_core.model.messages.message import Message
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 
 AT_ONCE = 512

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.limits import UNLIMITED
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitEnd
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf, policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
@@ -27,7 +27,8 @@ class Limiter(Protocol):
     ) -> Admission:
         """Ask for a call that is estimated to take `cost` GPU-milliseconds, under a policy with scopes.
 
-        A job asks for its submission and for its start. If the call may begin, its owner calls `Admission.end` once.
+        A job asks for its submission and for its start; a call that has been read asks again for its tokens, which
+        `cost` counts then. If the call may begin, its owner calls `Admission.end` of each once.
         """
         ...
 
@@ -55,12 +56,9 @@ class MemoryLimiter:
         if self.refusal is not None:
             return self.refusal(policy)
         self._number += 1
-        answer = self.home.ask(0, "", LimitAsk(self._number, tenant, function, cost, part), self._clock())
-        return admission_of(tenant, function, policy, answer, self._ended)
+        asked = LimitAsk(self._number, tenant, function, cost, part)
+        return admission_of(asked, policy, self.home.ask(0, "", asked, self._clock()), self._ended)
 
-    def _ended(self, admission: Admission, cost: float | None) -> None:
-        answer = admission.answer
-        if answer is not None:
-            correction = cost - answer.charged if cost is not None and admission.policy.most_cost else 0.0
-            end = LimitEnd(answer.number, admission.tenant, admission.function, correction)
+    def _ended(self, admission: Admission, amount: float | None) -> None:
+        if (end := admission.end_with(amount)) is not None:
             self.home.ended(0, "", end, self._clock())

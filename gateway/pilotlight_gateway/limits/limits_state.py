@@ -33,6 +33,7 @@ class AccountLevels(msgspec.Struct, frozen=True, array_like=True):
     function: str
     requests: BucketLevel | None
     cost: BucketLevel | None
+    tokens: BucketLevel | None = None
 
 
 class LimitState(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +60,7 @@ def handed_over(accounts: AccountsByScope, born: int, first: int, now: int) -> L
         AccountLevels(tenant, function, *(_level(bucket, now) for bucket in account.buckets()))
         for (tenant, function), account in accounts.items()
     ]
-    if any(_is_long(level) for account in levels for level in (account.requests, account.cost)):
+    if any(_is_long(level) for account in levels for level in (account.requests, account.cost, account.tokens)):
         return NOTHING
     return LimitState(min(now - born, MOST), tuple(levels), first)
 
@@ -69,7 +70,7 @@ def taken_over(state: LimitState, epoch: int, now: int) -> tuple[int, EpochRange
     born, epochs, accounts = now - state.age, EpochRange(state.first or epoch, epoch), {}
     for levels in state.accounts:
         account = accounts[levels.tenant, levels.function] = LimitAccount(born, epochs)
-        account.restore(_bucket(levels.requests, now), _bucket(levels.cost, now))
+        account.restore(*(_bucket(one, now) for one in (levels.requests, levels.cost, levels.tokens)))
     return born, epochs, accounts
 
 

@@ -13,15 +13,17 @@ from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.limiting import LimitAnswer
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope
 
-REQUESTS, COST = "requests_per_s", "cost_per_s"
+REQUESTS, COST, TOKENS = "requests_per_s", "cost_per_s", "tokens_per_s"
+METERED = (COST, TOKENS)
+"""What may have a rest that is too little."""
 LEFT = re.compile(r'"([a-z-]+)";r=(\d+)')
 
 
 def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
     """The error of a call that its home has refused."""
     reached, sentence = _reached(policy.scopes, answer.violated, tenant)
-    if any(one.limit == COST for one in reached):
-        reached = tuple(_with_rest(one, answer) if one.limit == COST else one for one in reached)
+    if any(one.limit in METERED for one in reached):
+        reached = tuple(_with_rest(one, answer) if one.limit in METERED else one for one in reached)
         sentence = " ".join(map(_sentence, reached))
     # After a change the home may know limits that are not known here.
     return TooMuch(
@@ -43,19 +45,22 @@ def _reached(
 
 
 def _of_scope(scope: LimitScope, violated: tuple[str, ...], tenant: str) -> Iterator[ReachedLimit]:
-    limits, (requests, cost, concurrency) = scope.limits, scope.names
+    limits, (requests, cost, concurrency, tokens) = scope.limits, scope.names
     of = partial(ReachedLimit, tenant=tenant, function=scope.function or None)
     if requests in violated and (rate := limits.requests_per_s):
         yield of(limit=REQUESTS, allowed=rate, burst=limits.request_burst, left=0.0)
     if cost in violated and (rate := limits.cost_per_s):
         yield of(limit=COST, allowed=rate, burst=limits.spending_burst, left=0.0)
+    if tokens in violated and (rate := limits.tokens_per_s):
+        yield of(limit=TOKENS, allowed=rate, burst=limits.token_burst, left=0.0)
     if concurrency in violated and (most := limits.concurrency):
         yield of(limit="concurrency", allowed=most, current=most)
 
 
 def _with_rest(one: ReachedLimit, answer: LimitAnswer) -> ReachedLimit:
-    """With the cost that is left: too little for this call, but maybe not 0."""
-    left = dict(LEFT.findall(answer.standing)).get("function-cost" if one.function else "cost", 0)
+    """With what is left: too little for this call, but maybe not 0."""
+    name = one.limit.removesuffix("_per_s")
+    left = dict(LEFT.findall(answer.standing)).get(f"function-{name}" if one.function else name, 0)
     return msgspec.structs.replace(one, left=float(left))
 
 
@@ -66,4 +71,7 @@ def _sentence(one: ReachedLimit) -> str:
     if one.limit == COST:
         spent = f"{one.allowed:g} GPU-milliseconds a second, {one.burst:g} at once"
         return f"{one.tenant} may spend {spent}, on calls{to}: {one.left:g} are left now."
+    if one.limit == TOKENS:
+        used = f"{one.allowed:g} tokens a second, {one.burst:g} at once"
+        return f"{one.tenant} may use {used}, in calls{to}: {one.left:g} are left now."
     return f"{one.tenant} may have {one.allowed:g} calls{to} run at a time, and so many do."

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
+from pilotlight_core.host.metrics.metric_families import gauge, gauge_by
 from pilotlight_gateway.calls.call_port import CallStatistics
-from pilotlight_gateway.metrics.gateway_metrics import gauge, gauge_by
 from pilotlight_gateway.metrics.home_metrics import home_gauges
 
 

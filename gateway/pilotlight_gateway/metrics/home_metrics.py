@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from pilotlight_core.host.metrics.metric_families import gauge, gauge_by
 from pilotlight_gateway.home.home import HomeStatistics
 from pilotlight_gateway.home.home_report import worst_of
-from pilotlight_gateway.metrics.gateway_metrics import gauge, gauge_by
 
 
 def home_gauges(homes: Iterable[HomeStatistics]) -> Iterator[Metric]:

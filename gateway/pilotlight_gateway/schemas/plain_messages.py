@@ -54,7 +54,7 @@ def unknown_field(place: str, kind: type[msgspec.Struct] | None) -> str:
     return f"unknown field; there are {', '.join(known)}" if 0 < len(known) <= MOST_LISTED else "unknown field"
 
 
-MOST_LISTED = 24
+MOST_LISTED = 32
 """Names in one message."""
 
 

@@ -53,7 +53,7 @@ class Authenticator(Protocol):
     """Finds the caller of a request."""
 
     async def authenticate(self, authorization: bytes) -> Principal:
-        """The principal of an `Authorization` header.
+        """The principal of an `Authorization` header, or, for browsers' sessions, of a cookie's value.
 
         Raises:
             Unauthenticated: no valid credential (`key_expired`: it was valid).

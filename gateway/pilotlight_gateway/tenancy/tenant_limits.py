@@ -128,6 +128,7 @@ def begun_by(
     begun = RateLimitStart(
         requests=first(known.requests, any(one.requests_per_s for one in past), limits.requests_per_s is not None),
         cost=first(known.cost, any(one.cost_per_s for one in past), limits.cost_per_s is not None),
+        tokens=first(known.tokens, any(one.tokens_per_s for one in past), limits.tokens_per_s is not None),
     )
     if begun == NEVER or (scope not in record.begun and len(record.begun) >= BEGUN_AT_MOST):
         return record.begun

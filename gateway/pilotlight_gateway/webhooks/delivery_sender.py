@@ -70,6 +70,8 @@ class DeliverySender:
         self._room = asyncio.Event()
         self._removed: asyncio.Queue[EndpointKey] = asyncio.Queue()
         """Webhooks that were removed."""
+        self._failing: set[EndpointKey] = set()
+        """Those that this sender has noted as failing: `_webhooks` may not have heard of it yet."""
 
     async def run(self) -> None:
         """Send until cancelled. Only one process may do so at a time."""
@@ -139,6 +141,7 @@ class DeliverySender:
         if entry is None:
             endpoint = EndpointKey(*key.split(".", 1))
             self._finished.pop(endpoint, None)
+            self._failing.discard(endpoint)
             self._removed.put_nowait(endpoint)
 
     async def _forget(self) -> None:
@@ -249,11 +252,16 @@ class DeliverySender:
                 await asyncio.sleep(PAUSE)
 
     async def _judge(self, webhook: WebhookRecord, outcome: DeliveryOutcome) -> None:
-        if judged(webhook, outcome) == webhook:
+        endpoint = EndpointKey(webhook.tenant, webhook.id)
+        if judged(webhook, outcome) == webhook and not (outcome.delivered and endpoint in self._failing):
             return
         made = await self._store.change_webhook(
             webhook.tenant, webhook.id, lambda present: None if present is None else judged(present, outcome)
         )
+        if made is not None and made.failing_since is not None:
+            self._failing.add(endpoint)
+        else:
+            self._failing.discard(endpoint)
         if made is not None and made.disabled:
             log.warning("webhook disabled", tenant=made.tenant, webhook=made.id, why=made.disabled)
 

@@ -8,7 +8,6 @@ time limit for everything; only status and Retry-After of the answer are used.
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -19,9 +18,9 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from pilotlight_core.model.api.webhook_api import URL_PATTERN, DeliveryAttempt
+from pilotlight_core.model.api.webhook_api import DeliveryAttempt
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.address_policy import Network, literal, vetted, why_refused
+from pilotlight_gateway.webhooks.address_policy import Network, literal, vetted
 from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.name_resolver import DnsResolver
 
@@ -34,8 +33,6 @@ ANSWER_BYTES = 64 * 1024
 ERROR_CHARACTERS = 200
 PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
 
-URL = re.compile(URL_PATTERN)
-ALLOW = " Operators allow plain http and addresses of their own network: --webhook-allow NETWORK."
 Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
 """(tenant, host, port) to addresses."""
 
@@ -50,31 +47,6 @@ class HttpSender(Protocol):
 
 class AddressRefused(Exception):
     """The address policy refuses the connection."""
-
-
-def check_url(url: str, allowed: Sequence[Network]) -> None:
-    """Refuse URLs that could never be sent to. Names are vetted when a delivery is sent.
-
-    Raises:
-        BadInput: names what is wrong.
-    """
-    if not URL.fullmatch(url):
-        raise BadInput("url: expected https://HOST/PATH, percent-encoded.", field="url")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise BadInput(f"url: {error}.", field="url") from None
-    if port == 0:
-        raise BadInput("url: there is no port 0.", field="url")
-    if parts.scheme != "https" and not allowed:
-        raise BadInput(f"url: expected https://…{ALLOW}", field="url")
-    address = literal(host)
-    if address is None and (host.rsplit(".", 1)[-1].isdigit() or "." not in host) and not allowed:
-        # 2130706433, 127.1 and plain names have a meaning only within the platform's network.
-        raise BadInput(f"url: expected a full host name.{ALLOW}", field="url")
-    if address is not None and (why := why_refused(address, allowed)):
-        raise BadInput(f"url: refused address {address}: {why}.{ALLOW}", field="url")
 
 
 class VettedHttpSender:

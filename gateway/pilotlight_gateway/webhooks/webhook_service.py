@@ -31,10 +31,10 @@ from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.delivery_attempts import resent
-from pilotlight_gateway.webhooks.http_sender import check_url
 from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 from pilotlight_gateway.webhooks.webhook_signing import new_secret, rotated
+from pilotlight_gateway.webhooks.webhook_urls import check_url
 
 BY_OWNER = "its owner disabled it"
 PINGS_PENDING = 8

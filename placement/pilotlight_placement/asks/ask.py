@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.placing import MIN_THROUGHPUT, Measured, Purchase, Spread
-from pilotlight_core.model.spec import UNNAMED_CPU_MILLIS, FunctionSpec, Isolation
+from pilotlight_core.model.spec import DEFAULT_BASE, UNNAMED_CPU_MILLIS, FunctionSpec, Isolation, limit_of
 from pilotlight_core.model.units import GpuAsk
+from pilotlight_core.model.versions.manifest_codec import needs_of
 from pilotlight_placement.asks.curves import Curves, Points, ThroughputPoint
 from pilotlight_placement.asks.memory_need import memory_of
 from pilotlight_placement.hardware.catalogue import is_kind, standard
@@ -52,12 +53,29 @@ class Ask:
     """Whether it may share a GPU with other tenants that agree too; shares of a GPU are not isolated."""
     media: bool = False
     """Whether it needs the video engines, which only one instance of a MIG device can have."""
+    base: str = DEFAULT_BASE
+    """The base environment that its node must have; "": any."""
+    needs: tuple[str, ...] = ()
+    """What the node's agent must be able to do."""
+    shm: int = 0
+    """Bytes of /dev/shm that the node must allow, `scratch` of /tmp; `pids` processes. 0: the default."""
+    scratch: int = 0
+    pids: int = 0
     slice: str = ""
     """The only allowed kind of slice, as device and key ("H100-80GB/3g"); "": any. For trials."""
 
     @classmethod
-    def of(cls, spec: FunctionSpec, *, function: str = "", tenant: str = "", curves: Curves | None = None) -> Ask:
-        """The ask of a function's spec; `curves` replace the declared ones."""
+    def of(
+        cls,
+        spec: FunctionSpec,
+        *,
+        function: str = "",
+        tenant: str = "",
+        curves: Curves | None = None,
+        base: str = DEFAULT_BASE,
+        needs: tuple[str, ...] | None = None,
+    ) -> Ask:
+        """The ask of a function's spec; `curves` replace the declared ones, `needs` what the spec itself needs."""
         placing = spec.placing
         return cls(
             function=function,
@@ -79,6 +97,11 @@ class Ask:
             zones=placing.zones,
             neighbours=placing.neighbours,
             media=placing.media,
+            base=base,
+            needs=needs_of(spec) if needs is None else needs,
+            shm=limit_of(spec.shm),
+            scratch=limit_of(spec.scratch),
+            pids=limit_of(spec.pids),
             slice=placing.slice,
         )
 
@@ -101,7 +124,8 @@ class Ask:
         # What a function without cpu= is promised goes without saying.
         cores = [f"{self.cpu / 1000:g} cores"] if self.cpu > UNNAMED_CPU_MILLIS else []
         memory = [f"{self.memory / GIB:.1f} GiB of host memory"] if self.memory else []
-        return " and ".join([f"{wanted}{vram}", *cores, *memory])
+        base = f" in the base environment {self.base}" if self.base not in ("", DEFAULT_BASE) else ""
+        return " and ".join([f"{wanted}{vram}", *cores, *memory]) + base
 
 
 def avoided_by(spec: FunctionSpec, tenant: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from pilotlight_core.model.api.curve_api import CPU_SLICE
 from pilotlight_core.model.devices import CPU_PRICE, gpu_price
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.price_book import PriceBook, standard_book
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk

@@ -17,7 +17,7 @@ from pilotlight_core.model.api.placement_api import (
     MemoryRow,
     PlaceInfo,
 )
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import GpuAsk

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from pilotlight_core.model.api.curve_api import CPU_SLICE, CPU_TYPE, TARGET_UTILISATION, SliceKindInfo
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import rate
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, share, whole

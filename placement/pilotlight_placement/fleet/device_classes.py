@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_placement.fleet.model_rooms import ModelRooms
 from pilotlight_placement.fragmentation.host_fragmentation import HostNeeds
 from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import NoOption, Prices
 from pilotlight_placement.fleet import group_index
@@ -79,7 +79,7 @@ class Fleet:
         self._in_zone: dict[str, dict[Zone, int]] = {}
         self._trials = 0
         self._standing = 0
-        self._offers: dict[Ask, tuple[int, Offers]] = {}
+        self._offers: dict[Ask, tuple[tuple[int, int], Offers]] = {}
         self._scores: dict[tuple[str, tuple[int, ...]], Scores] = {}
         self._scores_by_kind: dict[str, Scores] = {}
         for node in nodes:
@@ -187,14 +187,14 @@ class Fleet:
     # --- what follows from it ---
 
     def offers(self, ask: Ask) -> Offers:
-        """The offers for an ask, free or not; cached until there is a new group of devices."""
-        cached = self._offers.get(ask)
-        if cached is not None and cached[0] == len(self.groups):
+        """The offers for an ask, free or not; cached until there is a new group of devices or another price."""
+        cached, known = self._offers.get(ask), (len(self.groups), self.prices.book.revision)
+        if cached is not None and cached[0] == known:
             return cached[1]
         if len(self._offers) >= MAX_CACHED_ASKS:
             self._offers.clear()
         found = offers_of(ask, self.classes, self.prices)
-        self._offers[ask] = (len(self.groups), found)
+        self._offers[ask] = (known, found)
         return found
 
     def offers_in(self, ask: Ask, group: DeviceGroup) -> tuple[Offer, ...]:

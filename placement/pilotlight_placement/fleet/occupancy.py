@@ -7,7 +7,7 @@ A device in MIG mode has a mask of its memory slices; another one a number of fr
 from __future__ import annotations
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
 from pilotlight_placement.fragmentation.host_fragmentation import NOTHING_KNOWN, HostRoom, host_room
 from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot

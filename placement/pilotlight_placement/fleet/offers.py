@@ -13,7 +13,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import NoOption, Option, Prices, options, slot_options
 from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
 from pilotlight_placement.hardware.catalogue import Device
-from pilotlight_placement.hardware.node import Domain, Slot
+from pilotlight_placement.hardware.node import Domain, NodeAbilities, Slot
 
 Zone = tuple[str, str]
 """A region and a zone in it."""
@@ -137,7 +137,12 @@ def is_tallied(offer: Offer) -> bool:
 
 
 def refused_domain(ask: Ask, domain: Domain) -> str:
-    """The filter that refuses all nodes of a domain (region, zone or purchase); "" if none does."""
+    """The filter that refuses all nodes of a domain by what they have in common; "" if none does."""
+    return refused_location(ask, domain) or refused_abilities(ask, domain.abilities)
+
+
+def refused_location(ask: Ask, domain: Domain) -> str:
+    """The filter about region, zone or purchase that refuses a domain; "" if none does."""
     if ask.regions and domain.region not in ask.regions:
         return "region"
     if ask.zones and domain.zone not in ask.zones:
@@ -145,6 +150,19 @@ def refused_domain(ask: Ask, domain: Domain) -> str:
     if ask.purchase is not Purchase.ANY and domain.spot is not (ask.purchase is Purchase.SPOT):
         return "purchase"
     return ""
+
+
+def refused_abilities(ask: Ask, nodes: NodeAbilities) -> str:
+    """The filter that refuses nodes with these abilities; "" if none does."""
+    if ask.base and ask.base not in nodes.bases:
+        return "base"
+    if ask.needs and not set(ask.needs) <= set(nodes.features):
+        return "feature"
+    if ask.shm > nodes.shm:
+        return "shm"
+    if ask.scratch > nodes.scratch:
+        return "scratch"
+    return "pids" if ask.pids > nodes.pids else ""
 
 
 def _offers(made: list[Option], groups: tuple[DeviceGroup, ...], prices: Prices, serial: int) -> list[Offer]:

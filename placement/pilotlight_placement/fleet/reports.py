@@ -12,12 +12,23 @@ from functools import lru_cache
 
 from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import HostShare, NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import HostShare, NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
-from pilotlight_placement.hardware.node import NO_SHARE, SHARE_UNITS, Domain, Gpu, Node, PlacedContainer, Slice, Slot
+from pilotlight_placement.hardware.node import (
+    NO_SHARE,
+    SHARE_UNITS,
+    Domain,
+    Gpu,
+    Node,
+    NodeAbilities,
+    PlacedContainer,
+    Slice,
+    Slot,
+)
 
 CHANGING = "it is being changed"
 
@@ -83,11 +94,23 @@ def node_of(report: NodeReport) -> Node:
     }
     return Node(
         name=report.node,
-        domain=Domain(region=report.region, zone=report.zone, spot=report.spot),
+        domain=Domain(region=report.region, zone=report.zone, spot=report.spot, abilities=abilities_of(report)),
         gpus=tuple(gpus.values()),
         slots=tuple(slots.values()),
         host=report.host,
         draining=report.draining,
+    )
+
+
+def abilities_of(report: NodeReport) -> NodeAbilities:
+    """What its agent can do; an older one says nothing of it."""
+    most = report.ceilings
+    return NodeAbilities(
+        bases=tuple(sorted(report.bases)) or (DEFAULT_BASE,),
+        features=tuple(sorted(report.features)),
+        shm=most.shm if most else 0,
+        scratch=most.scratch if most else 0,
+        pids=most.pids if most else 0,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import ANY_GPU, CPU, MIB, Ask
 from pilotlight_placement.hardware.catalogue import is_kind

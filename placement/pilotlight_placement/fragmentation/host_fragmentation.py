@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 
 QUARTERS = 4
 """Free devices are counted in quarters, so that many nodes are alike."""

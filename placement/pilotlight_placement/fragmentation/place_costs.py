@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_placement.fragmentation.host_fragmentation import QUARTERS, HostRoom
 from pilotlight_placement.fragmentation.scores import ScoreKey, Scores
 from pilotlight_placement.hardware.node import SHARE_UNITS

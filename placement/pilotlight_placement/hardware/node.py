@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from pilotlight_core.model.devices import SHARE_UNITS as SHARE_UNITS
-from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
+from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
+from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.geometry import Layout
@@ -14,16 +15,30 @@ from pilotlight_placement.hardware.geometry import Layout
 MAX_UNITS = 4096
 """Devices and slots of one node."""
 NO_SHARE = HostShare()
+UNBOUNDED = 2**60
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class NodeAbilities:
+    """What agents can do beyond starting containers in the base environment "default"."""
+
+    bases: tuple[str, ...] = (DEFAULT_BASE,)
+    features: tuple[str, ...] = ()
+    shm: int = UNBOUNDED
+    """The most bytes that a container may have as /dev/shm, `scratch` as /tmp; `pids` the most processes."""
+    scratch: int = UNBOUNDED
+    pids: int = UNBOUNDED
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Domain:
-    """The location and purchase of nodes, by which whole groups of devices are filtered."""
+    """What nodes have in common besides their hardware, by which whole groups of devices are filtered."""
 
     region: str = "local"
     zone: str = ""
     pool: str = ""
     spot: bool = False
+    abilities: NodeAbilities = NodeAbilities()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pilotlight_core.model.messages.agent_messages import Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import Stop
 from pilotlight_placement.hardware.node import PlacedContainer
 
 CommandT_co = TypeVar("CommandT_co", covariant=True)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import HostShare, Stop
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import HostShare, Stop
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slice

@@ -5,7 +5,7 @@ Only where the switch needs no reset: on Ampere a reset would disconnect every c
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pilotlight_core.model.messages.agent_messages import HostShare, SliceKind
+from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.suggestions import nearest
-from pilotlight_placement.asks.ask import CPU, GIB, Ask
+from pilotlight_core.model.versions.manifest_codec import SANDBOX_LIMITS
+from pilotlight_placement.asks.ask import CPU, GIB, MIB, Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.offers import Offers
+from pilotlight_placement.fleet.offers import Offers, refused_abilities, refused_location
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
 NAMED = 12
@@ -54,6 +55,28 @@ def other_locations(fleet: Fleet, ask: Ask) -> Iterator[str]:
         spot = ask.purchase is Purchase.SPOT
         if out := _wanted((group for group in groups if group.domain.spot is not spot), ask):
             yield f"{out} {PURCHASES[ask.purchase]}"
+
+
+def missing_abilities(fleet: Fleet, ask: Ask) -> Iterator[str]:
+    """How many devices of the ask's types are on nodes that lack an ability, or that no node has it."""
+    groups = [group for group in fleet.groups.values() if group.total and not refused_location(ask, group.domain)]
+    bases = {base for group in groups for base in group.domain.abilities.bases}
+    if ask.base and groups and ask.base not in bases:
+        yield _no_such("base environment", (ask.base,), bases)
+        return
+    lacking: dict[str, int] = {}
+    for group in groups:
+        if name := refused_abilities(ask, group.domain.abilities):
+            lacking[name] = lacking.get(name, 0) + _wanted((group,), ask)
+    where = {
+        "base": f"on nodes without the base environment {ask.base}",
+        "feature": f"on nodes whose agent is older and cannot do {', '.join(ask.needs)} (upgrade it)"
+        + (", or whose sandbox holds no such limits" if SANDBOX_LIMITS in ask.needs else ""),
+        "shm": f"on nodes that allow less than {ask.shm / MIB:g} MiB of /dev/shm (shm=)",
+        "scratch": f"on nodes that allow less than {ask.scratch / MIB:g} MiB of /tmp (scratch=)",
+        "pids": f"on nodes that allow fewer than {ask.pids} processes and threads (pids=)",
+    }
+    yield from (f"{lacking[name]} {words}" for name, words in where.items() if lacking.get(name))
 
 
 def host_limits(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[str]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter, ne
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.placing import Over
-from pilotlight_placement.asks.ask import CPU, Ask
+from pilotlight_core.model.versions.manifest_codec import SANDBOX_LIMITS
+from pilotlight_placement.asks.ask import CPU, MIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.hardware.catalogue import is_kind
@@ -56,6 +57,35 @@ def _zone(_: Fleet, unit: Unit, ask: Ask) -> str:
 def _purchase(fleet: Fleet, unit: Unit, ask: Ask) -> str:
     bought = "spot" if unit.node.node.domain.spot else "on demand"
     return f"it is bought {bought}, the ask is for {ask.purchase.value}" if _is(fleet, unit, ask, "purchase") else ""
+
+
+def _base(_: Fleet, unit: Unit, ask: Ask) -> str:
+    node = unit.node
+    there = node.node.domain.abilities.bases
+    fits = not ask.base or ask.base in there
+    return "" if fits else f"{node.name} has the base environments {', '.join(there)}, not {ask.base}"
+
+
+def _feature(_: Fleet, unit: Unit, ask: Ask) -> str:
+    lacking = sorted(set(ask.needs) - set(unit.node.node.domain.abilities.features))
+    if lacking == [SANDBOX_LIMITS]:
+        return f"{unit.node.name} cannot do {SANDBOX_LIMITS}: its agent is older, or its sandbox holds no such limits"
+    return f"the agent of {unit.node.name} is older and cannot do {', '.join(lacking)}" if lacking else ""
+
+
+def _shm(_: Fleet, unit: Unit, ask: Ask) -> str:
+    most = unit.node.node.domain.abilities.shm
+    return f"{unit.node.name} allows {most // MIB} MiB of /dev/shm at most" if ask.shm > most else ""
+
+
+def _scratch(_: Fleet, unit: Unit, ask: Ask) -> str:
+    most = unit.node.node.domain.abilities.scratch
+    return f"{unit.node.name} allows {most // MIB} MiB of /tmp at most" if ask.scratch > most else ""
+
+
+def _pids(_: Fleet, unit: Unit, ask: Ask) -> str:
+    most = unit.node.node.domain.abilities.pids
+    return f"{unit.node.name} allows {most} processes and threads at most" if ask.pids > most else ""
 
 
 def _type(fleet: Fleet, unit: Unit, ask: Ask) -> str:
@@ -159,6 +189,36 @@ FILTERS = (
         sentence="It is bought as is asked for, spot or on demand.",
         ruled_out="bought the other way (spot or on demand)",
         refuses=_purchase,
+    ),
+    Filter(
+        name="base",
+        sentence="Its node has the base environment that is asked for.",
+        ruled_out="on nodes without its base environment",
+        refuses=_base,
+    ),
+    Filter(
+        name="feature",
+        sentence="Its node's agent can do what the function needs.",
+        ruled_out="on nodes whose agent lacks a feature",
+        refuses=_feature,
+    ),
+    Filter(
+        name="shm",
+        sentence="Its node allows so much of /dev/shm.",
+        ruled_out="on nodes that allow less of /dev/shm",
+        refuses=_shm,
+    ),
+    Filter(
+        name="scratch",
+        sentence="Its node allows so much of /tmp.",
+        ruled_out="on nodes that allow less of /tmp",
+        refuses=_scratch,
+    ),
+    Filter(
+        name="pids",
+        sentence="Its node allows so many processes and threads.",
+        ruled_out="on nodes that allow fewer processes and threads",
+        refuses=_pids,
     ),
     Filter(
         name="type",

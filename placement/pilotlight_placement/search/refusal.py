@@ -8,13 +8,22 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit
-from pilotlight_placement.search.diagnostics import host_limits, missing_memory, other_locations, unknown_types
+from pilotlight_placement.search.diagnostics import (
+    host_limits,
+    missing_abilities,
+    missing_memory,
+    other_locations,
+    unknown_types,
+)
 from pilotlight_placement.search.feasibility import Feasibility, feasibility
 from pilotlight_placement.search.open_units import serving_on
 from pilotlight_placement.search.policy import RULED_OUT
 from pilotlight_placement.search.short_hosts import short_ever, short_now
 
-NAMED_ELSEWHERE = ("draining", "type", "room", "vram", "memory", "cpu", "region", "zone", "purchase")
+NAMED_ELSEWHERE = (
+    *("draining", "type", "room", "vram", "memory", "cpu", "region", "zone", "purchase"),
+    *("base", "feature", "shm", "scratch", "pids"),
+)
 
 
 def no_fit(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) -> NoFit:
@@ -30,7 +39,7 @@ def _infeasible(fleet: Fleet, ask: Ask, offers: Offers, record: DecisionRecord) 
     unknown = list(unknown_types(fleet, ask))
     if lack := missing_memory(ask, offers):
         return "; ".join((reason + lack, *unknown))
-    parts = [*unknown, *other_locations(fleet, ask)]
+    parts = [*unknown, *other_locations(fleet, ask), *missing_abilities(fleet, ask)]
     parts += [f"{count} {RULED_OUT[name]}" for name, count in record.refused if name not in NAMED_ELSEWHERE]
     refused = dict(record.refused)
     parts += host_limits(fleet, ask, offers)

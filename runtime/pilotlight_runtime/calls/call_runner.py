@@ -15,8 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from pilotlight_core.model.messages.agent_messages import (
-    STOP_GRACE_S,
+from pilotlight_core.model.messages.call_messages import (
     BodyRef,
     CallFrame,
     Chunk,
@@ -28,6 +27,8 @@ from pilotlight_core.model.messages.agent_messages import (
     Spent,
     Started,
 )
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
+from pilotlight_core.model.messages.usage_facts import units_fault
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
@@ -402,7 +403,10 @@ class CallRunner:
     ) -> None:
         """Take the guest's answer, which came in `frame`; BAD_OUTPUT for an outcome that only the agent may give."""
         started = frame.started or call.outcome is None
-        if answer.outcome in GUEST_OUTCOMES:
+        if answer.units and (why := units_fault(answer.units)):
+            outcome = call.decide(Outcome.BAD_OUTPUT, error=RemoteError("ValueError", f"the guest counted: {why}"))
+        elif answer.outcome in GUEST_OUTCOMES:
+            call.units = answer.units
             outcome = call.decide(answer.outcome, error=answer.error, output=answer.output)
         else:
             error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
@@ -444,6 +448,7 @@ class CallRunner:
             last_seq=call.stream.sent_seq,
             spent=call.spent,
             stages=call.stages(at),
+            units=call.units,
         )
         self._io.send(run.gateway, ended)
 

@@ -14,7 +14,8 @@ import structlog
 
 from pilotlight_core.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_runtime.calls.origin_frames import Publisher
 
 log = structlog.get_logger(__name__)

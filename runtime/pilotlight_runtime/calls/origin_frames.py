@@ -1,11 +1,14 @@
 """Frames to the gateways that hold the callers.
 
-An undelivered last frame is kept for KEEP_S and sent again, since gateway or bus may be back in a moment.
+A last frame is kept for KEEP_S. One that nobody heard is sent again, since gateway or bus may be back in a moment. One
+that the bus took may be lost all the same, in what a server still held for a connection that it then closed: it is sent
+again when its gateway asks.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,19 +16,19 @@ from typing import Any, Protocol
 
 from pilotlight_core.bus import NO_RESPONDERS, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import CallFrame, Ended, Message, Refused, Started
+from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Refused, Started
+from pilotlight_core.model.messages.message import Message
 
-DELIVERED_S = 2.0
-"""A frame not reported as unheard for so long has arrived."""
-KEEP_S = 10.0
-"""How long an undelivered last frame is sent again."""
+KEEP_S = 20.0
+"""A server closes the connection of a gateway that stands still after six to eight seconds (`ping_max`), and what it
+held is lost; a gateway asks within two of going on. So standstills of up to 17 seconds lose no last frame."""
 KEEP_BYTES = 64 * 2**20
 """Of all kept last frames; the oldest are dropped beyond."""
 RETRY_S = 0.5
 VANISHED_S = 3.0
 """A gateway that has not listened for so long is gone."""
-FRAME_BYTES = 256
-"""Of a frame besides its output."""
+FRAME_BYTES = 1_024
+"""Of a frame besides its output and its texts."""
 
 
 class Publisher(Protocol):
@@ -109,11 +112,11 @@ class OriginSender:
             self._lost[call_id] = last
 
     def sweep(self, at: float) -> list[str]:
-        """Forget delivered last frames, send the others again, probe silent gateways; called every RETRY_S.
+        """Forget old last frames, send unheard ones again, probe silent gateways; called every RETRY_S.
 
         Returns the gateways that are gone.
         """
-        while self._last and at - next(iter(self._last.values())).sent_at > DELIVERED_S:
+        while self._last and at - next(iter(self._last.values())).sent_at > KEEP_S:
             self._forget(next(iter(self._last)))
         lost, self._lost = self._lost, OrderedDict()
         for call_id, last in lost.items():
@@ -134,7 +137,7 @@ class OriginSender:
 
     def _send_last(self, gateway: str, frame: Ended | Refused) -> None:
         self._forget(frame.call_id)
-        size = FRAME_BYTES + (len(frame.output) if isinstance(frame, Ended) else 0)
+        size = _bytes_of(frame)
         at = self._clock()
         self._bytes += size
         while self._bytes > KEEP_BYTES and (oldest := next(iter(self._last or self._lost), "")):
@@ -168,3 +171,12 @@ class OriginSender:
             route = (subjects.reply(self._region, gateway, self._node), f"{self._notices}.{gateway}.")
             self._routes[gateway] = route
         return route
+
+
+def _bytes_of(frame: Ended | Refused) -> int:
+    """What a frame takes in memory."""
+    if isinstance(frame, Refused):
+        return FRAME_BYTES
+    error = frame.error
+    texts = (frame.reason,) if error is None else (frame.reason, error.type, error.message, error.traceback)
+    return FRAME_BYTES + len(frame.output) + sum(map(sys.getsizeof, texts))

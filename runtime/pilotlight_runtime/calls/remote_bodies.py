@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import httpx
 
-from pilotlight_core.model.messages.agent_messages import BodyRef
+from pilotlight_core.model.messages.call_messages import BodyRef
 
 AT_ONCE = 8
 """Transfers at a time, so that they do not slow each other past their deadlines."""

@@ -23,7 +23,7 @@ from enum import Enum, auto
 
 from cachetools import FIFOCache
 
-from pilotlight_core.model.messages.agent_messages import Outcome, Reconcile, Refusal, RemoteError, Run, Spent, Stages
+from pilotlight_core.model.messages.call_messages import Outcome, Reconcile, Refusal, RemoteError, Run, Spent, Stages
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 
 MEMORY = 100_000
@@ -84,6 +84,8 @@ class AcceptedCall:
     reason: str = ""
     error: RemoteError | None = None
     output: bytes = b""
+    units: dict[str, int] | None = None
+    """What the function counted of it, by `CallUnit`."""
     is_cancelled: bool = False
     abandoned_at: float | None = None
     """Since when it runs on although nobody wants its answer any more."""

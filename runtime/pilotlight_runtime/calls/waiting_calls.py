@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.messages.call_messages import Run
 
 SLOT = 192
 """Bytes of a note: its length, then msgpack."""

@@ -1,6 +1,6 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-Its code folder is empty and read-only; the agent links a version's files into it. It is used once.
+Its folders of code and of models are empty and read-only; the agent links a version's files into them. It is used once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from pilotlight_runtime.guest.frames import Hello
+from pilotlight_runtime.guest.frames import FRAMES, Hello
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
@@ -27,7 +27,7 @@ END_S = 1.0
 
 
 class BlankDied(Exception):
-    """A sandbox ended, or hung, before its guest was ready."""
+    """A sandbox ended, or hung, before its guest was ready, or its guest is of another release."""
 
 
 class Blank:
@@ -37,6 +37,8 @@ class Blank:
         self.tap = tap
         self.code = folder / "app"
         """The folder of the version's files."""
+        self.models = folder / "models"
+        """The folder of its artifacts."""
         self.root = root
         """The path of `code` inside the sandbox."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
@@ -46,6 +48,7 @@ class Blank:
         """Why its guest's connection ended; "" while it is open."""
         self._folder = folder
         self._connection: GuestConnection | None = None
+        self._destroyed = False
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ready.add_done_callback(
             lambda ready: ready.cancelled() or ready.exception()
@@ -65,6 +68,8 @@ class Blank:
         except OSError as error:
             log.warning("a guest's socket could not be used", sandbox=self.name, error=str(error))
             self.sandbox.kill()
+        if self._connection is not None and self._destroyed:
+            self._connection.close()  # it was opened too late for `destroy`
         self.exit = await self.sandbox.wait()
         self.tap.close()
         if not self._ready.done():
@@ -92,6 +97,7 @@ class Blank:
 
     async def destroy(self) -> None:
         """End it and remove its files; takes seconds at most."""
+        self._destroyed = True
         self.sandbox.kill()
         if self._connection is not None:
             self._connection.close()
@@ -107,9 +113,23 @@ class Blank:
         asyncio.get_running_loop().call_later(END_S, self.sandbox.kill)
 
     def _on_hello(self, frame: Any) -> None:
-        if isinstance(frame, Hello) and not self._ready.done():
-            self.hello_ms = frame.ms
-            self._ready.set_result(None)
+        if not isinstance(frame, Hello) or self._ready.done():
+            return
+        if frame.frames[0] != FRAMES[0]:
+            self._ready.set_exception(BlankDied(other_frames(frame.frames)))
+            self.sandbox.kill()
+            return
+        self.hello_ms = frame.ms
+        self._ready.set_result(None)
+
+
+def other_frames(frames: tuple[int, int]) -> str:
+    """Why a guest with frames of another major version is refused."""
+    theirs, ours = (".".join(map(str, version)) for version in (frames, FRAMES))
+    return (
+        f"its guest speaks version {theirs} of the frames, this agent {ours}: install the agent's release of "
+        "pilotlight in the base environment"
+    )
 
 
 def ignore_exit(_exit: SandboxExit) -> None:

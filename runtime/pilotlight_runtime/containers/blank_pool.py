@@ -1,4 +1,4 @@
-"""The blanks of a node: `size` are kept ready; a container takes a ready one, or a new sandbox is started."""
+"""The blanks of a base environment: `size` are kept ready; a container takes one, or a new sandbox is started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import structlog
 
 from pilotlight_runtime.containers.blank import Blank, BlankDied, ignore_exit
 from pilotlight_runtime.containers.blank_starter import BlankStarter
-from pilotlight_runtime.containers.resource_limits import BASE
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
@@ -58,12 +57,13 @@ class BlankPool:
         """A ready blank, else a new sandbox, with a container's limits.
 
         A blank that is still importing is not taken: a new sandbox imports only what the function needs, and is usually
-        ready in a tenth of the time.
+        ready in a tenth of the time. Nor is any for limits that a started sandbox cannot get.
 
         Raises:
             SandboxError: if none could be started.
         """
-        for blank in [blank for blank in self._blanks if blank.is_ready] if self.starter.can_limit_later else []:
+        ready = [blank for blank in self._blanks if blank.is_ready] if self.starter.can_limit_later(limits) else []
+        for blank in ready:
             self._blanks.remove(blank)
             blank.on_exit = ignore_exit
             if blank.exit is None and self._limit(blank, limits):
@@ -91,7 +91,7 @@ class BlankPool:
     async def _make(self) -> None:
         blank = None
         try:
-            blank = await self.starter.start(BASE, ahead=True)
+            blank = await self.starter.start(self.starter.limits, ahead=True)
             self._blanks.append(blank)
             await blank.wait_ready()
         except (SandboxError, BlankDied, OSError) as error:

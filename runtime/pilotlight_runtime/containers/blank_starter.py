@@ -12,6 +12,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_runtime.containers.base_environment import GUEST_ARGV, PREIMPORT, BaseEnvironment
 from pilotlight_runtime.containers.blank import Blank
+from pilotlight_runtime.containers.resource_limits import keeps_file_systems
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
@@ -22,17 +23,21 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class BlankStarter:
-    """Starts blanks of one base environment, each with a code folder below `folder`, and watches them in `group`."""
+    """Starts blanks of one base environment, each with its folders below `folder`, and watches them in `group`."""
 
     launcher: Launcher
     base: BaseEnvironment
     folder: Path
     group: asyncio.TaskGroup
+    limits: ResourceLimits
+    """Of those that are started ahead."""
 
-    @property
-    def can_limit_later(self) -> bool:
-        """False for rlimits, which are set at the start alone."""
-        return self.launcher.guarantees().memory != "rlimit"
+    def can_limit_later(self, limits: ResourceLimits) -> bool:
+        """Whether a blank that was started ahead can get these limits: rlimits are set at the start alone."""
+        guarantees = self.launcher.guarantees()
+        if guarantees.memory == "rlimit" or (guarantees.pids == "rlimit" and limits.pids != self.limits.pids):
+            return False
+        return keeps_file_systems(limits, self.limits)
 
     async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:
         """Start a blank that sees the devices of `access`; it is not ready yet.
@@ -46,12 +51,14 @@ class BlankStarter:
         name = f"b-{token(12)}"
         folder = self.folder / name
         (folder / "app").mkdir(parents=True)
+        (folder / "models").mkdir()
         sandbox = await self.launcher.start(
             SandboxSpec(
                 name=name,
                 python=self.base.python,
                 argv=GUEST_ARGV,
                 code_dir=folder / "app",
+                models_dir=folder / "models",
                 read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
                 env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),

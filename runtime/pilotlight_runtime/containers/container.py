@@ -22,16 +22,16 @@ import structlog
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, NoBlobStore
 from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.agent_messages import (
-    MISCONFIGURED,
+from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
+from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
     ContainerReport,
     ContainerState,
-    RemoteError,
     SliceReport,
 )
 from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.calls.node_calls import NodeCalls
@@ -39,6 +39,7 @@ from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.bundle import CannotVerify
 from pilotlight_runtime.containers.container_io import ContainerIO
+from pilotlight_runtime.containers.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.resource_limits import describe, frame_limit
@@ -46,7 +47,6 @@ from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.logs.log_shipper import LogKey, LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter
-from pilotlight_runtime.metering.meter import SliceOwner
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 
@@ -214,7 +214,7 @@ class Container:
         ):
             self._start_timeout.reschedule(asyncio.get_running_loop().time())
         self._ending.set()
-        self._kill(reason or "stopped")
+        self._kill(reason or "stopped", Fault.PLATFORM)
 
     def tick(self, at: float) -> None:
         """Cancel abandoned calls, end if they do not, and log the number of dropped lines. Once a second."""
@@ -250,7 +250,7 @@ class Container:
             self._fail(self._kill_reason or text, None if self._kill_reason else RemoteError("StartupTimeout", text))
         except StartFailed as failed:
             self._fail(failed.reason, failed.error)
-        except (BlobMissing, NoBlobStore, NoKey, BadSignature, CannotVerify) as error:
+        except (BlobMissing, NoBlobStore, NoKey, BadSignature, CannotVerify, NoDiskRoom) as error:
             reason = f"could not be started: {error.detail}"
             self._fail(reason, RemoteError(MISCONFIGURED, reason))
         except (
@@ -283,20 +283,13 @@ class Container:
 
     def _set_manifest(self, manifest: Manifest) -> None:
         """Take the verified manifest; from now on the tenant pays."""
-        if manifest.base != self._provisioner.base:
-            text = f"this node has no base environment {manifest.base!r}"
-            raise StartFailed(text, RemoteError("UnknownBase", text))
+        if (lack := self._provisioner.refusal(manifest)) is not None:
+            raise StartFailed(lack.message, lack)
         if why := broken_promise(manifest.spec, self._bind.host):
             raise StartFailed(f"could not be started: {why}")
         self._manifest = manifest
         self.function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
-        self._meter.owner = SliceOwner(
-            tenant=manifest.tenant,
-            app=manifest.app,
-            function=manifest.function,
-            version=self.version,
-            container=self.id,
-        )
+        self._meter.set_owner(manifest, self.version, self.id)
         self._meter.enter(LeaseState.LOADING)
         if self._start_timeout is not None:
             self._start_timeout.reschedule(asyncio.get_running_loop().time() + manifest.spec.startup_timeout)
@@ -343,7 +336,7 @@ class Container:
             async with asyncio.timeout(max(0.0, self._drain_until_at - self._clock())) as self._drain_timeout:
                 await self._idle.wait()
         except TimeoutError:
-            self._kill(f"drained: its calls had not ended in time ({self.reason})")
+            self._kill(f"drained: its calls had not ended in time ({self.reason})", Fault.PLATFORM)
             return
         if self._blank is None or self._connection is None or self._blank.exit is not None:
             return
@@ -408,7 +401,7 @@ class Container:
         in_order = self.state is ContainerState.DRAINING and not self.held and end.reason == "exited"
         if not in_order:
             killed = end.reason == "killed" and (self._kill_reason or (self._blank.broken if self._blank else ""))
-            reason = killed or describe(end, self._manifest.spec if self._manifest else None)
+            reason = killed or describe(end, self._provisioner.limits(self._manifest))
             if self.state is not ContainerState.GONE:  # else a failed start has set its reason
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
@@ -458,8 +451,9 @@ class Container:
         if not self._kill_reason:
             self._kill(reason)
 
-    def _kill(self, reason: str) -> None:
-        self._kill_reason = self._kill_reason or reason
+    def _kill(self, reason: str, fault: Fault = Fault.TENANT) -> None:
+        if not self._kill_reason:
+            self._kill_reason, self._meter.fault_of_death = reason, fault
         self._ending.set()
         self._calls.slots.drain(self.id)
         if self.runner is not None:

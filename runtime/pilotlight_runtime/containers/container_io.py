@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from pilotlight_core.model.messages.agent_messages import CallFrame, Outcome, Refusal, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
 from pilotlight_runtime.calls.call_runner import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -63,11 +63,11 @@ class ContainerIO:
         self._remove_note(call)
         refusal = self._calls.slots.start(call.call_id, call.grant_number, at)
         if refusal is None:
-            self._meter.call_started(call.call_id, call.run.tenant)
+            self._meter.call_started(call.run)
         return refusal
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
-        return self._meter.call_ended(call.call_id, outcome, call.batch_size)
+        return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units)
 
     def release(self, call: AcceptedCall) -> None:
         self._remove_note(call)

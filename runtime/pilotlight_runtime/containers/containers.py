@@ -11,29 +11,32 @@ import structlog
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.messages.agent_messages import (
-    Bind,
+from pilotlight_core.model.messages.call_messages import (
     Cancel,
-    CommandReply,
-    ContainerCommand,
-    ContainerState,
-    Drain,
     Ended,
-    HostShare,
     Outcome,
     Reconcile,
     Refusal,
     Refused,
     Run,
-    SliceReport,
     Window,
 )
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import (
+    Bind,
+    CommandReply,
+    ContainerCommand,
+    ContainerState,
+    Drain,
+    HostShare,
+    SliceReport,
+)
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.start_counts import StartCounts
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
@@ -76,6 +79,7 @@ class Containers:
         self._changed = changed
         self._containers: dict[str, Container] = {}
         self._past: deque[str] = deque(maxlen=REMEMBERED)
+        self.starts = StartCounts()
 
     def __iter__(self) -> Iterator[Container]:
         return iter(list(self._containers.values()))
@@ -173,6 +177,7 @@ class Containers:
         except Exception:
             log.exception("a container's life went wrong", container=container.id)
         finally:
+            self.starts.note(container)
             del self._containers[container.id]
             self._slices.release(container.slice)
             self._host.release(container.id)
@@ -187,6 +192,7 @@ class Containers:
     def tick(self, at: float) -> None:
         for container in self._containers.values():
             self._guarded(container, container.tick, at)
+            self.starts.note(container)
 
     @staticmethod
     def _guarded(container: Container, step: Callable[[float], None], at: float) -> None:

@@ -1,7 +1,8 @@
 """A node's verified files, `<folder>/<tenant>/<sha256>`: fetched once and hard-linked into many containers.
 
-Tenants do not share files, so that the speed of a start does not tell what others have deployed. The least recently
-used are deleted when the cache exceeds its limit.
+Tenants do not share files, so that the speed of a start does not tell what others have deployed. Files that a container
+has are kept: to delete them would free nothing. When the others exceed the limit, the least recently used are deleted
+of the tenant who has the most of them, so that nobody drives out what others have less of.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pilotlight_core.host.config import CACHE_BYTES
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_runtime.containers.bundle import CannotVerify
 
-DEFAULT_BYTES = 20 * 10**9
 CHUNK = 2**20
+CacheKey = tuple[str, str]
+"""A tenant, and a name in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +37,10 @@ class CacheStatistics:
 class FileCache:
     """The index belongs to the loop's thread; the functions below it use the disk and may run in any."""
 
-    def __init__(self, folder: Path, limit: int = DEFAULT_BYTES) -> None:
+    def __init__(self, folder: Path, limit: int = CACHE_BYTES) -> None:
         self.folder = folder
         self._limit = limit
-        self._sizes: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._sizes: OrderedDict[CacheKey, int] = OrderedDict()
         self._bytes = self._hits = self._misses = 0
         for tenant, digest, size in _scan(folder):
             self._add((tenant, digest), size)
@@ -49,7 +53,7 @@ class FileCache:
         wanted = {file.sha256: file for file in files}
         missing = []
         for digest, file in wanted.items():
-            if self._sizes.get((tenant, digest)) == file.size:
+            if self.holds(tenant, file):
                 self._sizes.move_to_end((tenant, digest))
             else:
                 missing.append(file)
@@ -57,15 +61,37 @@ class FileCache:
         self._misses += len(missing)
         return missing
 
+    def holds(self, tenant: str, file: FileEntry) -> bool:
+        """Whether a file is there; it does not count as used."""
+        return self._sizes.get((tenant, file.sha256)) == file.size
+
     def add(self, tenant: str, file: FileEntry) -> None:
         self._add((tenant, file.sha256), file.size)
 
-    def shrink(self) -> list[Path]:
-        """The files to delete to be within the limit; the index forgets them."""
-        gone = []
-        while self._bytes > self._limit and self._sizes:
-            (tenant, digest), size = self._sizes.popitem(last=False)
+    def beyond(self, wanted: int = 0) -> list[CacheKey]:
+        """All files, if they exceed the limit or bytes are `wanted`: `shrink` has to know which are linked."""
+        return list(self._sizes) if wanted or self._bytes > self._limit else []
+
+    def shrink(self, linked: Set[CacheKey] = frozenset(), wanted: int = 0) -> list[Path]:
+        """The files to delete so that those which are not linked are within the limit; the index forgets them.
+
+        They have `wanted` bytes at least; if there are not as many, nothing is deleted for it.
+        """
+        unused: dict[str, deque[str]] = {}
+        sizes = Counter[str]()
+        for (tenant, digest), size in self._sizes.items():
+            if (tenant, digest) not in linked:
+                unused.setdefault(tenant, deque()).append(digest)
+                sizes[tenant] += size
+        total = sizes.total()
+        excess, gone = max(total - self._limit, wanted if wanted <= total else 0), []
+        while excess > 0:
+            tenant = max(sizes, key=sizes.__getitem__)
+            digest = unused[tenant].popleft()
+            size = self._sizes.pop((tenant, digest))
             self._bytes -= size
+            sizes[tenant] -= size
+            excess -= size
             gone.append(self.path(tenant, digest))
         return gone
 
@@ -78,9 +104,19 @@ class FileCache:
         if self._bytes != sum(self._sizes.values()):
             raise AssertionError(f"the cache counts {self._bytes} bytes, its files have {sum(self._sizes.values())}")
 
-    def _add(self, key: tuple[str, str], size: int) -> None:
+    def _add(self, key: CacheKey, size: int) -> None:
         self._bytes += size - self._sizes.pop(key, 0)
         self._sizes[key] = size
+
+
+def linked(folder: Path, keys: Iterable[CacheKey]) -> set[CacheKey]:
+    """Those of the files in a cache that have links elsewhere, as in a container."""
+    found = set()
+    for tenant, digest in keys:
+        with suppress(FileNotFoundError):
+            if (folder / tenant / digest).stat().st_nlink > 1:
+                found.add((tenant, digest))
+    return found
 
 
 def _scan(folder: Path) -> list[tuple[str, str, int]]:

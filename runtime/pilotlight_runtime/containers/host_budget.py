@@ -5,7 +5,7 @@ The controller promises no more than a node reports; this holds it to that, what
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.containers.resource_limits import memory_text
 

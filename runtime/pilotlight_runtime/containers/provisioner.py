@@ -4,48 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pilotlight_core.model.messages.agent_messages import Bind, SliceKind, SliceReport
+from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceKind, SliceReport
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.containers.blank import Blank
-from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.resource_limits import limits_of
+from pilotlight_runtime.containers.blank_pools import BlankPools
+from pilotlight_runtime.containers.resource_limits import blank_limits, limits_of, over_ceiling
 from pilotlight_runtime.containers.staging import Stager
 from pilotlight_runtime.devices.device_port import Devices
+from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 
 class Provisioner:
-    def __init__(self, stager: Stager, pool: BlankPool, devices: Devices) -> None:
+    def __init__(self, stager: Stager, pools: BlankPools, devices: Devices, ceilings: SandboxCeilings) -> None:
         self._stager = stager
-        self._pool = pool
+        self._pools = pools
         self._devices = devices
+        self._ceilings = ceilings
+        self._unnamed = blank_limits(ceilings)
 
-    @property
-    def base(self) -> str:
-        """The name of this node's base environment."""
-        return self._pool.starter.base.name
+    def refusal(self, manifest: Manifest) -> RemoteError | None:
+        """What this node lacks for a version, which placement should not have sent here; None: nothing."""
+        if manifest.base not in self._pools.bases:
+            there = ", ".join(self._pools.bases)
+            return RemoteError("UnknownBase", f"this node has no base environment {manifest.base!r}; it has {there}")
+        why = over_ceiling(manifest.spec, self._ceilings)
+        return RemoteError("OverCeiling", f"it asks for {why}") if why else None
+
+    def limits(self, manifest: Manifest | None) -> ResourceLimits:
+        """Of the version's containers here; None: of a blank."""
+        return limits_of(manifest.spec, self._unnamed) if manifest else self._unnamed
 
     async def manifest(self, bind: Bind) -> Manifest:
         """Raises: CannotVerify, BadSignature, NoKey, BlobMissing, BlobsDown"""
         return await self._stager.manifest(bind)
 
     async def blank(self, manifest: Manifest, part: SliceReport) -> Blank:
-        """A sandbox on a slice with the function's limits; on a CPU slot a ready blank, if there is one.
+        """A sandbox on a slice with the function's base environment and limits; on a CPU slot a ready blank, if there
+        is one that can get them.
 
         Raises:
             SandboxError: if it could not be started.
         """
-        limits = limits_of(manifest.spec)
+        limits, pool = self.limits(manifest), self._pools.of(manifest.base)
         if part.kind is SliceKind.CPU:
-            return await self._pool.take(limits)
-        return await self._pool.starter.start(limits, self._devices.access(part.id))
+            return await pool.take(limits)
+        return await pool.starter.start(limits, self._devices.access(part.id))
 
     async def stage(self, bind: Bind, manifest: Manifest, blank: Blank) -> None:
-        """Link the version's files into the blank's code folder; raises CannotVerify, BlobMissing, BlobsDown."""
-        await self._stager.stage(bind, manifest, blank.code)
+        """Link the version's files into the blank's folders.
+
+        Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
+        """
+        await self._stager.stage(bind, manifest, blank.code, blank.models)
 
     def env(self, part: SliceReport) -> Mapping[str, str]:
         return self._devices.access(part.id).env
 
     def container_changed(self) -> None:
-        """Let the pool make a blank: a container is ready or gone."""
-        self._pool.wake()
+        """Let the pools make blanks: a container is ready or gone."""
+        self._pools.wake()

@@ -12,8 +12,9 @@ import httpx
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Bind, Message
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import Bind
 
 ASK_S = 5.0
 """For one answer of a gateway."""

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Collection, Mapping
 
 from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName, cpu_price
-from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
 from pilotlight_runtime.devices.device_port import DeviceAccess
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
-from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 
 from pilotlight_core.model.devices import DeviceReport, GpuLayout, SliceName
-from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_runtime.devices.device_port import DeviceAccess, Devices
 
 

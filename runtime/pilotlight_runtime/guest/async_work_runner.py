@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pilotlight_core.model.messages.unit_counts import COUNTING
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
@@ -30,6 +31,7 @@ from pilotlight_runtime.guest.work_runner import (
     prepared,
     streamed,
     unstarted,
+    with_units,
 )
 
 SendFrame = Callable[[GuestFrame], None]
@@ -43,7 +45,8 @@ async def run_async_work(
         progress = table.begin(work)
         if progress is None:
             return None
-        frame: Result | BatchResult = await run_async_call(target, work, progress, send)
+        COUNTING.set(progress)
+        frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, send), progress)
     else:
         frame = await run_async_batch(target, work, table.dropped(work))
     table.end(work)
@@ -125,6 +128,7 @@ async def run_async_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[
     if len(dropped) == len(batch.items):
         return unstarted(batch)
     columns = ColumnBatch(target, batch, dropped)
+    COUNTING.set(columns)
     began = now()
     try:
         if columns.calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.frames import CancelCall, GuestWork, Invoke, InvokeBatch, Result, WindowUpdate
 
 WINDOW_WAIT_S = 60.0
@@ -15,7 +15,9 @@ WINDOW_WAIT_S = 60.0
 class CallProgress:
     """What changes of a call while its guest holds it; the call itself is its Invoke."""
 
-    __slots__ = ("_moved", "begun", "cancelled", "read_seq", "wake")
+    __slots__ = ("_moved", "begun", "cancelled", "counted", "read_seq", "wake")
+
+    items = 0
 
     def __init__(self) -> None:
         self.begun = False
@@ -24,6 +26,8 @@ class CallProgress:
         """The last chunk that the reader is known to have."""
         self.wake: Callable[[], object] | None = None
         """Called for a call in an event loop that was cancelled or may go on."""
+        self.counted: list[dict[str, int]] | None = None
+        """The units that it counted, in one row; see `unit_counts`."""
         self._moved: threading.Condition | None = None
 
     def wait_read(self, seq: int) -> bool:

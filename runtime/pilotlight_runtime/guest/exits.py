@@ -8,7 +8,7 @@ import traceback
 from contextlib import suppress
 from typing import NoReturn
 
-from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_runtime.guest.agent_channel import AgentGone
 from pilotlight_runtime.guest.frames import BatchResult, MalformedFrame, Result
 

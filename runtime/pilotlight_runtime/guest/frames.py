@@ -13,8 +13,9 @@
       | ---- CancelCall -----------> |     the call still gets its one Result
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
-Both ends come from one installation, so frames are positional. What a guest sends is untrusted: it is decoded by type
-and bounded in size.
+The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
+so fields are only appended, with a default that says what older ends meant, and a new frame is sent only to an end that
+knows it: Hello says the guest's `FRAMES`. What a guest sends is untrusted: it is decoded by type and bounded in size.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
+FRAMES = (1, 0)
+"""The version of these frames. The first number changes with what older ends cannot read, the second with what they
+ignore."""
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -109,6 +113,8 @@ class Hello(GuestFrame, frozen=True, kw_only=True):
     ms: float
     modules: tuple[str, ...] = ()
     """The modules of PL_PREIMPORT that were found."""
+    frames: tuple[int, int] = (0, 0)
+    """Its `FRAMES`. Those of release 0.1 say none, and read no specification with fields that came later."""
 
 
 class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
@@ -150,6 +156,8 @@ class Result(GuestFrame, frozen=True, kw_only=True):
     """False: it was cancelled before the tenant's code got it."""
     last_seq: int = 0
     """The number of chunks of a stream."""
+    units: dict[str, int] | None = None
+    """What the function counted, by `CallUnit`."""
 
 
 class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
@@ -157,6 +165,7 @@ class GuestItemResult(msgspec.Struct, frozen=True, kw_only=True, array_like=True
     outcome: Outcome = Outcome.OK
     output: bytes = b""
     error: RemoteError | None = None
+    units: dict[str, int] | None = None
 
 
 class BatchResult(GuestFrame, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from typing import Any
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
-from pilotlight_runtime.guest.frames import Hello, Leave, Load, MalformedFrame
+from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Load, MalformedFrame
 from pilotlight_runtime.guest.loading import NotLoaded, call_hook, load_blocking, reported, send_loaded
 from pilotlight_runtime.guest.serial_server import SerialServer
 from pilotlight_runtime.guest.threaded_server import ThreadedServer
@@ -38,7 +38,7 @@ def main() -> None:
         wanted = os.environ.pop(PREIMPORT, "")
         # With its Load here already, a caller waits, and the function may not need these modules.
         modules = () if channel.wait_readable(0) else preimport(wanted)
-        channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules))
+        channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules, frames=FRAMES))
         load = channel.receive_one()
         if isinstance(load, Leave):
             exits.exit_now(exits.IN_ORDER)

@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 
 MAX_MESSAGE = 4 * 1024
 MAX_TRACEBACK = 32 * 1024

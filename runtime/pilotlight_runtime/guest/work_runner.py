@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_core.model.messages.unit_counts import COUNTING
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
@@ -100,6 +101,11 @@ def cancelled(call: Invoke, execute_ns: int, last_seq: int = 0) -> Result:
     return Result(call_id=call.call_id, outcome=Outcome.CANCELLED, execute_ns=execute_ns, last_seq=last_seq)
 
 
+def with_units(result: Result, progress: CallProgress) -> Result:
+    """The result with what the call counted, however it ended."""
+    return msgspec.structs.replace(result, units=progress.counted[0]) if progress.counted else result
+
+
 def with_article(cls: type) -> str:
     """Its name, as in "a list" or "an int"."""
     name = type_name(cls)
@@ -126,6 +132,9 @@ class ColumnBatch:
             except BadArguments as error:
                 self._answers[call] = self._failed(call, error)
         self._named = self.method.parameters.columns(rows)
+        self.items = len(self.calls)
+        self.counted: list[dict[str, int]] | None = None
+        """The units that it counted, of each of its calls; see `unit_counts`."""
 
     def ready(self) -> partial[Any]:
         first, named = self.method.parameters.place(self._named)
@@ -155,6 +164,10 @@ class ColumnBatch:
     def result(self, execute_ns: int) -> BatchResult:
         """An answer for each item; one without, or dropped meanwhile, was cancelled."""
         results = []
+        if self.counted is not None:
+            for call, units in zip(self.calls, self.counted, strict=True):
+                if call in self._answers:
+                    self._answers[call] = msgspec.structs.replace(self._answers[call], units=units)
         for call, _ in self._batch.items:
             answer = None if call in self._dropped else self._answers.get(call)
             results.append(answer or GuestItemResult(call_id=call, outcome=Outcome.CANCELLED))
@@ -200,7 +213,8 @@ def run_work(
         progress = table.begin(work)
         if progress is None:
             return None
-        frame: Result | BatchResult = run_call(target, work, progress, channel)
+        COUNTING.set(progress)
+        frame: Result | BatchResult = with_units(run_call(target, work, progress, channel), progress)
     else:
         frame = run_batch(target, work, table.dropped(work), channel)
     table.end(work)
@@ -257,6 +271,7 @@ def run_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[str], channe
     if len(dropped) == len(batch.items):
         return unstarted(batch)
     columns = ColumnBatch(target, batch, dropped)
+    COUNTING.set(columns)
     began = now()
     try:
         if columns.calls:

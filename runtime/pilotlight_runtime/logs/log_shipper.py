@@ -13,8 +13,8 @@ import structlog
 
 from pilotlight_core.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.logs.tenant_log_rates import TenantLogRates
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_runtime.logs.log_lines import DEFAULT_CAP, LineSplitter, LogRateLimit, LogRateLimiter
 

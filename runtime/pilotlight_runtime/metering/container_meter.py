@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.agent_messages import Outcome, Spent
+from pilotlight_core.model.messages.call_messages import Outcome, Run, Spent
 from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_runtime.metering.meter import SliceOwner
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
+from pilotlight_core.model.spec import Manifest
+from pilotlight_runtime.metering.meter import NOTHING, SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
 
 MOST_KINDS = 512
@@ -20,15 +22,53 @@ MOST_MS = 8
 """Durations of one batch size of one container."""
 
 
+FAULTS = {
+    Outcome.OK: Fault.NONE,
+    Outcome.CANCELLED: Fault.NONE,
+    Outcome.RAISED: Fault.TENANT,
+    Outcome.LOAD_FAILED: Fault.TENANT,
+    Outcome.TIMEOUT: Fault.TENANT,
+    Outcome.BAD_INPUT: Fault.TENANT,
+    Outcome.BAD_OUTPUT: Fault.TENANT,
+}
+"""Whose fault an outcome is; of `DIED` it depends on the container's end."""
+
+
 class ContainerMeter:
     """Meters a container's slice for its `owner`; until that is known the time is the operator's."""
 
-    def __init__(self, meter: Meter, work: WorkLog, key: WorkKey, *, clock: Callable[[], int] = boot_ns) -> None:
+    def __init__(
+        self,
+        meter: Meter,
+        work: WorkLog,
+        key: WorkKey,
+        *,
+        purpose: Purpose = Purpose.CALL,
+        memory: int = 0,
+        clock: Callable[[], int] = boot_ns,
+    ) -> None:
+        """`purpose` is why the container is started, `memory` the bytes that it is promised."""
         self.owner = SliceOwner()
+        self.fault_of_death = Fault.TENANT
+        """Whose fault it is if its calls die with it."""
+        self._purpose = purpose
+        self._memory = memory
         self._meter = meter
         self._work = work
         self._key = key
         self._clock = clock
+
+    def set_owner(self, manifest: Manifest, version: str, container: str) -> None:
+        """From the next state on the manifest's tenant pays."""
+        self.owner = SliceOwner(
+            tenant=manifest.tenant,
+            app=manifest.app,
+            function=manifest.function,
+            version=version,
+            container=container,
+            purpose=self._purpose,
+            memory=self._memory,
+        )
 
     def enter(self, state: LeaseState) -> None:
         """Put the slice in `state`; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
@@ -37,11 +77,14 @@ class ContainerMeter:
     def release(self) -> None:
         self._meter.transition(LeaseState.FREE, self._clock())
 
-    def call_started(self, call_id: str, tenant: str) -> None:
-        self._meter.call_started(call_id, tenant, self._clock())
+    def call_started(self, run: Run) -> None:
+        self._meter.call_started(run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags)
 
-    def call_ended(self, call_id: str, outcome: Outcome, batch_size: int) -> Spent:
-        return self._meter.call_ended(call_id, outcome.value, self._clock(), batch_size)
+    def call_ended(self, call_id: str, outcome: Outcome, batch_size: int, units: dict[str, int] | None = None) -> Spent:
+        fault = FAULTS.get(outcome, self.fault_of_death)
+        return self._meter.call_ended(
+            call_id, outcome.value, self._clock(), batch_size, fault=fault, units=units or NOTHING
+        )
 
     def record_batch(self, size: int, ms: float) -> None:
         """Record that `size` calls ran at once, ended well and took `ms` milliseconds."""

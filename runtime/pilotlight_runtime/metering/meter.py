@@ -18,11 +18,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 
 MAX_SHARES = 1000
@@ -39,6 +41,9 @@ class SliceOwner(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     function: str = ""
     version: str = ""
     container: str = ""
+    purpose: Purpose = Purpose.CALL
+    memory: int = 0
+    """Bytes of memory that the container was promised."""
 
 
 OPERATOR = SliceOwner()
@@ -52,6 +57,9 @@ class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     slice: str
     ppm: int
     price: str
+    region: str = ""
+    zone: str = ""
+    purchase: str = ""
 
 
 class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -69,14 +77,22 @@ class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The instant at which it ended."""
     ended_at: float
     """The same in unix seconds."""
+    wall_ns: int = 0
+    """The same in unix nanoseconds; 0: an older agent noted it."""
 
 
 class MeterMisuse(ValueError):
     """An event that cannot happen in the meter's state."""
 
 
+NOTHING: dict[str, Any] = {}
+"""Neither tags nor units. Nobody changes it."""
+
+
 class _Running(msgspec.Struct, kw_only=True):
     tenant: str
+    key: str
+    tags: dict[str, str]
     since: int
     """Virtual time up to which its share has gone into events."""
     billed: int = 0
@@ -99,17 +115,18 @@ class SliceMeter:
         lease: MeteredSlice,
         *,
         at_ns: int,
-        wall_offset: float = 0.0,
+        wall_offset_ns: int = 0,
         numbers: Iterator[int] | None = None,
         on_ended: Callable[[EndedShare], None] | None = None,
     ) -> None:
         """`numbers` are those of its events, for meters that share them; `on_ended` is told of each call that ends."""
         self.lease = lease
         self._on_ended = on_ended
-        self.wall_offset = wall_offset
-        """Unix seconds at the boot clock's zero, for `UsageEvent.ended_at`; may be set anew when it drifts."""
+        self.wall_offset_ns = wall_offset_ns
+        """Unix nanoseconds at the boot clock's zero; set anew when the clock was set."""
         self._state = LeaseState.FREE
         self._owner = OPERATOR
+        self._used = False  # whether the owner's container has begun a call
         self._running: dict[str, _Running] = {}
         self._ended: list[CallShare] = []
         self._virtual = 0
@@ -146,10 +163,13 @@ class SliceMeter:
             for call in list(self._running):
                 self.call_ended(call, LOST, at_ns)
         self._close()
+        self._used = self._used and owner.container == self._owner.container
         self._state, self._owner = state, owner
 
-    def call_started(self, call_id: str, tenant: str, at_ns: int) -> None:
-        """The container works on a call of `tenant` from `at_ns` on.
+    def call_started(
+        self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING
+    ) -> None:
+        """The container works on a call of `tenant` from `at_ns` on; `key` and `tags` are for the ledger.
 
         Raises:
             MeterMisuse: if it does already, or the slice has no owner.
@@ -157,10 +177,22 @@ class SliceMeter:
         if call_id in self._running or not self._owner.tenant:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
-        self._running[call_id] = _Running(tenant=tenant, since=self._virtual)
+        self._used = True
+        self._running[call_id] = _Running(tenant=tenant, key=key, tags=tags, since=self._virtual)
 
-    def call_ended(self, call_id: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+    def call_ended(
+        self,
+        call_id: str,
+        outcome: str,
+        at_ns: int,
+        batch_size: int = 1,
+        *,
+        fault: Fault = Fault.NONE,
+        units: dict[str, int] = NOTHING,
+    ) -> Spent:
         """The container has ended a call; returns the sum of its shares in all events.
+
+        `fault` and `units`, which the function counted of it, are for the ledger.
 
         Raises:
             MeterMisuse: if it was not running.
@@ -173,7 +205,8 @@ class SliceMeter:
         if not self._running:
             ns += self._carry
             self._carry = 0
-        self._ended.append(CallShare(call_id, running.tenant, ns, outcome, batch_size))
+        share = CallShare(call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units)
+        self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:
             self._close()
         if self._on_ended is not None:
@@ -182,11 +215,12 @@ class SliceMeter:
                 EndedShare(
                     lease=self.lease,
                     owner=self._owner,
-                    share=CallShare(call_id, running.tenant, since_last, outcome, batch_size),
+                    share=share if since_last == ns else msgspec.structs.replace(share, ns=since_last),
                     checkpoint_ns=self._checkpoint_ns,
                     checkpoint_share_ns=running.billed_at_last - running.billed_on_disk,
                     ended_ns=self._now,
-                    ended_at=self.wall_offset + self._now / NS_PER_S,
+                    ended_at=(self.wall_offset_ns + self._now) / NS_PER_S,
+                    wall_ns=self.wall_offset_ns + self._now,
                 )
             )
         return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
@@ -261,7 +295,7 @@ class SliceMeter:
             running.since = self._virtual
             running.billed += ns
             if ns:
-                yield CallShare(call, running.tenant, ns)
+                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags)
 
     def _emit(self, state: LeaseState, t0: int, t1: int, shares: tuple[CallShare, ...] = ()) -> None:
         self._metered += t1 - t0
@@ -277,13 +311,20 @@ class SliceMeter:
                 state=state,
                 t0=t0,
                 t1=t1,
-                ended_at=self.wall_offset + t1 / NS_PER_S,
+                ended_at=(self.wall_offset_ns + t1) / NS_PER_S,
+                wall_ns=self.wall_offset_ns + t1,
                 tenant=owner.tenant,
                 app=owner.app,
                 function=owner.function,
                 version=owner.version,
                 container=owner.container,
                 shares=shares,
+                purpose=owner.purpose,
+                used=self._used,
+                memory=owner.memory,
+                region=lease.region,
+                zone=lease.zone,
+                purchase=lease.purchase,
             )
         )
 
@@ -293,6 +334,9 @@ class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     device: str
     price: str
+    region: str = ""
+    zone: str = ""
+    purchase: str = ""
 
 
 class DeviceMeter:
@@ -309,7 +353,7 @@ class DeviceMeter:
         *,
         at_ns: int,
         since_ns: int | None = None,
-        wall_offset: float = 0.0,
+        wall_offset_ns: int = 0,
         on_ended: Callable[[EndedShare], None] | None = None,
     ) -> None:
         """Meter `slices` (id -> ppm) from `since_ns`, where an earlier incarnation of the agent stopped, or `at_ns`.
@@ -320,7 +364,7 @@ class DeviceMeter:
             MeterMisuse: if the slices are more than the device.
         """
         self._device = device
-        self._wall_offset = wall_offset
+        self._wall_offset_ns = wall_offset_ns
         self._on_ended = on_ended
         self._numbers = itertools.count(1)
         self._now = at_ns
@@ -372,6 +416,12 @@ class DeviceMeter:
             events += meter.checkpoint(self._now, is_last_on_disk=is_last_on_disk)
         return events
 
+    def set_wall(self, wall_offset_ns: int) -> None:
+        """Date events from now on by a clock that was set: unix nanoseconds at the boot clock's zero."""
+        self._wall_offset_ns = wall_offset_ns
+        for meter in self._meters.values():
+            meter.wall_offset_ns = wall_offset_ns
+
     def check_integrity(self) -> None:
         """Raise AssertionError unless, after a checkpoint, the slices and the rest make up the device."""
         for meter in self._meters.values():
@@ -389,9 +439,12 @@ class DeviceMeter:
 
     def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
         of = self._device
-        lease = MeteredSlice(instance=of.instance, node=of.node, device=of.device, price=of.price, slice=name, ppm=ppm)
+        lease = MeteredSlice(
+            instance=of.instance, node=of.node, device=of.device, price=of.price, slice=name, ppm=ppm,
+            region=of.region, zone=of.zone, purchase=of.purchase,
+        )  # fmt: skip
         return SliceMeter(
-            lease, at_ns=at_ns, wall_offset=self._wall_offset, numbers=self._numbers, on_ended=self._on_ended
+            lease, at_ns=at_ns, wall_offset_ns=self._wall_offset_ns, numbers=self._numbers, on_ended=self._on_ended
         )
 
 
@@ -409,11 +462,24 @@ class SeveralMeters:
         for meter in self._meters:
             meter.transition(state, at_ns, owner)
 
-    def call_started(self, call_id: str, tenant: str, at_ns: int) -> None:
+    def call_started(
+        self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING
+    ) -> None:
         for meter in self._meters:
-            meter.call_started(call_id, tenant, at_ns)
+            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags)
 
-    def call_ended(self, call_id: str, outcome: str, at_ns: int, batch_size: int = 1) -> Spent:
+    def call_ended(
+        self,
+        call_id: str,
+        outcome: str,
+        at_ns: int,
+        batch_size: int = 1,
+        *,
+        fault: Fault = Fault.NONE,
+        units: dict[str, int] = NOTHING,
+    ) -> Spent:
         """End a call on all of them; returns what it used of them together."""
-        spent = [meter.call_ended(call_id, outcome, at_ns, batch_size) for meter in self._meters]
+        spent = [
+            meter.call_ended(call_id, outcome, at_ns, batch_size, fault=fault, units=units) for meter in self._meters
+        ]
         return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

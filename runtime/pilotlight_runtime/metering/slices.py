@@ -12,8 +12,8 @@ import msgspec
 
 from pilotlight_core.model.devices import SHARE_UNITS, DeviceReport, SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.metering.usage_metering import Metering

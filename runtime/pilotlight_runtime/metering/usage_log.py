@@ -75,6 +75,8 @@ class UsageLog:
             for pending in self.pending(sys.maxsize):
                 self._remember(pending.record)
         _write_mark(folder, self._mark)
+        self.unacknowledged_bytes = whole - self._mark.offset
+        """Bytes of records that the stream has not taken."""
 
     @property
     def metered(self) -> dict[str, int]:
@@ -96,6 +98,7 @@ class UsageLog:
         except OSError:
             self._reopen(start)
             raise
+        self.unacknowledged_bytes = self._file.tell() - self._mark.offset
         for record in records:
             self._remember(record)
 
@@ -117,6 +120,7 @@ class UsageLog:
             self._mark = msgspec.structs.replace(self._mark, number=self._mark.number + 1, offset=0)
             self._path = _path(self._folder, self._mark.number)
             self._file = self._path.open("ab")
+        self.unacknowledged_bytes = self._file.tell() - self._mark.offset
         self._forget()
         _write_mark(self._folder, self._mark)
         if done:

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import structlog
 
-from pilotlight_core.bus import BusError
+from pilotlight_core.bus import BusError, StoreRefused
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import SliceName
-from pilotlight_core.model.messages.agent_messages import SliceReport
+from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_runtime.logs.log_shipper import LogStore
 from pilotlight_runtime.metering.ended_shares import EndedShares
@@ -27,7 +27,11 @@ log = structlog.get_logger(__name__)
 
 EVERY_S = 1.0
 STORE_S = 10.0
+LONGEST_PAUSE_S = 30.0
+"""Between two attempts while the stream is full; the first pause is EVERY_S, and each is twice the one before."""
 AT_ONCE = 64
+CLOCK_STEP_NS = 10**8
+"""The machine's clock was set if it has moved by more against the boot clock."""
 RECORD_SHARES = 4_000
 """Calls in one record."""
 MOST_UNWRITTEN = 200_000
@@ -42,6 +46,11 @@ boot_ns: Callable[[], int] = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME)
 """The node's boot clock in ns, which runs on while the machine is suspended."""
 
 
+def wall_offset_ns(clock: Callable[[], int]) -> int:
+    """Unix nanoseconds at the zero of `clock`."""
+    return time.time_ns() - clock()
+
+
 def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
@@ -53,6 +62,8 @@ class Metering:
         node: str,
         instance: str,
         region: str,
+        zone: str = "",
+        purchase: str = "",
         slices: Iterable[SliceReport],
         usage_log: UsageLog,
         ended_shares: EndedShares,
@@ -61,6 +72,9 @@ class Metering:
     ) -> None:
         self._instance = instance
         self._region = region
+        self._zone = zone
+        self._purchase = purchase
+        self._wall_offset_ns = wall_offset_ns(clock)
         self._log = usage_log
         self._ended_shares = ended_shares
         self._store = store
@@ -72,6 +86,7 @@ class Metering:
         """What the disk did not take."""
         self._written = asyncio.Event()
         self._written.set()  # a former agent may have left some
+        self._pause_s = 0.0
         self._node = node
         self._began_ns = clock()
         self._metered = dict(usage_log.metered)
@@ -103,11 +118,19 @@ class Metering:
 
     def _new_meter(self, device: str, price: str, parts: dict[str, int]) -> DeviceMeter:
         return DeviceMeter(
-            MeteredDevice(instance=self._instance, node=self._node, device=device, price=price),
+            MeteredDevice(
+                instance=self._instance,
+                node=self._node,
+                device=device,
+                price=price,
+                region=self._region,
+                zone=self._zone,
+                purchase=self._purchase,
+            ),
             parts,
             at_ns=self._began_ns,
             since_ns=self._metered.get(device),
-            wall_offset=time.time() - self._clock() / 1e9,
+            wall_offset_ns=self._wall_offset_ns,
             on_ended=self._ended_shares.add,
         )
 
@@ -115,6 +138,16 @@ class Metering:
         """Raise AssertionError if a slice's time is metered twice or not at all."""
         for name in self._of_slice:
             self._devices[self._of_slice[name]].slice(name).check_integrity()
+
+    @property
+    def unacknowledged_bytes(self) -> int:
+        """Bytes of usage in the log that the stream has not taken."""
+        return self._log.unacknowledged_bytes
+
+    @property
+    def unwritten(self) -> int:
+        """Records that the disk has not taken."""
+        return len(self._unwritten)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -131,6 +164,7 @@ class Metering:
         if is_last_on_disk:
             self._ended_shares.begin_window()
         devices = self._devices.values()
+        self._set_wall()
         events = [event for each in devices for event in each.checkpoint(at, is_last_on_disk=is_last_on_disk)]
         self._unwritten += [
             UsageRecord(id=f"{self._instance}.{next(self._numbers)}", tenant=tenant, events=part)
@@ -145,6 +179,14 @@ class Metering:
         else:
             self._unwritten = []
         self._written.set()
+
+    def _set_wall(self) -> None:
+        """Date what follows by the machine's clock, if that was set: small steps would only tear intervals apart."""
+        now = wall_offset_ns(self._clock)
+        if abs(now - self._wall_offset_ns) > CLOCK_STEP_NS:
+            self._wall_offset_ns = now
+            for device in self._devices.values():
+                device.set_wall(now)
 
     def _give_up_oldest(self) -> None:
         """Keep what is bounded; the operator pays for the rest."""
@@ -164,8 +206,10 @@ class Metering:
                 try:
                     await self._store.store(subject, UsageBatch(events=record.events), id=record.id, timeout=STORE_S)
                 except BusError as error:
-                    log.warning("usage is not stored yet", record=record.id, error=str(error))
+                    self._pause_s = pause_after(error, self._pause_s)
+                    log.warning("usage is not stored yet", record=record.id, error=str(error), pause_s=self._pause_s)
                     return False
+                self._pause_s = 0.0
                 try:
                     await self._blocking(self._log.acknowledge, item.end)
                 except OSError as error:  # it is sent again after a restart, and counts once
@@ -182,6 +226,7 @@ class Metering:
             await self._written.wait()
             self._written.clear()
             await self.ship()
+            await asyncio.sleep(self._pause_s)
 
     async def _blocking(self, call: Callable[..., T], *args: Any) -> T:
         async with self._log_lock:
@@ -192,6 +237,17 @@ class Metering:
             except asyncio.CancelledError:
                 await asyncio.wait([work])
                 raise
+
+
+def pause_after(error: BusError, pause_s: float) -> float:
+    """Seconds until usage is sent again after `error`, where `pause_s` was the pause before.
+
+    A stream that is full refuses at once, and has room only when the duties have made some: all agents ask it ever more
+    rarely. Where the bus is away, each attempt has waited for it already.
+    """
+    if not isinstance(error, StoreRefused):
+        return 0.0
+    return min(2 * pause_s, LONGEST_PAUSE_S) or EVERY_S
 
 
 def by_tenant(events: Iterable[UsageEvent]) -> list[tuple[str, tuple[UsageEvent, ...]]]:

@@ -108,4 +108,11 @@ class _Device:
             version=owner.version,
             container=owner.container,
             shares=part.shares,
+            wall_ns=newest.wall_ns - (newest.ended_ns - part.t1) if newest.wall_ns else 0,
+            purpose=owner.purpose,
+            used=bool(part.shares),
+            memory=owner.memory,
+            region=lease.region,
+            zone=lease.zone,
+            purchase=lease.purchase,
         )

@@ -16,30 +16,21 @@ from typing import Any
 import structlog
 
 from pilotlight_core.bus import BusDown, BusError
+from pilotlight_core.host.metrics import LoopWatch
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import (
-    Bind,
-    Cancel,
-    Drain,
-    Ended,
-    Outcome,
-    Reconcile,
-    Run,
-    Stop,
-    Window,
-)
+from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.origin_frames import RETRY_S
 from pilotlight_runtime.containers.containers import CallDispatcher
+from pilotlight_runtime.node.agent_metrics import AgentMetrics
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
 from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 
 log = structlog.get_logger(__name__)
 
 SWEEP_S = 0.02
-GAP_S = 0.25
-"""So late a sweep means a paused process or a starved machine."""
 BEAT_S = 1.0
 DRAIN_S = 4.0
 """For running calls when the agent stops."""
@@ -76,7 +67,8 @@ class Agent:
         self._layouts = layouts
         self._group = group
         self._calls = CallDispatcher(parts.containers, parts.calls)
-        self._stall = StallWatch(time.monotonic())
+        self.loop_watch = LoopWatch(time.monotonic(), every_s=SWEEP_S)
+        self.metrics = AgentMetrics(parts)
         self.up = asyncio.Event()
         """Set when it takes commands."""
 
@@ -93,7 +85,7 @@ class Agent:
             self._beat(),
             self._resend(),
             self._watch_bus(),
-            parts.pool.run(parts.containers),
+            parts.pools.run(parts.containers),
             parts.logs.run(),
             parts.metering.run(),
             parts.reporter.run(),
@@ -142,7 +134,7 @@ class Agent:
     def _on_run(self, _subject: str, message: Any, _reply: str) -> None:
         if type(message) is Run:
             at = time.monotonic()
-            self._calls.on_run(message, at, self._stall.received_at(at))
+            self._calls.on_run(message, at, self.loop_watch.received_at(at))
 
     def _on_control(self, _subject: str, message: Any, _reply: str) -> None:
         if isinstance(message, Cancel | Window | Reconcile):
@@ -166,7 +158,7 @@ class Agent:
         self._parts.reporter.due.set()
 
     async def _on_reconnect(self) -> None:
-        self._stall.mark_fresh()  # what had been waiting was lost with the connection
+        self.loop_watch.mark_fresh()  # what had been waiting was lost with the connection
         at = time.monotonic()
         self._calls.resend_frames(at)
         self._publish_credits(at)
@@ -181,15 +173,14 @@ class Agent:
         while True:
             await asyncio.sleep(SWEEP_S)
             at = time.monotonic()
-            if self._stall.tick(at):
-                log.warning("this process stood still", seconds=round(self._stall.longest_s, 3))
+            if self.loop_watch.tick(at):
                 self._group.create_task(self._refresh())
             self._parts.containers.check_limits(at)
 
     async def _refresh(self) -> None:
         with contextlib.suppress(BusError):  # while disconnected: `_on_reconnect` does it instead
             await self._bus.flush()
-            self._stall.mark_fresh()
+            self.loop_watch.mark_fresh()
 
     async def _beat(self) -> None:
         while True:
@@ -221,7 +212,7 @@ class Agent:
         for task in running:
             task.cancel()
         await asyncio.wait(running)
-        await self._bounded("blanks", parts.pool.close())
+        await self._bounded("blanks", parts.pools.close())
         # 3. The last usage and the last lines of logs. What the bus does not take, the next agent finds on disk.
         await parts.metering.write()
         await self._bounded("usage", parts.metering.ship())
@@ -241,39 +232,3 @@ class Agent:
 
 class _Over(Exception):
     """The agent has ended in order."""
-
-
-class StallWatch:
-    """Detects that this process stood still, so that messages read then are not taken for fresh.
-
-    Their time limits count from an instant that may be long past. After a gap, messages count as received when the
-    process was last known to run, until everything that may have waited has been read. Call `tick` every SWEEP_S, and
-    `mark_fresh` then.
-    """
-
-    def __init__(self, at: float) -> None:
-        self._ticked_at = at
-        self._stalled_at: float | None = None
-        self.stalls = 0
-        self.longest_s = 0.0
-
-    def tick(self, at: float) -> bool:
-        """Whether a gap has just ended."""
-        gap_s, before_at = at - self._ticked_at, self._ticked_at
-        self._ticked_at = at
-        if gap_s <= GAP_S:
-            return False
-        self.stalls += 1
-        self.longest_s = max(self.longest_s, gap_s)
-        if self._stalled_at is None:
-            self._stalled_at = before_at
-        return True
-
-    def received_at(self, at: float) -> float:
-        """The earliest instant at which a message read now can have come."""
-        if self._stalled_at is not None:
-            return self._stalled_at
-        return self._ticked_at if at - self._ticked_at > GAP_S else at
-
-    def mark_fresh(self) -> None:
-        self._stalled_at = None

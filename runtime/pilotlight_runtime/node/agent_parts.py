@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import structlog
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.model.messages.agent_messages import STOP_GRACE_S, Bind, HostShare, SliceReport
+from pilotlight_core.host.config import CACHE_BYTES
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, HostShare, SandboxCeilings, SliceReport
+from pilotlight_core.model.placing import Purchase
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
@@ -21,12 +23,14 @@ from pilotlight_runtime.calls.slot_table import SlotTable
 from pilotlight_runtime.calls.waiting_calls import WaitingCalls
 from pilotlight_runtime.containers.base_environment import BaseEnvironment
 from pilotlight_runtime.containers.blank_pool import BlankPool
+from pilotlight_runtime.containers.blank_pools import BlankPools
 from pilotlight_runtime.containers.blank_starter import BlankStarter
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.resource_limits import blank_limits
 from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.version_files import VersionFiles
 from pilotlight_runtime.devices.device_port import Devices
@@ -38,7 +42,7 @@ from pilotlight_runtime.metering.usage_log import UsageLog
 from pilotlight_runtime.metering.usage_metering import Metering, boot_id
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
 from pilotlight_runtime.node.agent_folders import NodeFolders
-from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter
+from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter, features_of
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
@@ -52,11 +56,15 @@ class AgentDependencies:
     verifier: ManifestVerifier
     launcher: Launcher
     devices: Devices
-    base: BaseEnvironment
+    bases: tuple[BaseEnvironment, ...]
     folders: NodeFolders
     blanks: int
+    """Of each base environment."""
+    ceilings: SandboxCeilings
     host: HostShare
     """What its containers may be promised."""
+    cache_bytes: int = CACHE_BYTES
+    """Of versions' files that no container has."""
     stop_grace_s: float = STOP_GRACE_S
     """How long started calls may go on that nobody wants any more."""
 
@@ -68,7 +76,7 @@ class AgentParts:
     metering: Metering
     work: WorkLog
     logs: LogShipper
-    pool: BlankPool
+    pools: BlankPools
     containers: Containers
     reporter: Reporter
 
@@ -137,23 +145,36 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         node=me.node,
         instance=me.instance,
         region=me.region,
+        zone=me.zone,
+        purchase=Purchase.SPOT if me.spot else Purchase.ON_DEMAND,
         slices=needs.devices.inventory(),
         usage_log=records.usage_log,
         ended_shares=records.ended_shares,
         store=needs.bus,
     )
+    guarantees = needs.launcher.guarantees()
     slices, work = Slices(needs.devices, metering), WorkLog()
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starter = BlankStarter(launcher=needs.launcher, base=needs.base, folder=needs.folders.sandboxes, group=group)
-    pool = BlankPool(starter, size=needs.blanks, changed=report_due.set)
-    stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache))
-    provisioner = Provisioner(stager, pool, needs.devices)
+    starters = [
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
+        for base in needs.bases
+    ]
+    pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
+    stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache, needs.cache_bytes))
+    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
         logs.set_limit(bind.tenant, bind.log_bytes_per_hour)
-        meter = ContainerMeter(metering.slice(part.id), work, key)
+        memory = part.memory or bind.host.memory
+        meter = ContainerMeter(metering.slice(part.id), work, key, purpose=bind.purpose, memory=memory)
         return Container(
             bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=needs.stop_grace_s
         )
@@ -164,17 +185,26 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         make=make_container,
         publisher=calls.credits,
         group=group,
-        many_tenants=needs.launcher.guarantees().many_tenants,
+        many_tenants=guarantees.many_tenants,
         changed=report_due.set,
     )
-    reporter = Reporter(needs.bus, me, containers, pool, due=report_due, clock=time.monotonic)
+    reporter = Reporter(
+        needs.bus,
+        me,
+        containers,
+        pools,
+        ceilings=needs.ceilings,
+        features=features_of(guarantees),
+        due=report_due,
+        clock=time.monotonic,
+    )
     return AgentParts(
         calls=calls,
         slices=slices,
         metering=metering,
         work=work,
         logs=logs,
-        pool=pool,
+        pools=pools,
         containers=containers,
         reporter=reporter,
     )

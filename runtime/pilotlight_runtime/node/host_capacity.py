@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
 from pilotlight_runtime.sandbox.cgroup import CgroupController
 from pilotlight_runtime.sandbox.cgroups import own_folders

@@ -32,8 +32,9 @@ from pilotlight_runtime.sandbox.sandbox_spec import BASE_ENV, ResourceLimits, Sa
 
 MIB = 1 << 20
 LIMITS = ResourceLimits(
-    memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, open_files=64, file_bytes=64 * MIB
-)
+    memory_bytes=96 * MIB, pids=16, cpu_millis=1000, tmp_bytes=8 * MIB, shm_bytes=8 * MIB, open_files=64,
+    file_bytes=64 * MIB,
+)  # fmt: skip
 PROBE_S = 20.0
 """A probe takes some 50 ms; a node on which it takes this long cannot serve."""
 PROBE = Path(__file__).parents[1] / "sandbox" / "sandbox_probe.py"

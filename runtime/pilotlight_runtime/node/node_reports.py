@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_messages import ContainerState, NodeReport
+from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
 from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS
 from pilotlight_runtime.calls.origin_frames import Publisher
-from pilotlight_runtime.containers.blank_pool import BlankPool
+from pilotlight_runtime.containers.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.metering.container_meter import WorkLog
+from pilotlight_runtime.sandbox.sandbox_port import Guarantees
 
 LEAST_S = 0.02
 """How long a change waits for others, to report them together."""
@@ -32,6 +34,11 @@ class NodeIdentity:
     spot: bool = False
 
 
+def features_of(guarantees: Guarantees) -> frozenset[str]:
+    """What an agent with such sandboxes can do, of `FEATURES`."""
+    return FEATURES if guarantees.sandbox_limits else FEATURES - {SANDBOX_LIMITS}
+
+
 class Reporter:
     """Publishes NodeReports of the containers and blanks of a node, soon after `due` is set."""
 
@@ -40,8 +47,10 @@ class Reporter:
         bus: Publisher,
         identity: NodeIdentity,
         containers: Containers,
-        pool: BlankPool,
+        pools: BlankPools,
         *,
+        ceilings: SandboxCeilings,
+        features: Iterable[str],
         due: asyncio.Event,
         clock: Callable[[], float],
     ) -> None:
@@ -49,7 +58,9 @@ class Reporter:
         self._bus = bus
         self._identity = identity
         self._containers = containers
-        self._pool = pool
+        self._pools = pools
+        self._ceilings = ceilings
+        self._features = tuple(sorted(features))
         self._clock = clock
         self._seq = 0
         self._stopped = False
@@ -81,7 +92,7 @@ class Reporter:
 
     def report(self, stopped: bool) -> NodeReport:
         at, identity = self._clock(), self._identity
-        containers, pool = self._containers, self._pool
+        containers, pools = self._containers, self._pools
         self._seq += 1
         return NodeReport(
             node=identity.node,
@@ -92,11 +103,14 @@ class Reporter:
             sandbox=identity.sandbox,
             slices=containers.slices(),
             containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
-            blanks={pool.starter.base.name: pool.ready},
+            blanks=pools.ready,
             devices=containers.devices(),
             controller_epoch=containers.controller_epoch,
             draining=containers.draining,
             spot=identity.spot,
             stopped=stopped,
             host=containers.host,
+            bases=pools.bases,
+            features=self._features,
+            ceilings=self._ceilings,
         )

@@ -50,7 +50,7 @@ class ProcessLauncher:
         )
 
     async def start(self, spec: SandboxSpec) -> ProcessSandbox:
-        """`PL_APP` is `spec.code_dir` itself; a mount elsewhere than at its source is refused."""
+        """Its folders are those of `spec` themselves; a mount elsewhere than at its source is refused."""
         for mount in spec.read_only:
             if mount.source != mount.target:
                 raise SandboxNotStarted(f"--sandbox process cannot show {mount.source} as {mount.target}")
@@ -62,7 +62,7 @@ class ProcessLauncher:
             undo.callback(ours.close)
             with theirs:
                 command = staged([str(spec.python), *spec.argv], limits=spec.limits, end_with_parent=True)
-                env = environment(spec.env, socket=theirs.fileno(), app=spec.code_dir)
+                env = environment(spec.env, socket=theirs.fileno(), app=spec.code_dir, models=spec.models_dir)
                 spawned = spawn(command, inherit=(theirs.fileno(),), cwd=spec.code_dir, env=env)
             undo.pop_all()
         return ProcessSandbox(spec.name, spawned, ours)

@@ -57,6 +57,11 @@ class Guarantees:
         walls = self.no_network and self.own_filesystem and self.own_processes and self.filtered_syscalls
         return walls and self.no_new_privileges and self.devices_only_given and self.kills_everything
 
+    @property
+    def sandbox_limits(self) -> bool:
+        """Whether containers are held to the sizes of their /tmp and /dev/shm, and to their number of processes."""
+        return self.own_filesystem and self.pids != "none"
+
 
 class Sandbox(Protocol):
     """A running sandbox. Its starter calls `cleanup()` once, however it ended."""
@@ -93,7 +98,7 @@ class Sandbox(Protocol):
     def limit(self, limits: ResourceLimits) -> None:
         """Change its limits of memory, processes and processors, where cgroups enforce them.
 
-        The sizes of its /tmp and files stay. Raises `OSError` if it uses more than that already.
+        The sizes of its /tmp, /dev/shm and files stay. Raises `OSError` if it uses more than that already.
         """
         ...
 

@@ -15,6 +15,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 APP = Path("/app")
 """The folder of tenant code inside."""
+MODELS = Path("/models")
+"""The folder of the version's artifacts inside."""
 INNER_ID = 65_534
 """Of tenant code inside; the host sees another uid."""
 OWN_PIDS = 2
@@ -47,7 +49,9 @@ class ResourceLimits:
     cpu_millis: int
     """At most; 1000 is one core."""
     tmp_bytes: int
-    """Of /tmp, and again of /dev/shm."""
+    """Of /tmp; fixed when the sandbox starts, as `shm_bytes` and `file_bytes` are."""
+    shm_bytes: int
+    """Of /dev/shm."""
     open_files: int
     """Per process."""
     file_bytes: int
@@ -92,12 +96,14 @@ class SandboxSpec:
     limits: ResourceLimits
     uid: int | None
     """The host uid; None: one of the launcher's range."""
+    models_dir: Path | None = None
+    """Bound read-only at /models, as `code_dir` at /app; None: there is no such folder."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"a sandbox's name is 1-64 letters, digits, '_', '.' and '-', not {self.name!r}")
-        if not self.python.is_absolute() or not self.code_dir.is_absolute():
-            raise ValueError("a sandbox needs absolute paths for python and code_dir")
+        if not all(path is None or path.is_absolute() for path in (self.python, self.code_dir, self.models_dir)):
+            raise ValueError("a sandbox needs absolute paths for python, code_dir and models_dir")
         for name in self.env:
             if not name or "=" in name:
                 raise ValueError(f"no environment variable can be called {name!r}")
@@ -124,9 +130,13 @@ class SystemEntry:
     link_to: str | None
 
 
-def environment(env: Mapping[str, str], *, socket: int, app: Path) -> dict[str, str]:
-    """The whole environment of tenant code: `PL_FD` is its socket's number, `PL_APP` the folder with its code."""
-    return {**BASE_ENV, **env, "PL_FD": str(socket), "PL_APP": str(app)}
+def environment(env: Mapping[str, str], *, socket: int, app: Path, models: Path | None = None) -> dict[str, str]:
+    """The whole environment of tenant code.
+
+    `PL_FD` is its socket's number, `PL_APP` the folder with its code, `PILOTLIGHT_MODELS` that with its artifacts.
+    """
+    folders = {"PL_APP": str(app)} | ({} if models is None else {"PILOTLIGHT_MODELS": str(models)})
+    return {**BASE_ENV, **env, "PL_FD": str(socket), **folders}
 
 
 def bubblewrap_options(
@@ -141,11 +151,11 @@ def bubblewrap_options(
     `source_of` maps a path of the host to one that bwrap can reach as the container's host uid.
     """
     limits = spec.limits
-    tmpfs = ("--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs")
     options = [*_WALLS, "--seccomp", str(fds.seccomp), "--json-status-fd", str(fds.status)]
     for entry in system:
         options += _system(entry)
-    options += ["--proc", "/proc", "--dev", "/dev", *tmpfs, "/dev/shm", *tmpfs, "/tmp", "--dir", "/run"]  # noqa: S108
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += [*_tmpfs("/dev/shm", limits.shm_bytes), *_tmpfs("/tmp", limits.tmp_bytes), "--dir", "/run"]  # noqa: S108
     for fd, (path, _) in zip(fds.files, FILES, strict=True):
         options += ["--perms", "0444", "--file", str(fd), str(path)]
     for mount in sorted(spec.read_only, key=lambda mount: len(mount.target.parts)):
@@ -153,7 +163,10 @@ def bubblewrap_options(
     for node in spec.device_nodes:
         options += ["--dev-bind", str(node), str(node)]
     options += ["--ro-bind", str(source_of(spec.code_dir)), str(APP), "--chdir", str(APP), "--clearenv"]
-    for name, value in environment(spec.env, socket=fds.socket, app=APP).items():
+    if spec.models_dir is not None:
+        options += ["--ro-bind", str(source_of(spec.models_dir)), str(MODELS)]
+    models = None if spec.models_dir is None else MODELS
+    for name, value in environment(spec.env, socket=fds.socket, app=APP, models=models).items():
         options += ["--setenv", name, value]
     # Read-only /proc, since a process may lower its own oom_score_adj there unless the agent has CAP_SYS_RESOURCE.
     options += ["--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/"]
@@ -168,6 +181,10 @@ _WALLS = (
     *("--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "container"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--disable-userns"),
 )
+
+
+def _tmpfs(path: str, size: int) -> tuple[str, ...]:
+    return ("--perms", "1777", "--size", str(size), "--tmpfs", path)
 
 
 def _system(entry: SystemEntry) -> tuple[str, str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from pilotlight.definitions.artifact_options import Artifact
+
 ATTRIBUTE = "__pilotlight__"
 """The attribute for Markers."""
 
@@ -40,3 +42,4 @@ class Decorated:
     """The base of Function and Cls, which take no markers."""
 
     is_class: bool = False
+    artifacts: tuple[Artifact, ...] = ()

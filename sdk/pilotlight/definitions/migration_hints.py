@@ -39,6 +39,11 @@ OPTION_HINTS = {
     "cpus": "cpu=",
     "mem": "memory=",
     "ram": "memory=",
+    "shm_size": "shm=",
+    "shared_memory": "shm=",
+    "tmp": "scratch=",
+    "tmpfs": "scratch=",
+    "pids_limit": "pids=",
     "resources": "gpu=, vram=, cpu= and memory=",
     "ray_actor_options": "gpu= and cpu=",
     "max_retries": "retries= (for code that raised; idempotent=True for containers that died)",
@@ -99,17 +104,16 @@ NOT_YET = {
     "disks": "shared volumes come later; small files are packed with the app",
     "network_file_systems": "shared volumes come later; small files are packed with the app",
     "cloud_bucket_mounts": "shared volumes come later; small files are packed with the app",
-    "image": "functions run in the node's base environment; images of one's own come later",
-    "base": "functions run in the node's base environment; more of them come later",
-    "requirements": "functions run in the node's base environment; images of one's own come later",
+    "image": "functions run in a base environment of the node, App(base=) says which; images of one's own come later",
+    "requirements": "functions run in a base environment of the node, App(base=) says which; images come later",
     "network": "functions have no network yet; an allow-list of hosts will open it",
     "egress": "functions have no network yet; an allow-list of hosts will open it",
     "block_network": "functions have no network yet, so there is nothing to block",
     "proxy": "functions have no network yet; an allow-list of hosts will open it",
     "cloud": "nodes say their region and zone, not their provider: use region= or zone=",
-    "enable_memory_snapshot": "blanks make starts short already; snapshots come later",
-    "checkpoint_enabled": "blanks make starts short already; snapshots come later",
-    "ephemeral_disk": "a container has /tmp in memory; scratch disks come later",
+    "enable_memory_snapshot": "started sandboxes stand ready already; snapshots come later",
+    "checkpoint_enabled": "started sandboxes stand ready already; snapshots come later",
+    "ephemeral_disk": "a container has /tmp in memory, of the size of scratch=; scratch disks come later",
     "engine": "continuous batching engines come later; @batched is here",
     "single_use_containers": "containers are used again; a container for one call comes later",
     "callback_url": "webhooks are the tenant's, not a function's: 'pilotlight webhook create URL' tells when jobs end",
@@ -123,10 +127,16 @@ NOT_YET = {
 """An option that Pilotlight lacks -> what it waits for."""
 
 
+OF_THE_APP = {"base": "App(NAME, base=) says it for all of its functions"}
+"""An option of `App` -> how it is given."""
+
+
 def explain_unknown(name: str, known: frozenset[str], hints: dict[str, str]) -> str:
     """Return the sentence that refuses `name`, with the option that was probably meant."""
     if name in NOT_YET:
         return f"{name}= is not supported yet: {NOT_YET[name]}."
+    if name in OF_THE_APP:
+        return f"{name}= is an option of the app, not of a function: {OF_THE_APP[name]}."
     if name in hints:
         return f"{name}= is another platform's word; here it is {hints[name]}."
     from difflib import get_close_matches

@@ -8,12 +8,13 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar
 
 import msgspec
 
+from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
-from pilotlight_core.model.spec import LEAST_MEMORY, SLO, Isolation, Priority
+from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -21,6 +22,8 @@ RESERVED_ENV = ("PL_", "PILOTLIGHT_")
 LEAST = {
     "vram": (CONTEXT_BYTES, "the driver and its libraries take in each process"),
     "memory": (LEAST_MEMORY, "a container must have"),
+    "shm": (LEAST_TMPFS, "it must have"),
+    "scratch": (LEAST_TMPFS, "it must have"),
 }
 """The fewest bytes of each, and what needs them: an int below was hardly meant as MiB."""
 
@@ -38,6 +41,9 @@ class Options(TypedDict, total=False):
     vram: str | int | None
     cpu: float
     memory: str | int
+    shm: str | int
+    scratch: str | int
+    pids: int
     timeout: float
     startup_timeout: float
     retries: int
@@ -46,6 +52,7 @@ class Options(TypedDict, total=False):
     buffer_containers: int
     scaledown_window: float
     env: Mapping[str, str]
+    artifacts: Sequence[Artifact]
     secrets: None
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
@@ -196,6 +203,9 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "vram": _vram,
     "cpu": _number,
     "memory": _memory,
+    "shm": _memory,
+    "scratch": _memory,
+    "pids": _whole,
     "timeout": _number,
     "startup_timeout": _number,
     "retries": _whole,

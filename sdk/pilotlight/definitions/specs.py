@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.nested_calls import find_remote_call
@@ -35,6 +36,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     if not is_class and not inspect.isfunction(target):
         raise OptionError("@gpu_function decorates a function or a class.")
     fields = spec_fields(options)
+    artifacts_of(options)  # refused here, with the function's place
     callees = _methods(target) if is_class else (_function(target),)
     for callee in callees:
         if nested := find_remote_call(callee.function):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 
 import msgspec
@@ -27,15 +28,15 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
         return sum(entry.size for entry in self.files)
 
 
-def make_bundle(target: DeployTarget) -> Bundle:
-    """Pack the folder of a target. The same files give the same Bundle.
+def make_bundle(target: DeployTarget, leave_out: Container[Path] = ()) -> Bundle:
+    """Pack the folder of a target, without `leave_out`. The same files give the same Bundle.
 
     Raises:
         PackError: naming the files that cannot be packed, or the largest ones.
     """
     found: list[tuple[Path, int]] = []
     total = 0
-    for path in files_below(target.folder):
+    for path in files_below(target.folder, leave_out):
         found.append((path, path.stat().st_size))
         total += found[-1][1]
         if len(found) > MAX_BUNDLE_FILES:
@@ -66,7 +67,7 @@ def _too_large(found: list[tuple[Path, int]], total: int, target: DeployTarget) 
     shown = ", ".join(f"{path.relative_to(target.folder)} ({_megabytes(size)})" for path, size in largest)
     return PackError(
         f"{target.folder} is {_megabytes(total)}, more than the {_megabytes(MAX_BUNDLE_BYTES)} of a bundle. "
-        f"The largest files: {shown}. Name what is not needed in .pilotlightignore.",
+        f"The largest files: {shown}. Name what is not needed in .pilotlightignore, and models in artifacts=.",
         field="files",
     )
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.definitions.errors import Conflict, Misuse
 from pilotlight.packing.bundle import Bundle
+from pilotlight.packing.packed_artifacts import LocalPart, PackedArtifacts
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
-from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 UPLOADS = 4
 """Concurrent uploads."""
@@ -28,7 +29,9 @@ async def deploy(
     app: str,
     functions: dict[str, FunctionSpec],
     bundle: Bundle,
+    artifacts: PackedArtifacts | None = None,
     *,
+    base: str = DEFAULT_BASE,
     message: str = "",
     prune: bool = False,
     ends_in_s: float | None = None,
@@ -36,6 +39,7 @@ async def deploy(
 ) -> DeployResponse:
     """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
 
+    `base` is the base environment that they run in.
     `ends_in_s`: as a run, which ends after so many seconds unless it is renewed.
 
     Raises:
@@ -43,26 +47,37 @@ async def deploy(
         Misuse: if a file changed since it was packed.
         PilotlightError: why the platform refused.
     """
+    packed = artifacts or PackedArtifacts()
+    sources = _sources(bundle) | packed.parts
     request = DeployRequest(
-        functions=tuple(DeployFunction(spec=spec) for spec in functions.values()),
+        functions=tuple(
+            DeployFunction(spec=spec, artifacts=packed.names.get(name, ())) for name, spec in functions.items()
+        ),
         files=bundle.files,
         message=message,
+        base=base,
         prune=prune,
         ends_in_s=ends_in_s,
+        artifacts=packed.entries,
     )
     for _ in range(ROUNDS):
         answer = await platform.deploy_app(app, request)
         if not answer.missing:
             return answer
-        await _upload(platform, bundle, answer.missing, progress)
+        await _upload(platform, sources, answer.missing, progress)
     raise Conflict("Files that were uploaded are missing again and again: try once more.")
 
 
-async def _upload(
-    platform: PlatformClient, bundle: Bundle, digests: tuple[str, ...], progress: Progress | None
-) -> None:
+def _sources(bundle: Bundle) -> dict[str, LocalPart]:
+    """Where the contents of a bundle are, by sha256."""
     sizes = {entry.sha256: entry.size for entry in bundle.files}
-    total, done = sum(sizes[digest] for digest in digests), 0
+    return {digest: LocalPart(path, 0, sizes[digest], sizes[digest]) for digest, path in bundle.paths.items()}
+
+
+async def _upload(
+    platform: PlatformClient, sources: dict[str, LocalPart], digests: tuple[str, ...], progress: Progress | None
+) -> None:
+    total, done = sum(sources[digest].size for digest in digests), 0
     todo: Iterator[str] = iter(digests)
 
     def sent(count: int) -> None:
@@ -73,8 +88,8 @@ async def _upload(
 
     async def work() -> None:
         for digest in todo:  # shared: each worker takes the next one
-            path = bundle.paths[digest]
-            await platform.upload_blob(digest, sizes[digest], partial(_content, path, sizes[digest], digest, sent))
+            source = sources[digest]
+            await platform.upload_blob(digest, source.size, partial(_content, source, digest, sent))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -84,23 +99,27 @@ async def _upload(
         raise failed.exceptions[0] from None
 
 
-async def _content(path: Path, size: int, digest: str, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """Yield a file's bytes, the last piece once the hash is right.
+async def _content(source: LocalPart, digest: str, sent: Callable[[int], None]) -> AsyncIterator[bytes]:
+    """Yield the bytes of a file or of its part, the last piece once the hash is right.
 
     Raises:
         Misuse: if the file changed since it was packed.
     """
-    left, seen = size, hashlib.sha256()
+    left, seen = source.size, hashlib.sha256()
     last = b""
-    with path.open("rb") as file:
-        while left >= 0 and (chunk := await asyncio.to_thread(file.read, CHUNK_BYTES)):
+    with source.path.open("rb") as file:
+        file.seek(source.start)
+        while left and (chunk := await asyncio.to_thread(file.read, min(left, CHUNK_BYTES))):
             if last:
                 yield last
                 sent(len(last))
             last, left = chunk, left - len(chunk)
             seen.update(chunk)
-    if left or seen.hexdigest() != digest:
-        changed = f"{path} has changed while it was uploaded: leave it out with .pilotlightignore, or deploy again."
+        has_grown = os.fstat(file.fileno()).st_size != source.whole
+    if left or has_grown or seen.hexdigest() != digest:
+        changed = (
+            f"{source.path} has changed while it was uploaded: leave it out with .pilotlightignore, or deploy again."
+        )
         raise Misuse(changed, field="target")
     yield last
     sent(len(last))

@@ -6,18 +6,47 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from pilotlight.app import Registered, collecting
+from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import Misuse, PilotlightError
 from pilotlight.packing.target import DeployTarget
 from pilotlight_core.model.spec import FunctionSpec
 
-AppSpecs = dict[str, dict[str, FunctionSpec]]
-"""app -> function -> spec"""
+
+class LoadedFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A function as its module defines it."""
+
+    spec: FunctionSpec
+    artifacts: tuple[Artifact, ...] = ()
+    folder: Path
+    """Of its module."""
 
 
-def load_apps(target: DeployTarget) -> AppSpecs:
+@dataclass(frozen=True, kw_only=True)
+class LoadedApp:
+    """An app of a target."""
+
+    base: str
+    """The base environment that it names."""
+    functions: dict[str, LoadedFunction]
+    """By their names, those whose code is packed."""
+
+    @property
+    def specs(self) -> dict[str, FunctionSpec]:
+        """Of its functions."""
+        return {name: one.spec for name, one in self.functions.items()}
+
+
+LoadedApps = dict[str, LoadedApp]
+"""By their names."""
+
+
+def load_apps(target: DeployTarget) -> LoadedApps:
     """Import a target; return its apps in order, with the functions whose code is packed.
 
     Raises:
@@ -28,8 +57,8 @@ def load_apps(target: DeployTarget) -> AppSpecs:
         apps = _apps_of(registered, target.root)
     if not apps:
         raise Misuse(f"{target.module} has no @gpu_function: there is nothing to deploy.", field="target")
-    if target.function is not None and not any(target.function in functions for functions in apps.values()):
-        known = ", ".join(name for functions in apps.values() for name in functions)
+    if target.function is not None and not any(target.function in one.functions for one in apps.values()):
+        known = ", ".join(name for one in apps.values() for name in one.functions)
         raise Misuse(f"{target.module} has no function {target.function!r}; it has {known}.", field="target")
     return apps
 
@@ -55,8 +84,8 @@ def _where(error: Exception, root: Path) -> str:
     return place
 
 
-def _apps_of(registered: Registered, root: Path) -> AppSpecs:
-    apps: AppSpecs = {}
+def _apps_of(registered: Registered, root: Path) -> LoadedApps:
+    apps: LoadedApps = {}
     for app, function in registered:
         spec = function.spec
         file = getattr(sys.modules.get(spec.module), "__file__", None)
@@ -64,15 +93,24 @@ def _apps_of(registered: Registered, root: Path) -> AppSpecs:
             continue
         if "<locals>" in spec.qualname:
             raise Misuse(f"{spec.qualname} is defined inside a function, where no container finds it: move it out.")
-        functions = apps.setdefault(app.name, {})
+        found = apps.setdefault(app.name, LoadedApp(base=app.base, functions={}))
+        if found.base != app.base:
+            raise Misuse(
+                f"the app {app.name!r} has two base environments, {found.base!r} and {app.base!r}: give its App one.",
+                field="base",
+            )
+        functions = found.functions
         known = functions.get(spec.name)
         if known is not None:
-            where = f"in {known.module} and {spec.module}" if known.module != spec.module else f"both in {spec.module}"
+            first = known.spec.module
+            where = f"in {first} and {spec.module}" if first != spec.module else f"both in {spec.module}"
             raise Misuse(
                 f"the app {app.name!r} has two functions called {spec.name!r}, {where}: give one of them name=.",
                 field="name",
             )
-        functions[spec.name] = spec
+        functions[spec.name] = LoadedFunction(
+            spec=spec, artifacts=function.artifacts, folder=Path(file).resolve().parent
+        )
     return apps
 
 

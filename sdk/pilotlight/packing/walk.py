@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
@@ -44,8 +44,8 @@ def ignore_rules(folder: Path) -> GitIgnoreSpec:
         raise PackError(f"{own} cannot be read: {error}.") from error
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files to pack, in a fixed order.
+def files_below(folder: Path, leave_out: Container[Path] = ()) -> Iterator[Path]:
+    """Yield the files to pack, in a fixed order; `leave_out` are files and folders that are not packed.
 
     Raises:
         PackError: naming a file that cannot be packed or read.
@@ -56,12 +56,12 @@ def files_below(folder: Path) -> Iterator[Path]:
         for path in _in_order(open_folders.pop()):
             inside = path.relative_to(folder).as_posix()
             is_folder = path.is_dir() and not path.is_symlink()
-            if rules.match_file(f"{inside}/" if is_folder else inside):
+            if rules.match_file(f"{inside}/" if is_folder else inside) or path in leave_out:
                 continue
             if is_folder:
                 open_folders.append(path)
             else:
-                yield _checked(path, inside)
+                yield checked_file(path, inside)
 
 
 def _in_order(folder: Path) -> list[Path]:
@@ -73,7 +73,12 @@ def _in_order(folder: Path) -> list[Path]:
         raise PackError(message, field="files") from error
 
 
-def _checked(path: Path, inside: str) -> Path:
+def checked_file(path: Path, inside: str) -> Path:
+    """Return a file that can be packed as `inside`.
+
+    Raises:
+        PackError: naming it, and why it cannot.
+    """
     why = None
     if path.is_symlink():
         why = "is a symlink: copy the file, or name it in .pilotlightignore"

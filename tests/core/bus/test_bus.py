@@ -9,8 +9,10 @@ import pytest
 
 from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown, BusTimeout, MessageTooLarge, NoResponders, connect
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Cancel, CommandReply
-from pilotlight_supervisor.embedded_bus import free_port, nats_url
+from pilotlight_core.model.messages.call_messages import Cancel
+from pilotlight_core.model.messages.node_messages import CommandReply
+from pilotlight_supervisor.embedded_bus import nats_url
+from pilotlight_supervisor.free_ports import free_port
 
 
 class Heard:

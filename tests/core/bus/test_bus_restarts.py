@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.bus import Bus, BusDown, connect
-from pilotlight_core.model.messages.agent_messages import Cancel
+from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.subjects import JOB_BUCKET, LOGS_STREAM, REGISTRY_BUCKET, logs
 from pilotlight_supervisor.embedded_bus import EmbeddedNats, embedded_nats

@@ -19,8 +19,9 @@ from pilotlight_core.bus.streams import DEFAULT_LIMITS, stream_configs
 from pilotlight_core.host.registry import Registry, TenantRecord
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import Cancel, CommandReply, Stop
+from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.logs import LogBatch
+from pilotlight_core.model.messages.node_messages import CommandReply, Stop
 from pilotlight_core.model.messages.usage import UsageBatch
 from pilotlight_supervisor.embedded_bus import EmbeddedNats, embedded_nats, find_nats_server
 
@@ -103,6 +104,8 @@ DENIED = [
     (AGENT, "publish", "$KV.BINDINGS.local.n1.c1"),
     (AGENT, "publish", "$JS.API.DIRECT.GET.KV_BINDINGS"),
     (AGENT, "publish", subjects.demand(R, "v")),
+    (AGENT, "publish", subjects.demands(R, 3)),
+    (AGENT, "subscribe", subjects.demands(R)),
     (AGENT, "publish", subjects.to_home(R, "gw")),
     (AGENT, "publish", "$JS.API.STREAM.PURGE.USAGE"),
     (AGENT, "publish", "$JS.API.STREAM.DELETE.LOGS"),
@@ -152,7 +155,7 @@ DENIED = [
     (DUTIES, "publish", "$KV.TENANCY.key.x"),
     (DUTIES, "publish", "$KV.REGISTRY.app.x.y"),
     (DUTIES, "publish", "$KV.LEASES.gateway.one"),
-    (DUTIES, "publish", "$JS.API.STREAM.PURGE.USAGE"),
+    (DUTIES, "publish", "$JS.API.STREAM.DELETE.USAGE"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.KV_WEBHOOKS"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.KV_JOBS"),
     (DUTIES, "publish", "$JS.API.STREAM.PURGE.JOBS"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Started
+from pilotlight_core.model.messages.call_messages import Started
 from tests.waiting import until
 
 

@@ -9,7 +9,7 @@ import pytest
 from pilotlight_core.bus import Bus, BusError, StreamLimits
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, stream_configs
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Cancel
+from pilotlight_core.model.messages.call_messages import Cancel
 
 
 def test_every_stream_is_bounded() -> None:

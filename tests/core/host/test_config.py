@@ -15,9 +15,10 @@ def test_flags_win_over_variables_and_variables_over_defaults() -> None:
     """Each setting has one name in three places."""
     env = {"PILOTLIGHT_CPU_SLOTS": "3", "PILOTLIGHT_BLANKS": "5", "PILOTLIGHT_SANDBOX": ""}
 
-    settings = parse(AgentSettings, "", ["--cpu-slots", "7", "--state-dir", "/x"], env)
+    settings = parse(AgentSettings, "", ["--cpu-slots", "7", "--state-dir", "/x", "--cache-bytes", "5"], env)
 
     assert (settings.cpu_slots, settings.blanks, settings.sandbox) == (7, 5, "bubblewrap")
+    assert (settings.cache_bytes, AgentSettings().cache_bytes) == (5, 20 * 10**9)
     assert settings.state_dir == Path("/x")
     assert settings.default_blob_url == "file:///x/blobs"
 
@@ -49,6 +50,15 @@ def test_what_is_wrong_is_named(argv: list[str], env: dict[str, str], says: str)
 def test_switches_have_two_flags(argv: list[str], env: dict[str, str], agent: bool) -> None:
     """`--agent`, `--no-agent`, or a truth value in the variable."""
     assert parse(UpSettings, "", argv, env).agent is agent
+
+
+@pytest.mark.parametrize(("argv", "env", "base"), [
+    ([], {}, ()), (["--base", "a=/x", "--base", "b=/y"], {"PILOTLIGHT_BASE": "c=/z"}, ("a=/x", "b=/y")),
+    ([], {"PILOTLIGHT_BASE": "a=/x,b=/y"}, ("a=/x", "b=/y")),
+])  # fmt: skip
+def test_a_list_is_a_flag_again_and_again(argv: list[str], env: dict[str, str], base: tuple[str, ...]) -> None:
+    """Or a variable with commas."""
+    assert parse(AgentSettings, "", argv, env).base == base
 
 
 def test_a_truth_value_must_be_one() -> None:

@@ -297,6 +297,32 @@ async def test_an_unreadable_record_is_as_if_it_were_not_there(bus: Bus, registr
     assert registry.fresh()
 
 
+async def test_what_a_later_release_wrote_is_not_written_over(bus: Bus, registry: Registry) -> None:
+    """A change of what cannot be read would begin from nothing, and lose it."""
+    name = token()
+    record = msgspec.msgpack.encode({"tenant": name, "limits": {"requests_per_s": "as many as fit"}})
+    await bus.kv("TENANCY").put(f"limits.{name}", record)
+
+    with pytest.raises(Conflict, match="later release"):
+        await registry.change_limits(name, lambda _: LimitsRecord(tenant=name))
+
+    entry = await bus.kv("TENANCY").get(f"limits.{name}")
+    assert entry is not None
+    assert entry.value == record
+
+
+async def test_a_version_that_is_stored_anew_has_what_its_first_writer_did_not_know(registry: Registry) -> None:
+    """A gateway of 0.1 knows neither base environments nor features nor artifacts."""
+    first = version(token())
+    await registry.put_version(first)
+
+    await registry.put_version(msgspec.structs.replace(first, base="torch", needs=("artifacts",), created_at=5.0))
+
+    stored = registry.version(first.id)
+    assert stored is not None
+    assert (stored.base, stored.needs, stored.created_at, stored.renewed_at) == ("torch", ("artifacts",), 0.0, 5.0)
+
+
 async def test_without_contact_it_grows_stale(tmp_path: Path) -> None:
     """Without the bus the registry still answers, but is not fresh after 30 s."""
     async with embedded_nats(tmp_path) as server, connect(server.url, name="x") as bus, Registry(bus) as registry:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, NoKey, Signer, Verifier
-from pilotlight_core.model.spec import FileEntry, Manifest
+from pilotlight_core.model.spec import FileEntry, SignedManifest
 from tests.builders.specs import function_spec, manifest
 
 MANIFEST = manifest(function_spec(), FileEntry("app.py", "0" * 64, 10))
@@ -69,23 +69,19 @@ def test_another_key_is_refused(tmp_path: Path) -> None:
         verifier.verify(msgspec.structs.replace(stranger, key_id=verifier.key_id))
 
 
-def test_what_is_signed_must_be_a_canonical_manifest(tmp_path: Path) -> None:
-    """Even the signer cannot get other bytes through: a version's identity is the digest of canonical ones."""
-    signer = Signer.load_or_create(tmp_path)
+def test_what_is_signed_is_read_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes of another release, with fields that this one does not know; but they must be a manifest."""
+    signer, verifier = Signer.load_or_create(tmp_path), Verifier.load(tmp_path)
 
-    class Odd(Manifest, frozen=True, kw_only=True):
-        def encode(self) -> bytes:
-            return b" " + super().encode()
+    def signed(data: bytes) -> SignedManifest:
+        monkeypatch.setattr("pilotlight_core.host.signing.encode_manifest", lambda _: data)
+        return signer.sign(MANIFEST)
 
-    class Wrong(Manifest, frozen=True, kw_only=True):
-        def encode(self) -> bytes:
-            return b"{}"
-
-    fields = msgspec.structs.asdict(MANIFEST)
-    with pytest.raises(BadSignature, match="canonical"):
-        Verifier.load(tmp_path).verify(signer.sign(Odd(**fields)))
+    known = msgspec.to_builtins(MANIFEST)
+    newer = known | {"colour": "red", "spec": known["spec"] | {"engine": {"kind": "torch"}}}
+    assert verifier.verify(signed(msgspec.json.encode(newer))) == MANIFEST
     with pytest.raises(BadSignature, match="cannot be read"):
-        Verifier.load(tmp_path).verify(signer.sign(Wrong(**fields)))
+        verifier.verify(signed(b"{}"))
 
 
 def test_no_key_or_a_bad_one_is_said(tmp_path: Path) -> None:

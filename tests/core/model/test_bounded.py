@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Spent, Stages
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Spent, Stages
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.messages.wire import decode, encode

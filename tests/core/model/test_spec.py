@@ -11,14 +11,13 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import (
     SLO,
     Batching,
-    FileEntry,
     FunctionSpec,
-    Manifest,
     MethodSpec,
     Mode,
     check_spec,
 )
 from pilotlight_core.model.units import GpuAsk
+from pilotlight_core.model.versions.manifest_codec import FIELDS_OF_0_1
 from tests.builders.specs import function_spec, method
 
 
@@ -30,7 +29,8 @@ from tests.builders.specs import function_spec, method
         ("env", {"X": "y" * 40_000}), ("vram", 0), ("gpu", (GpuAsk("H100", 0),)), ("gpu", (GpuAsk("H100", -2),)),
         ("gpu", (GpuAsk("H100", 100),)), ("gpu", (GpuAsk("T4"), GpuAsk("X\x1b[2J"))), ("gpu", (GpuAsk("H100:2"),)),
         ("gpu", (GpuAsk("X" * 64),)), ("gpu", (GpuAsk(""),)), ("slo", SLO(p95_ms=0.0)), ("slo", SLO(itl_ms=-1.0)),
-        ("slo", SLO(itl_ms=5.0)),
+        ("slo", SLO(itl_ms=5.0)), ("shm", 2**20 - 1), ("shm", 3 * 2**30), ("scratch", 0), ("scratch", 2**50),
+        ("pids", 15), ("pids", 70_000),
         ("slo", SLO(ttft_ms=float("nan"))), ("slo", SLO(p95_ms=9.0, ttft_ms=50.0)), ("slo", SLO(p95_ms=float("inf"))),
     ],
 )  # fmt: skip
@@ -40,6 +40,24 @@ def test_out_of_range_options_are_refused_by_name(field: str, value: Any) -> Non
         check_spec(function_spec(**{field: value}))
 
     assert refused.value.more["field"] == field
+
+
+def test_file_systems_in_memory_are_part_of_the_memory() -> None:
+    """Each fits, and both together must; what the platform gives where nothing is named is nobody's mistake."""
+    check_spec(function_spec(memory=2**30, shm=2**29, scratch=2**29))
+    check_spec(function_spec(memory=64 * 2**20))
+    with pytest.raises(BadInput, match=r"shm= and scratch= are together .* more than memory=1073741824") as refused:
+        check_spec(function_spec(memory=2**30, shm=2**29, scratch=2**29 + 1))
+
+    assert refused.value.more["field"] == "memory"
+
+
+def test_what_says_nothing_new_is_written_as_release_0_1_reads_it() -> None:
+    """Older gateways and clients, which refuse unknown fields, read records and answers with it meanwhile."""
+    known = [field.name for field in msgspec.structs.fields(FunctionSpec)][: FIELDS_OF_0_1[FunctionSpec]]
+
+    assert list(msgspec.msgpack.decode(msgspec.msgpack.encode(function_spec()))) == known
+    assert list(msgspec.json.decode(msgspec.json.encode(function_spec(pids=64)))) == [*known, "pids"]
 
 
 def test_gpus_as_they_are_written_are_let_in() -> None:
@@ -65,6 +83,16 @@ def test_contradictory_methods_are_refused(method: MethodSpec, field: str) -> No
     assert refused.value.more["field"] == field
 
 
+def test_the_schemas_of_all_methods_have_a_bound_together() -> None:
+    """Each of them may be as large as any, but not all."""
+    large = [MethodSpec(name=f"m{n}", attribute=f"m{n}", input_schema={"x": "y" * 65_000}) for n in range(5)]
+
+    check_spec(function_spec(is_class=True, methods=tuple(large[:4])))
+    with pytest.raises(BadInput, match="together larger than 256 KiB") as refused:
+        check_spec(function_spec(is_class=True, methods=tuple(large)))
+    assert refused.value.more["field"] == "methods"
+
+
 def test_a_spec_survives_the_wire() -> None:
     """JSON and msgpack both give it back whole."""
     full = function_spec(
@@ -74,17 +102,6 @@ def test_a_spec_survives_the_wire() -> None:
     assert msgspec.json.decode(msgspec.json.encode(full), type=FunctionSpec) == full
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(full), type=FunctionSpec) == full
     check_spec(full)
-
-
-def test_the_version_id_is_the_content() -> None:
-    """The same manifest always has the same id; any change gives another."""
-    files = (FileEntry("app.py", "00" * 32, 10),)
-    one = Manifest(tenant="t", app="a", function="greet", spec=function_spec(), files=files)
-    same = msgspec.json.decode(one.encode(), type=Manifest)
-    other = msgspec.structs.replace(one, spec=function_spec(timeout=5.0))
-
-    assert one.version_id == same.version_id
-    assert one.version_id != other.version_id
 
 
 def test_a_batcher_holds_one_batch_that_runs_and_one_that_forms() -> None:

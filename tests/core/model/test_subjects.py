@@ -19,7 +19,8 @@ def test_every_subject_names_the_region() -> None:
         subjects.to_origin("eu", "g"), subjects.ask("eu", "g"), subjects.limits("eu", "g"), subjects.allowed("eu", "g"),
         subjects.holdings_wanted("eu"), subjects.credits_wanted("eu"), subjects.jobs_asked("eu", "g"),
         subjects.job_flow("eu", "t:a.f", "t", "batch"), subjects.jobs_of_shard("eu", 3), subjects.unheard("eu", "g"),
-        subjects.demand("eu"), subjects.breakers("eu"), subjects.shortage("eu"), subjects.explain("eu"),
+        subjects.demand("eu"), subjects.demands("eu"), subjects.breakers("eu"), subjects.shortage("eu"),
+        subjects.explain("eu"),
         subjects.usage("eu", "n", "t"), subjects.logs("eu", "n", "t", "a", "f"), subjects.bindings("eu", "n"),
         subjects.logs_before_nodes("eu", "t", "a", "f"),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.call_port import CallResult

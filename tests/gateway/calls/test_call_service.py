@@ -24,22 +24,21 @@ from pilotlight_core.model.errors import (
     UnknownCall,
 )
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.call_messages import (
     Chunk,
-    ContainerState,
-    Demand,
     Ended,
-    Message,
     Outcome,
     Reconcile,
     Refusal,
     Refused,
     RemoteError,
     Run,
-    Shortage,
     Spent,
     Started,
 )
+from pilotlight_core.model.messages.demand import Demand, Demands
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import ContainerState, Shortage
 from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
@@ -112,7 +111,12 @@ async def test_a_call_goes_to_the_container_and_back(calls: CallService, agent: 
 async def test_a_first_call_waits_for_its_container(calls: CallService, agent: ScriptedAgent, node: Bus) -> None:
     """The controller is told at once; the call is held, and goes when the container is ready."""
     edges: asyncio.Queue[Demand] = asyncio.Queue()
-    await node.subscribe(subjects.demand("local", agent._version), lambda _, message, __: edges.put_nowait(message))
+
+    def on_demands(_: str, message: Demands, __: str) -> None:
+        for demand in message.items:
+            edges.put_nowait(demand)
+
+    await node.subscribe(subjects.demands("local"), on_demands)
     await node.flush()
     call = asyncio.ensure_future(calls.run(prepared(calls, agent)))
 

@@ -17,7 +17,7 @@ from pilotlight_core.model.errors import (
     TooMuch,
     Unavailable,
 )
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Chunk,
     Ended,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
-from pilotlight_core.model.messages.agent_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
+from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.bodies.byte_budget import ByteBudget

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.errors import Cancelled, ContainerDied, Unavailable
-from pilotlight_core.model.messages.agent_messages import Cancel, Run
+from pilotlight_core.model.messages.call_messages import Cancel, Run
 from pilotlight_core.model.messages.scheduling import Withdraw
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.bodies.byte_budget import ByteBudget

@@ -68,6 +68,13 @@ def test_a_run_is_for_the_container_that_was_granted() -> None:
     assert (run.start_within_ms, run.timeout_ms, run.window) == (1_000.0, 1_000.0, WINDOW)
 
 
+def test_a_run_says_who_asked() -> None:
+    """For the ledger: the key and the call's tags."""
+    run = prepared_call(key="key_1", tags={"team": "red"}).run(grant(2), 59.0, "gw1")
+
+    assert (run.key, run.tags) == ("key_1", {"team": "red"})
+
+
 @pytest.mark.parametrize(("size", "left"), [(INLINE_BYTES, INLINE_BYTES), (INLINE_BYTES + 1, 0)])
 def test_an_input_too_large_for_the_bus_does_not_travel_in_the_run(size: int, left: int) -> None:
     """Its sender offers it by reference."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import Grant
+from pilotlight_core.model.messages.call_messages import Grant
 from pilotlight_gateway.calls.reconciler import SILENT_S, Reconciler
 from pilotlight_gateway.limits.call_usage import CallUsage, OpenUsage
 from tests.builders.calls import grant

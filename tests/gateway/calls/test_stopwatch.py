@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import Stages
+from pilotlight_core.model.messages.call_messages import Stages
 from pilotlight_gateway.calls.stopwatch import Stopwatch
 
 ms = st.floats(0.0, 1e4)

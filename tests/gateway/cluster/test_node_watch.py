@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import Credit, NodeReport, Shortage
+from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S, GoneNode
 from pilotlight_gateway.cluster.node_watch import NodeWatch
 from tests.builders.calls import credit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_core.bus import connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped, ToHome, ToOrigin, Withdraw
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.router import ITEMS, Outbox

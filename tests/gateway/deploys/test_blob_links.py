@@ -17,7 +17,7 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
-from pilotlight_core.model.spec import FileEntry
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
 from pilotlight_gateway.deploys import blob_links
 from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
@@ -26,6 +26,7 @@ from tests.builders.specs import function_spec, manifest, version_record
 
 CODE = b"def f(): pass\n"
 FILE = hashlib.sha256(CODE).hexdigest()
+WEIGHTS = hashlib.sha256(b"weights").hexdigest()
 OTHER = hashlib.sha256(b"another version's").hexdigest()
 
 
@@ -50,7 +51,11 @@ class Store:
     async def fill(self, signer: Signer) -> None:
         for content in (CODE, b"another version's"):
             await self.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
-        signed = msgspec.msgpack.encode(signer.sign(manifest(function_spec("f"), FileEntry("app.py", FILE, len(CODE)))))
+        await self.blobs.put("acme", WEIGHTS, b"weights")
+        part = ArtifactPart("model.bin", WEIGHTS, len(b"weights"))
+        tiny = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="tiny", parts=(part,))
+        made = manifest(function_spec("f"), FileEntry("app.py", FILE, len(CODE)), artifacts=(tiny,))
+        signed = msgspec.msgpack.encode(signer.sign(made))
         self.manifest = hashlib.sha256(signed).hexdigest()
         await self.blobs.put("acme", self.manifest, signed)
         record = version_record(id="ver_1", tenant="acme", manifest_sha256=self.manifest)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
-from pilotlight_core.model.spec import FunctionSpec
-from pilotlight_gateway.deploys.deploy_plan import manifests_of
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactInfo, ArtifactKind, ArtifactPart, FunctionSpec
+from pilotlight_core.model.versions.manifest_codec import SANDBOX_LIMITS
+from pilotlight_gateway.deploys.deploy_plan import Build, manifests_of, version_record
+from tests.builders.specs import id_of
 from tests.gateway.world import entry, function
 
 
@@ -22,6 +24,44 @@ def test_the_same_content_is_the_same_version() -> None:
     (same,) = manifests_of("acme", "shop", request(files=tuple(reversed(request().files)), message="again"))
     (other,) = manifests_of("acme", "shop", request(base="torch"))
 
-    assert one.version_id == same.version_id
-    assert one.version_id != other.version_id
-    assert manifests_of("rival", "shop", request())[0].version_id != one.version_id
+    assert id_of(one) == id_of(same)
+    assert id_of(one) != id_of(other)
+    assert id_of(manifests_of("rival", "shop", request())[0]) != id_of(one)
+
+
+def test_a_version_has_the_artifacts_that_its_function_names() -> None:
+    """In any order; one that names none needs nothing of its agent. The registry knows what is shown of them."""
+    parts = tuple(ArtifactPart(path, digest * 64, 1) for path, digest in (("b", "1"), ("b", "2"), ("a", "3")))
+    tiny, words = (
+        ArtifactEntry(kind=kind, name=kind.value, parts=parts)
+        for kind in (ArtifactKind.WEIGHTS, ArtifactKind.TOKENIZER)
+    )
+    functions = tuple(
+        DeployFunction(spec=function(name), artifacts=names)
+        for name, names in (("both", ("weights", "tokenizer")), ("one", ("tokenizer",)), ("none", ()))
+    )
+    both, one, none = manifests_of("acme", "shop", request(functions=functions, artifacts=(tiny, words)))
+    turned = request(functions=functions, artifacts=(words, tiny))
+    files_turned = msgspec.structs.replace(tiny, parts=(parts[2], *parts[:2]))
+    pieces_turned = msgspec.structs.replace(tiny, parts=(parts[1], parts[0], parts[2]))
+
+    assert [artifact.name for artifact in both.artifacts] == ["tokenizer", "weights"]
+    assert [manifest.needs for manifest in (both, one, none)] == [("artifacts",), ("artifacts",), ()]
+    assert one.artifacts == both.artifacts[:1]
+    assert none == manifests_of("acme", "shop", request(function("none")))[0]
+    assert manifests_of("acme", "shop", turned)[0] == both
+    for artifacts, is_same in (((words, files_turned), True), ((words, pieces_turned), False)):
+        again = manifests_of("acme", "shop", request(functions=functions, artifacts=artifacts))[0]
+        assert (id_of(again) == id_of(both)) is is_same
+    record = version_record(Build(manifest=one, version_id="ver_1", signed_sha256="0"), None, 1.0)
+    assert record.artifacts == (ArtifactInfo(kind=ArtifactKind.TOKENIZER, name="tokenizer", files=2, size=3),)
+
+
+def test_a_version_says_where_it_can_run() -> None:
+    """Its base environment and the features that its limits need, in what is signed and in the registry's record."""
+    plain, limited = manifests_of("acme", "shop", request(function("f"), function("g", pids=64), base="torch"))
+    build = Build(manifest=limited, version_id="ver_1", signed_sha256="00")
+    record = version_record(build, None, 0.0)
+
+    assert (plain.base, plain.needs, limited.needs) == ("torch", (), (SANDBOX_LIMITS,))
+    assert (record.base, record.needs) == ("torch", (SANDBOX_LIMITS,))

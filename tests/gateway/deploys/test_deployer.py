@@ -11,9 +11,20 @@ import pytest
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
-from pilotlight_core.model.errors import BadInput, Conflict, NotFound, UnknownFunction
-from pilotlight_core.model.spec import FunctionSpec, SignedManifest
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded, UnknownFunction
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.spec import (
+    ArtifactEntry,
+    ArtifactInfo,
+    ArtifactKind,
+    ArtifactPart,
+    FunctionSpec,
+    SignedManifest,
+)
+from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_gateway.deploys.app_records import app_info
 from pilotlight_gateway.tenancy.auth import Principal
+from tests.builders.specs import id_of
 from tests.gateway.world import World, entry, function
 
 ACME = Principal(tenant="acme", key_id="key1", scopes=frozenset({"deploy"}))
@@ -52,6 +63,67 @@ async def test_a_file_must_be_as_large_as_it_is_said_to_be(world: World) -> None
     assert not world.registry.apps
 
 
+def with_weights(*contents: bytes) -> DeployRequest:
+    """Two functions, one of which has weights of these parts."""
+    made = request(b"one", function("a"), function("b"))
+    parts = tuple(ArtifactPart("model.bin", entry(content).sha256, len(content)) for content in contents)
+    tiny = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="tiny", parts=parts)
+    using = msgspec.structs.replace(made.functions[0], artifacts=("tiny",))
+    return msgspec.structs.replace(made, functions=(using, made.functions[1]), artifacts=(tiny,))
+
+
+async def test_artifacts_are_asked_for_once_and_shown(world: World) -> None:
+    """Parts that are missing, each once; they are of the version whose function names them, and of the app's list.
+
+    However old they are, the next deploy asks for none: they are in service.
+    """
+    await upload(world, b"one")
+    deployer, asked = world.services.deployer, with_weights(b"x", b"y", b"x")
+    parts = {entry(content).sha256 for content in (b"x", b"y")}
+    assert set((await deployer.deploy(ACME, "shop", asked)).missing) == parts
+    for content in (b"x", b"y"):
+        await upload(world, content)
+
+    answer = await deployer.deploy(ACME, "shop", asked)
+    world.blobs.at = dict.fromkeys(world.blobs.kept, 0.0)
+    changed = msgspec.structs.replace(asked, message="again", base="torch")
+
+    assert [one.changed for one in answer.functions] == [True, True]
+    assert (await deployer.deploy(ACME, "shop", changed)).missing == ()
+    shown = app_info(world.registry.apps["acme", "shop"], world.registry, [])
+    assert [one.artifacts for one in shown.functions] == [
+        (ArtifactInfo(kind=ArtifactKind.WEIGHTS, name="tiny", files=1, size=3),),
+        (),
+    ]
+
+
+async def test_artifacts_count_as_files_before_they_are_sent(world: World) -> None:
+    """What would not fit is refused while nothing has been uploaded of it; a part's size must be its own."""
+    await upload(world, b"one")
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(blob_bytes=50_000))
+    asked = with_weights(b"x" * 30_000, b"y" * 30_000)
+
+    with pytest.raises(QuotaExceeded, match="blob_bytes"):
+        await world.services.deployer.deploy(ACME, "shop", asked)
+    await upload(world, b"x")
+    short = ArtifactPart("model.bin", entry(b"x").sha256, 0)
+    lie = msgspec.structs.replace(asked, artifacts=(msgspec.structs.replace(asked.artifacts[0], parts=(short,)),))
+    with pytest.raises(BadInput, match=r"'model.bin' has 1 bytes there, not 0"):
+        await world.services.deployer.deploy(ACME, "shop", lie)
+
+
+async def test_a_part_counts_as_often_as_it_is_named(world: World) -> None:
+    """Though the store has it once, and already: nodes have it each time."""
+    for content in (b"one", b"x" * 30_000):
+        await upload(world, content)
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(blob_bytes=100_000))
+    deployer = world.services.deployer
+
+    assert (await deployer.deploy(ACME, "shop", with_weights(b"x" * 30_000, b"x" * 30_000))).missing == ()
+    with pytest.raises(QuotaExceeded, match="blob_bytes"):
+        await deployer.deploy(ACME, "shop", with_weights(*[b"x" * 30_000] * 4))
+
+
 async def test_a_deploy_leaves_a_signed_manifest_and_atomic_records(world: World) -> None:
     """The version's blob is signed by the platform and says what the spec and files are."""
     await upload(world, b"one")
@@ -65,7 +137,7 @@ async def test_a_deploy_leaves_a_signed_manifest_and_atomic_records(world: World
     version = world.registry.versions[answer.functions[0].version_id]
     blob = await world.blobs.read("acme", version.manifest_sha256)
     manifest = Verifier.load(world.signer.public).verify(msgspec.msgpack.decode(blob, type=SignedManifest))
-    assert (manifest.function, manifest.files, manifest.version_id) == ("a", (entry(b"one"),), version.id)
+    assert (manifest.function, manifest.files, id_of(manifest)) == ("a", (entry(b"one"),), version.id)
     assert world.registry.apps["acme", "shop"].history[0].by == "key1"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import msgspec
 
 from pilotlight_core.host.blobs import MemoryBlobs
-from pilotlight_core.model.spec import FileEntry, SignedManifest
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, SignedManifest
+from pilotlight_core.model.versions.manifest_codec import encode_manifest
 from pilotlight_gateway.deploys.deploy_plan import signed_blob
 from pilotlight_gateway.duties.bundle_files import BundleFiles
 from pilotlight_gateway.duties.version_collector import StoredVersion
@@ -15,9 +17,9 @@ from tests.builders.specs import manifest
 from tests.gateway.world import entry, function
 
 
-async def stored(blobs: MemoryBlobs, tenant: str, *files: FileEntry) -> StoredVersion:
-    made = manifest(function(), *files, tenant=tenant, app="shop")
-    digest, data = signed_blob(SignedManifest(manifest=made.encode(), key_id="k", signature=b""))
+async def stored(blobs: MemoryBlobs, tenant: str, *files: FileEntry, **more: Any) -> StoredVersion:
+    made = manifest(function(), *files, tenant=tenant, app="shop", **more)
+    digest, data = signed_blob(SignedManifest(manifest=encode_manifest(made), key_id="k", signature=b""))
     await blobs.put(tenant, digest, data)
     return StoredVersion(id="v", tenant=tenant, app="shop", function="f", created_at=0.0, manifest_sha256=digest)
 
@@ -30,6 +32,17 @@ async def test_a_tenants_files_are_those_of_all_its_versions() -> None:
 
     assert set(await files.of("acme") or ()) == {one.sha256, two.sha256, *(version.manifest_sha256 for version in mine)}
     assert await files.of("nobody") == frozenset()
+
+
+async def test_the_parts_of_artifacts_are_needed_as_files_are() -> None:
+    """As long as there is a version that names them."""
+    blobs, code, part = MemoryBlobs(), entry(b"1"), entry(b"weights", "model.bin")
+    parts = (ArtifactPart(part.path, part.sha256, part.size),)
+    tiny = ArtifactEntry(kind=ArtifactKind.SBOM, name="tiny", parts=parts)
+    version = await stored(blobs, "acme", code, artifacts=(tiny,))
+
+    found = await BundleFiles(blobs, [version]).of("acme")
+    assert found == frozenset({code.sha256, part.sha256, version.manifest_sha256})
 
 
 async def test_a_manifest_that_is_gone_needs_nothing_and_one_that_cannot_be_read_keeps_all() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchDutyStatistics
-from pilotlight_gateway.duties.duty_metrics import DutyGauges, DutyMetrics
+from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper, SweepStatistics
+from pilotlight_gateway.duties.ledger_folder import FoldStatistics, LedgerFolder
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty, WebhookStatistics
 
 
@@ -20,23 +22,25 @@ class Duty:
         return self.told
 
 
-async def scraped(jobs: object, webhooks: object, batches: object) -> set[str]:
+def scraped(jobs: object, webhooks: object, batches: object, fold: object) -> set[str]:
     """The lines of a scrape that have values."""
     gauges = DutyGauges(
         jobs=cast("JobSweeper", Duty(jobs)),
         webhooks=cast("WebhookDuty", Duty(webhooks)),
         batches=cast("BatchDuty", Duty(batches)),
+        fold=cast("LedgerFolder", Duty(fold)),
     )
-    text = (await DutyMetrics(gauges).render()).decode()
+    text = ProcessMetrics(gauges.collect).exposition().decode()
     return {line for line in text.splitlines() if not line.startswith("#")}
 
 
-async def test_whoever_has_the_duties_tells_of_them() -> None:
+def test_whoever_has_the_duties_tells_of_them() -> None:
     """Jobs by state, deliveries, batches and what is left of them."""
-    assert await scraped(
+    assert scraped(
         SweepStatistics(queued=4, running=2, dead=3, oldest=7.5, told_again=1),
         WebhookStatistics(webhooks=2, pending=5, under_way=1),
         BatchDutyStatistics(driven=1, waiting=2, items_left=900),
+        FoldStatistics(unread=2, unread_seconds=60.0, filled=0.25),
     ) == {
         'pilotlight_job_records{state="queued"} 4.0',
         'pilotlight_job_records{state="running"} 2.0',
@@ -51,12 +55,15 @@ async def test_whoever_has_the_duties_tells_of_them() -> None:
         "pilotlight_batch_items_left 900.0",
         'pilotlight_duty_holds{duty="jobs"} 1.0',
         'pilotlight_duty_holds{duty="webhooks"} 1.0',
+        "pilotlight_usage_unread_seconds 60.0",
+        "pilotlight_usage_stream_filled 0.25",
         'pilotlight_duty_holds{duty="batches"} 1.0',
+        'pilotlight_duty_holds{duty="fold"} 1.0',
     }
 
 
-async def test_whoever_has_none_says_so_and_nothing_else() -> None:
+def test_whoever_has_none_says_so_and_nothing_else() -> None:
     """Another process has it, and tells."""
-    assert await scraped(None, None, None) == {
-        f'pilotlight_duty_holds{{duty="{name}"}} 0.0' for name in ("jobs", "webhooks", "batches")
+    assert scraped(None, None, None, None) == {
+        f'pilotlight_duty_holds{{duty="{name}"}} 0.0' for name in ("jobs", "webhooks", "batches", "fold")
     }

@@ -14,14 +14,17 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from pilotlight_core.bus import Bus, connect
+from pilotlight_core.bus import Bus, connect, reader
+from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import Cancel
 from pilotlight_core.model.messages.bindings import Bound
+from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
-from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.messages.wire import decode
+from pilotlight_core.model.price_book import DatedRate, PriceRecord, load_prices
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
+from pilotlight_gateway.ledger import unread_usage
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line
@@ -84,7 +87,23 @@ def folded(ledger: Ledger, tenant: str) -> int:
 
 @asynccontextmanager
 async def on_duty(bus: Bus, ledger: Ledger, holder: str = "duties") -> AsyncIterator[None]:
-    task = asyncio.create_task(LedgerFolder(bus, ledger, holder=holder).run())
+    async with running(LedgerFolder(bus, ledger, holder=holder)):
+        yield
+
+
+def unread_of(ledger: Ledger, tenant: str) -> int:
+    """Garbage of other tests may wait too."""
+    return sum(each.delivery.subject.endswith(f".{tenant}") for each in ledger.unread(0, 0.0))
+
+
+def unread_by(folder: LedgerFolder) -> int:
+    told = folder.statistics()
+    return told.unread if told is not None else 0
+
+
+@asynccontextmanager
+async def running(folder: LedgerFolder) -> AsyncIterator[None]:
+    task = asyncio.create_task(folder.run())
     try:
         yield
     finally:
@@ -162,7 +181,58 @@ async def test_no_message_stops_the_fold(bus: Bus, ledger: Ledger, tenant: str) 
     async with on_duty(bus, ledger):
         await until(lambda: folded(ledger, tenant) == 3)
 
-    assert before == ledger.results()["quarantined"] == known + 2 + len(POISON)
+    assert before == ledger.results()["quarantined"] == known + 1 + len(POISON)
+    assert unread_of(ledger, tenant) == 1
+
+
+async def test_what_an_older_fold_cannot_read_is_folded_by_a_newer_one(
+    bus: Bus, ledger: Ledger, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state that it does not know: the message waits, what follows is folded, and nothing of it is lost."""
+
+    def older(data: bytes) -> Any:
+        if b"parked" in data:
+            raise msgspec.ValidationError("Invalid enum value 'parked'")
+        return decode(data)
+
+    (parked,) = events(tenant, 1)
+    parked = msgspec.structs.replace(parked, state=LeaseState.PARKED, shares=())
+    with monkeypatch.context() as release:
+        release.setattr(reader, "decode", older)
+        release.setattr(unread_usage, "decode", older)
+        folder = LedgerFolder(bus, ledger, holder="older")
+        async with running(folder):
+            await publish(bus, tenant, (parked,))
+            await publish(bus, tenant, events(tenant, 2))
+            await until(lambda: folded(ledger, tenant) == 1 and unread_by(folder) > 0)
+    assert unread_of(ledger, tenant) == 1
+    assert folder.statistics() is None
+
+    async with on_duty(bus, ledger):
+        await until(lambda: folded(ledger, tenant) == 2)
+
+    assert unread_of(ledger, tenant) == 0
+    states = ledger.read(sa.select(lease_line.c.state).where(lease_line.c.device == tenant))
+    assert {row["state"] for row in states} == {"parked", "busy"}
+
+
+async def test_a_price_of_the_registry_holds_for_the_fold(bus: Bus, ledger: Ledger, tenant: str) -> None:
+    """From its date on, and by the time of the interval, not of the fold."""
+    now, older = time.time(), load_prices().rate("cpu")
+    rates = (DatedRate(nano_usd_per_hour=older), DatedRate(starts_at=now - 60.0, nano_usd_per_hour=77))
+    early, late = events(tenant, 1, 2)
+    early = msgspec.structs.replace(early, ended_at=now - 120.0)
+    async with Registry(bus) as registry:
+        await registry.change_price("cpu", lambda _: PriceRecord(id="cpu", rates=rates))
+        try:
+            await publish(bus, tenant, (early, late))
+            async with on_duty(bus, ledger):
+                await until(lambda: folded(ledger, tenant) == 2)
+        finally:
+            await registry.change_price("cpu", lambda _: None)
+
+    query = sa.select(lease_line.c.rate).where(lease_line.c.device == tenant).order_by(lease_line.c.wall)
+    assert [row["rate"] for row in ledger.read(query)] == [older, 77]
 
 
 async def test_what_the_database_refuses_goes_alone(

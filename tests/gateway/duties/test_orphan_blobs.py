@@ -11,27 +11,36 @@ from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.batches import BatchItem, BatchRecord
 from pilotlight_core.model.records.jobs import JobRecord
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, SignedManifest
+from pilotlight_core.model.versions.manifest_codec import encode_manifest
 from pilotlight_gateway.batches.batch_manifest import ManifestWriter
+from pilotlight_gateway.deploys.deploy_plan import signed_blob
+from pilotlight_gateway.duties.bundle_files import BundleFiles
 from pilotlight_gateway.duties.orphan_blobs import YOUNG_S, Orphans
+from pilotlight_gateway.duties.version_collector import StoredVersion
 from pilotlight_gateway.jobs.job_payloads import LONGEST_HEAD, owner_of, store_payload
 from tests.builders.jobs import JOB, job
+from tests.builders.specs import function_spec, manifest
 from tests.gateway.batches.makers import batch
 
 LARGE = b"x" * 100_000
 BATCH = "batch_00000000000000000000"
-AT = 10_000.0
+AT = 1_000_000.0
 
 
 class Site:
     """A store, and records by their keys."""
 
     def __init__(self) -> None:
-        self.blobs = MemoryBlobs()
+        self.blobs = MemoryBlobs(lambda: self.now)
+        self.now = 0.0
         self.jobs: dict[str, bytes] = {}
         self.batches: dict[tuple[str, str], BatchRecord] = {}
         self.files: dict[str, frozenset[str] | None] = {}
         """By tenant, what its versions need."""
         self.broken = False
+        self.renewed = ""
+        """What a deploy renews while the search looks at its tenant's versions."""
 
     def put(self, *kept: JobRecord) -> None:
         self.jobs = {one.key: msgspec.msgpack.encode(one) for one in kept}
@@ -46,6 +55,8 @@ class Site:
         return await Orphans(self.blobs, self._job, self._batch).delete(AT, self._files)
 
     async def _files(self, tenant: str) -> frozenset[str] | None:
+        if self.renewed:
+            assert await self.blobs.renew(tenant, self.renewed)
         return self.files.get(tenant, frozenset())
 
     async def _job(self, key: str) -> bytes | None:
@@ -119,6 +130,15 @@ async def test_others_are_left_alone(site: Site) -> None:
     assert set(site.blobs.kept) == kept
 
 
+async def test_what_a_deploy_renews_meanwhile_stays(site: Site) -> None:
+    """It was listed as old, and is looked at again before it is deleted."""
+    digest = hashlib.sha256(LARGE).hexdigest()
+    await site.blobs.put("acme", digest, LARGE)
+    site.now, site.renewed = AT, digest
+    assert await site.delete() == 0
+    assert ("acme", digest) in site.blobs.kept
+
+
 async def test_what_cannot_be_known_stays(site: Site) -> None:
     """A record or a list of chunks that cannot be read, a store that cannot be reached."""
     ref = await store_payload(site.blobs, "acme", JOB, "input", LARGE)
@@ -171,3 +191,50 @@ async def test_a_file_that_was_uploaded_again_since_it_was_listed_stays(site: Si
     await site.blobs.put("acme", digest, b"x")
 
     assert await Orphans(site.blobs, site._job, site._batch).delete(AT, renewed) == 0
+
+
+@pytest.mark.parametrize("owner", [JOB, BATCH])
+async def test_a_file_of_a_version_that_begins_like_a_job_stays(site: Site, owner: str) -> None:
+    """What it says of itself counts only if no version needs it: its job or batch may never have been."""
+    content = f"pilotlight {owner} input\nprint()".encode()
+    digest = hashlib.sha256(content).hexdigest()
+    await site.blobs.put("acme", digest, content)
+    site.files["acme"] = frozenset({digest})
+
+    assert await site.delete() == 0
+
+    site.files["acme"] = None
+    assert await site.delete() == 0
+    site.files["acme"] = frozenset()
+    assert await site.delete() == 1
+
+
+async def test_a_file_that_begins_like_a_job_and_was_uploaded_again_stays(site: Site) -> None:
+    """For the deploy that is under way, as any other file."""
+    content = f"pilotlight {JOB} input\nprint()".encode()
+    digest = hashlib.sha256(content).hexdigest()
+    await site.blobs.put("acme", digest, content)
+
+    async def renewed(tenant: str) -> frozenset[str] | None:
+        site.blobs.at[tenant, digest] = AT - 1.0
+        return frozenset()
+
+    assert await Orphans(site.blobs, site._job, site._batch).delete(AT, renewed) == 0
+
+
+async def test_artifacts_stay_with_their_version_and_go_with_it(site: Site) -> None:
+    """Whatever a part holds, and with the manifest that names it; another tenant's version does not keep it."""
+    content = f"pilotlight {JOB} input\nweights".encode()
+    part = ArtifactPart("model.bin", hashlib.sha256(content).hexdigest(), len(content))
+    tiny = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="tiny", parts=(part,))
+    made = manifest(function_spec(), artifacts=(tiny,), tenant="acme")
+    digest, data = signed_blob(SignedManifest(manifest=encode_manifest(made), key_id="k", signature=b""))
+    for tenant in ("acme", "zoo"):
+        await site.blobs.put(tenant, part.sha256, content)
+    await site.blobs.put("acme", digest, data)
+    version = StoredVersion(id="v", tenant="acme", app="a", function="f", created_at=0.0, manifest_sha256=digest)
+    search = Orphans(site.blobs, site._job, site._batch)
+
+    assert await search.delete(AT, BundleFiles(site.blobs, [version]).of) == 1
+    assert set(site.blobs.kept) == {("acme", part.sha256), ("acme", digest)}
+    assert await search.delete(AT, BundleFiles(site.blobs, []).of) == 2

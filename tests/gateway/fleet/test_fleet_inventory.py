@@ -9,14 +9,16 @@ import pytest
 from pilotlight_core.model.api.placement_api import FloorInfo
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.node_messages import (
     ContainerReport,
     ContainerState,
     HostShare,
     NodeReport,
+    SandboxCeilings,
 )
 from pilotlight_core.model.placing import Placing, Purchase
 from pilotlight_core.model.units import GpuAsk
+from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS
 from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import REMEMBERED_S, FleetView
 from tests.builders.nodes import container, gpu_device, gpu_node
@@ -97,6 +99,49 @@ async def test_the_option_is_named_that_stands_in_the_way(options: dict[str, Any
     assert (await refusal(placements, **options)).more["field"] == field
 
 
+async def test_a_base_environment_that_no_node_has_is_refused_with_those_there_are() -> None:
+    """Naming the option; one that some node has is let in, also if that is in use."""
+    placements, _ = heard(report(), report(node="n2", bases=("default", "torch")))
+
+    with pytest.raises(BadInput) as refused:
+        await placements.check([function("f")], "jax")
+
+    assert refused.value.more["field"] == "base"
+    assert refused.value.detail.endswith(": there is no base environment jax; there is default, torch.")
+    assert await placements.check([function("f"), function("g", gpu=(GpuAsk("H100"),))], "torch") == ()
+    assert (await placements.of_spec(function("f"), "acme", "torch")).fits
+    unfit = await placements.of_spec(function("f"), "acme", "jax")
+    assert not unfit.fits
+
+
+@pytest.mark.parametrize("option", ["shm", "scratch", "pids"])
+async def test_limits_of_the_sandbox_that_no_node_allows_are_refused(option: str) -> None:
+    """By the name of the option; where all agents are older, with the feature that they lack."""
+    most = SandboxCeilings(shm=GIB, scratch=GIB, pids=512)
+    new, old = report(features=(SANDBOX_LIMITS,), ceilings=most), report(node="n2")
+    allowed: dict[str, Any] = {option: getattr(most, option), "memory": 4 * GIB}
+    over = {**allowed, option: getattr(most, option) + 1}
+
+    assert await heard(new, old)[0].check([function("f", **allowed)]) == ()
+    refused = await refusal(heard(new, old)[0], **over)
+    assert refused.more["field"] == option
+    assert f"({option}=)" in refused.detail
+    unable = await refusal(heard(old)[0], **allowed)
+    assert unable.more["field"] == option
+    assert "1 on nodes whose agent is older and cannot do sandbox-limits (upgrade it)" in unable.detail
+
+
+async def test_an_agent_that_can_do_more_since_its_restart_is_heard() -> None:
+    """Nothing else of its node has changed."""
+    placements, clock = heard(report())
+    with pytest.raises(BadInput):
+        await placements.check([function("f")], "torch")
+
+    placements.view.on_report(report(seq=2, bases=("default", "torch")), clock.at)
+
+    assert await placements.check([function("f")], "torch") == ()
+
+
 async def test_what_fits_once_something_is_free_or_back_is_let_in() -> None:
     """A GPU that is used, changing or on a node that drains is still one."""
     placements, _ = heard(report(draining=True, devices=(gpu_device(changing=True),)))
@@ -117,6 +162,19 @@ async def test_a_floor_that_can_never_be_held_is_warned_of_and_let_in() -> None:
         "f: of min_containers=5 only 4 can ever run here: the fleet has 2 CPU slots, 2 H100-80GBs, "
         "and no room for more of them even if all of it were free."
     )
+
+
+async def test_artifacts_are_named_where_no_agent_lays_them_out() -> None:
+    """Not an option that the function does not have; a floor counts the nodes that can run it."""
+    old, new = (report(node=name, features=names) for name, names in (("n1", ()), ("n2", (ARTIFACTS, SANDBOX_LIMITS))))
+    needs = {"f": (ARTIFACTS,), "g": (ARTIFACTS, SANDBOX_LIMITS)}
+    for name, options in (("f", {}), ("g", {"shm": 2**20})):
+        with pytest.raises(BadInput) as refused:
+            await heard(old)[0].check([function(name, **options)], needs=needs)
+        assert refused.value.more["field"] == "artifacts"
+
+    (warning,) = await heard(old, new)[0].check([function("f", min_containers=2)], needs=needs)
+    assert warning.startswith("f: of min_containers=2 only 1 can ever run here")
 
 
 async def test_how_much_of_a_floor_fits_is_told_now_and_ever(world: World) -> None:

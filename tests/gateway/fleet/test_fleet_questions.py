@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.devices import DeviceReport, MigMode
-from pilotlight_core.model.messages.agent_messages import NodeReport
+from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_placement.fleet.fleet import Fleet
 from tests.builders.nodes import cpu_slot, gpu_device, node_report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import NodeReport
+from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 from pilotlight_gateway.fleet.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView
 from tests.builders.nodes import container, node_report
@@ -60,3 +60,12 @@ def test_nodes_are_listed_by_name() -> None:
         view.on_report(node_report(name), 0.0)
 
     assert [node["node"] for node in view.nodes(0.0)] == ["a", "b", "c"]
+
+
+def test_nodes_say_their_base_environments() -> None:
+    """An older agent has the one that every agent has."""
+    view = FleetView()
+    view.on_report(node_report("new", bases=("default", "torch")), 0.0)
+    view.on_report(node_report("old"), 0.0)
+
+    assert [node["bases"] for node in view.nodes(0.0)] == [("default", "torch"), ("default",)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_gateway.home.breakers import (
     CONTAINER_FAILURES,
     EVERYBODY,

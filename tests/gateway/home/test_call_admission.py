@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, admit, calls_ahead, wait_ms
 from pilotlight_gateway.home.container_pool import ContainerPool

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Refusal
+from pilotlight_core.model.messages.call_messages import Refusal
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, ContainerVerdict
 from pilotlight_gateway.home.container_pool import (
     FORGET_AFTER_S,

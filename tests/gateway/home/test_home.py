@@ -6,14 +6,8 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import TooMuch, Unavailable
-from pilotlight_core.model.messages.agent_messages import (
-    MISCONFIGURED,
-    ContainerState,
-    Grant,
-    Refusal,
-    RemoteError,
-    Shortage,
-)
+from pilotlight_core.model.messages.call_messages import MISCONFIGURED, Grant, Refusal, RemoteError
+from pilotlight_core.model.messages.node_messages import ContainerState, Shortage
 from pilotlight_gateway.home.container_pool import PENDING_S, QUARANTINE_AFTER_S
 from pilotlight_gateway.home.home import (
     DEMAND_EVERY_S,

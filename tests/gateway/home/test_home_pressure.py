@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, ContainerState, Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Outcome, RemoteError
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES
 from pilotlight_gateway.home.container_pool import QUARANTINE_AFTER_S

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from benchmarks.fairness import MICE, SIZES_MS, SLOTS, jain, share_error
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_gateway.home.home import Home
 from tests.builders.calls import call, credit
 

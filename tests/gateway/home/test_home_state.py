@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import PilotlightError, Unavailable
-from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import HomeState
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES
 from pilotlight_gateway.home.home import Home

@@ -7,7 +7,8 @@ from collections import deque
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import CallDescriptor, Demand, Grant
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant
+from pilotlight_core.model.messages.demand import ClassLoad, Demand, Demands
 from pilotlight_core.model.messages.scheduling import (
     CreditsWanted,
     Dropped,
@@ -19,10 +20,13 @@ from pilotlight_core.model.messages.scheduling import (
     VersionState,
     Withdraw,
 )
+from pilotlight_core.model.messages.wire import decode, encode
+from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.router import OriginItem
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
+from pilotlight_gateway.home import homes as homes_module
 from pilotlight_gateway.home.home import Home, QueueLimits
 from pilotlight_gateway.home.homes import Homes, packed
 from tests.builders.calls import call, credit
@@ -109,12 +113,62 @@ def test_a_home_asks_for_its_next_turn() -> None:
     site = Site()
     site.port.woken()
     site.turn(Enqueue(call("a", remaining_ms=60_000.0)))
-    assert len(site.port.told(Demand)) == 1
+    assert len(site.port.told(Demands)) == 1
     assert site.port.woken() == pytest.approx(site.port.at + 0.25)
 
     site.port.at += 0.3
     site.turn()
-    assert len(site.port.told(Demand)) == 2
+    assert len(site.port.told(Demands)) == 2
+
+
+def test_demands_of_a_home_that_are_due_in_a_turn_are_one_message() -> None:
+    """An edge of each of two versions, in the turn that delivers their calls."""
+    site = Site()
+    site.turn(Enqueue(call("a")), Enqueue(call("b", version="ver_2")))
+    (message,) = site.port.told(Demands)
+
+    assert (message.gateway, message.shard) == ("gw1", SHARD)
+    assert [(demand.version, demand.edge, demand.queued) for demand in message.items] == [
+        ("ver_1", True, 1), ("ver_2", True, 1)
+    ]  # fmt: skip
+    assert [subject for subject, sent in site.port.sent if sent is message] == [f"pl.r.demands.{SHARD}"]
+    site.turn()
+    assert site.port.told(Demands) == [message]
+
+
+def test_so_many_demands_that_they_would_not_fit_are_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is left out, and none is told twice."""
+    monkeypatch.setattr(homes_module, "DEMANDS_AT_MOST", 2)
+    site = Site()
+    site.turn(*(Enqueue(call(f"a{n}", version=f"ver_{n}")) for n in range(5)))
+
+    told = [[demand.version for demand in message.items] for message in site.port.told(Demands)]
+    assert told == [["ver_0", "ver_1"], ["ver_2", "ver_3"], ["ver_4"]]
+
+
+def test_the_longest_demands_fit_into_a_message() -> None:
+    """As many as there may be in one, with the longest names."""
+    name = "n" * 63
+    loads = {priority.value: ClassLoad(queued=10**6, running=10**6, oldest_ms=1 / 3) for priority in Priority}
+    demand = Demand(
+        version="v" * 64, tenant=name, gateway="g" * 96, epoch=2**40, queued=10**6, oldest_ms=1 / 3, running=10**6,
+        arrivals=10**6, service_ms=1 / 3, edge=True, refused=True, refused_calls=10**6, late=10**6,
+        oldest_run_ms=1 / 3, backlog=10**6, classes=loads, function=f"{name}:{name}.{name}",
+    )  # fmt: skip
+    message = Demands(gateway="g" * 96, shard=63, items=(demand,) * homes_module.DEMANDS_AT_MOST)
+
+    assert len(encode(message)) < 2**20
+    assert decode(encode(message)) == message
+
+
+def test_jobs_that_wait_behind_those_of_the_home_are_told() -> None:
+    """As many as whoever knows them says of the function."""
+    site = Site()
+    site.homes.backlog_of = {"acme:app.fn": 120}.__getitem__
+    site.turn(Enqueue(call("a")))
+    (message,) = site.port.told(Demands)
+
+    assert [demand.backlog for demand in message.items] == [120]
 
 
 def test_without_the_lease_or_the_bus_nothing_is_granted() -> None:

@@ -378,3 +378,14 @@ def test_service_of_two_backlogged_tenants_stays_close(costs: list[tuple[int, in
 def test_the_weights_cover_every_class() -> None:
     """A class without a weight would have no turn."""
     assert set(WEIGHTS) == set(Priority)
+
+
+def test_what_waits_is_known_by_class(queue: FairQueue) -> None:
+    """How many, and since when the first does; removed ones and classes without calls are not there."""
+    for number, (name, tenant, priority) in enumerate(
+        [("a", "x", "batch"), ("b", "x", "batch"), ("c", "y", "batch"), ("d", "x", "interactive")]
+    ):
+        queue.push(call(name, tenant, priority=priority), cost=1.0, at=float(number))
+    queue.remove("a")
+
+    assert queue.waiting_by_class() == {"interactive": (1, 3.0), "batch": (2, 1.0)}

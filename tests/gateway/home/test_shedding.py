@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.call_admission import ServiceTime
 from pilotlight_gateway.home.container_pool import ContainerPool

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_core.model.errors import CODES
-from pilotlight_core.model.messages.agent_messages import MISCONFIGURED, ContainerState, RemoteError
+from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_gateway.home.start_failures import MISCONFIGURED_TEXT, StartFailure, start_failure
 from tests.builders.calls import credit
 

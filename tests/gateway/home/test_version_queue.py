@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.agent_messages import ContainerState, RemoteError, Shortage
+from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.node_messages import ContainerState, Shortage
 from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.tier_queue import FunctionCounters
 from pilotlight_gateway.home.version_queue import (
@@ -31,13 +32,13 @@ def test_the_first_call_is_an_edge_and_the_last_has_a_demand() -> None:
     entry = version_queue.calls.push(call("a"), cost=1.0, at=1.0)
     version_queue.arrivals += 1
     assert version_queue.edge
-    told = version_queue.demand("gw1", 7, 3.0)
+    told = version_queue.demand("gw1", 7, {}, 3.0)
     assert (told.queued, told.oldest_ms, told.arrivals, told.edge, told.epoch) == (1, 2_000.0, 1, True, 7)
     assert (version_queue.edge, version_queue.busy) == (False, True)
 
     version_queue.calls.remove(entry.call_id)
     assert version_queue.busy
-    assert version_queue.demand("gw1", 7, 4.0).queued == 0
+    assert version_queue.demand("gw1", 7, {}, 4.0).queued == 0
     assert not version_queue.busy
 
 

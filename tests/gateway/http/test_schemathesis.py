@@ -7,6 +7,7 @@ an operation refuses to one of them is asked as the next one.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,6 +26,17 @@ CALLERS = {
     "rival": Principal(tenant="rival", key_id="standing", scopes=frozenset({"admin"})),
     "operator": Principal(tenant="platform", key_id="standing", scopes=frozenset({"admin", "operator"})),
 }
+HOOKS = """
+import json
+import schemathesis
+
+@schemathesis.serializer(
+    "application/x-ndjson", "application/jsonl", "application/jsonlines", "application/x-jsonlines"
+)
+def lines(context, value):
+    return json.dumps(value).encode()
+"""
+"""How the judge writes what it cannot by itself."""
 CONFIG = """
 [auth.wfc]
 path = "{folder}/callers.json"
@@ -67,6 +79,7 @@ async def served(world: World, folder: Path) -> AsyncIterator[str]:
     ]
     (folder / "callers.json").write_bytes(msgspec.json.encode({"auth": callers}))
     (folder / "schemathesis.toml").write_text(CONFIG.format(folder=folder))
+    (folder / "hooks.py").write_text(HOOKS)
     server = make_server(world.app)
     with listen("127.0.0.1", 0) as listening:
         async with world.services.workers.running(), asyncio.TaskGroup() as group:
@@ -83,7 +96,8 @@ async def judge(world: World, folder: Path, *options: str) -> None:
         command = ("--config-file", str(folder / "schemathesis.toml"), "run", address, "--checks", "all", *options)
         judging = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "schemathesis.cli", *command, "--no-shrink", "--no-color", "--workers", "1",
-            cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            cwd=folder, env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks"},
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         said, _ = await judging.communicate()
     if judging.returncode:

@@ -77,6 +77,7 @@ class Names:
     webhook: str = ""
     delivery: str = ""
     batch: str = ""
+    container: str = "ctr_hush-hush"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
@@ -125,6 +126,7 @@ async def acme(world: World) -> Names:
 NOBODY = Names(
     ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB,
     webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}", batch="batch_99999999999999999999",
+    container="ctr_none-none",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_service import RECORD_BYTES, JobOptions
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from tests.gateway.body_codecs import small_codec
 from tests.gateway.jobs.test_job_runner import OUTPUT, Calls
 from tests.gateway.world import World, function
@@ -41,6 +42,7 @@ def gateway(bus: Bus, world: World, calls: Calls | None = None, *, tenant_bytes:
         JobCalls(
             calls=calls or Calls(),
             registry=world.registry,
+            schemas=VersionSchemas(world.blobs),
             codec=small_codec(),
             budget=ByteBudget(limit=10**7),
             clock=time.monotonic,

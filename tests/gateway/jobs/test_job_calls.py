@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadOutput, FunctionRaised
-from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
@@ -14,6 +14,7 @@ from pilotlight_gateway.calls.call_port import ChunkEvent
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from tests.builders.jobs import job
 from tests.builders.specs import method
 from tests.gateway.body_codecs import small_codec
@@ -28,22 +29,23 @@ def calls_of(world: World, calls: FakeCalls) -> JobCalls:
     return JobCalls(
         calls=calls,
         registry=world.registry,
+        schemas=VersionSchemas(world.blobs),
         codec=small_codec(),
         budget=ByteBudget(limit=10**7),
         clock=lambda: 50.0,
     )
 
 
-def prepared(calls: JobCalls, version: VersionRecord, priority: Priority = Priority.STANDARD) -> PreparedCall:
+async def prepared(calls: JobCalls, version: VersionRecord, priority: Priority = Priority.STANDARD) -> PreparedCall:
     name = next(iter(version.spec.methods)).name
     record = job(version=version.id, method=name, priority=priority)
-    return calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
+    return await calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
 
 
-def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None:
+async def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None:
     """However long the queue is; then it may run for as long as its function says."""
     (version,) = world.deploy(function("hello", timeout=10.0))
-    call = prepared(calls_of(world, FakeCalls()), version, Priority.BATCH)
+    call = await prepared(calls_of(world, FakeCalls()), version, Priority.BATCH)
 
     assert (call.arrived_at, call.deadline_at) == (50.0, 360.0)
     assert (call.scheduling.queue_calls, call.scheduling.queue_ms) == (0, 0.0)
@@ -51,11 +53,11 @@ def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None
     assert call.start_hook is start_hook
 
 
-def test_a_jobs_record_decides_whether_it_runs_again(world: World) -> None:
+async def test_a_jobs_record_decides_whether_it_runs_again(world: World) -> None:
     """Not its call: that is tried once, under an id of its own."""
     (version,) = world.deploy(function("hello", retries=3, idempotent=True))
     calls = calls_of(world, FakeCalls())
-    one, two = prepared(calls, version), prepared(calls, version)
+    one, two = await prepared(calls, version), await prepared(calls, version)
 
     assert (one.version.spec.retries, one.version.spec.idempotent) == (0, False)
     assert one.call_id != two.call_id
@@ -67,10 +69,10 @@ async def test_a_value_is_the_result(world: World) -> None:
     (version,) = world.deploy(function("hello", promising))
     good, bad = FakeCalls(output=msgspec.msgpack.encode(7)), FakeCalls(output=msgspec.msgpack.encode("no"))
 
-    result = await calls_of(world, good).run(prepared(calls_of(world, good), version))
+    result = await calls_of(world, good).run(await prepared(calls_of(world, good), version))
     assert result.output == msgspec.msgpack.encode(7)
     with pytest.raises(BadOutput):
-        await calls_of(world, bad).run(prepared(calls_of(world, bad), version))
+        await calls_of(world, bad).run(await prepared(calls_of(world, bad), version))
 
 
 async def test_a_generators_result_is_the_list_of_its_chunks(world: World) -> None:
@@ -80,7 +82,7 @@ async def test_a_generators_result_is_the_list_of_its_chunks(world: World) -> No
     fake = FakeCalls(events=list(chunks))
     calls = calls_of(world, fake)
 
-    assert msgspec.msgpack.decode((await calls.run(prepared(calls, version))).output) == [1, 2]
+    assert msgspec.msgpack.decode((await calls.run(await prepared(calls, version))).output) == [1, 2]
     fake.error = FunctionRaised("no")
     with pytest.raises(FunctionRaised):
-        await calls.run(prepared(calls, version))
+        await calls.run(await prepared(calls, version))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.jobs import job_dispatcher as feeder_module
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_calls import JobCalls
-from pilotlight_gateway.jobs.job_dispatcher import DRAIN_S, JobDispatcher
+from pilotlight_gateway.jobs.job_dispatcher import DRAIN_S, WAITING, JobDispatcher
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.jobs.job_results import JobResults
@@ -32,6 +33,7 @@ from pilotlight_gateway.jobs.job_runner import JobDependencies
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import job
@@ -75,6 +77,7 @@ class Site:
             calls=JobCalls(
                 calls=calls,
                 registry=self.world.registry,
+                schemas=VersionSchemas(self.world.blobs),
                 codec=small_codec(),
                 budget=ByteBudget(limit=10**7),
                 clock=lambda: 0.0,
@@ -177,6 +180,23 @@ async def test_a_message_that_cannot_be_read_holds_nothing_up(site: Site) -> Non
         await until_states(site, names, {JobState.SUCCEEDED})
         await until(lambda: feeder.statistics().flows == 0)
     assert await site.messages() == 0
+
+
+async def test_jobs_behind_those_that_wait_at_the_home_are_its_backlog(site: Site) -> None:
+    """Of their function alone; none of a flow whose tenant's limits hold it back, and none once they are elsewhere."""
+    held = Calls(output=OUTPUT, grants=0, hold=asyncio.Event())
+    async with site.gateway("one", held) as feeder:
+        assert feeder.backlog("acme:shop.hello") == 0
+        feeder.begin(site.shard, 1, b"")
+        await site.submit(WAITING + 7)
+        await until(lambda: feeder.backlog("acme:shop.hello") == 7 and feeder.statistics().waiting == WAITING)
+        assert feeder.backlog("acme:shop.other") == 0
+
+        feeder._work[site.flow].held_until = math.inf
+        assert feeder.backlog("acme:shop.hello") == 0
+        feeder._work[site.flow].held_until = 0.0
+        feeder.end(site.shard)
+        assert feeder.backlog("acme:shop.hello") == 0
 
 
 async def test_another_homes_jobs_are_left_alone(site: Site) -> None:

@@ -123,3 +123,16 @@ def test_nothing_is_lost_and_nothing_is_removed_too_early(history: list[tuple[st
         assert found is not None
         remove(found)
     assert not wanted
+
+
+def test_the_backlog_is_what_could_begin_and_is_not_taken() -> None:
+    """Not what waits for its time; what is given back waits again."""
+    told = flow(notes("a", "b", "c"), notes("later", run_at=10.0))
+    assert told.backlog(0.0) == 3
+    assert told.take(0.0) == "a"
+    assert (told.backlog(0.0), told.backlog(10.0)) == (2, 3)
+    told.give_back("a")
+    assert told.backlog(10.0) == 4
+    for _ in range(4):
+        told.take(10.0)
+    assert told.backlog(10.0) == 0

@@ -30,6 +30,16 @@ async def test_the_same_content_of_two_owners_is_two_blobs() -> None:
     assert len({ref.sha256 for ref in refs}) == len(blobs.kept) == 4
 
 
+async def test_no_file_can_be_made_that_is_the_same_blob() -> None:
+    """Who knows a job and its input does not know what its blob is called: such a file would go with the job."""
+    blobs = MemoryBlobs()
+    refs = {await store_payload(blobs, "acme", JOB, "input", b"same") for _ in range(3)}
+
+    assert len({ref.sha256 for ref in refs}) == 3
+    for ref in refs:
+        assert await fetch_payload(blobs, "acme", ref) == b"same"
+
+
 async def test_a_blob_names_its_owner() -> None:
     """In its head; what begins otherwise is nobody's."""
     blobs = MemoryBlobs()

@@ -20,7 +20,7 @@ from pilotlight_core.model.errors import (
     Unavailable,
 )
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobState, RunnerIdentity
@@ -34,11 +34,12 @@ from pilotlight_gateway.jobs.job_payloads import store_payload
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.job_results import JobResults
-from pilotlight_gateway.jobs.job_runner import JobDependencies, JobRunner
+from pilotlight_gateway.jobs.job_runner import PAUSE_S, JobDependencies, JobRunner
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.storage_quota.job_quota import ASK_AGAIN_S, JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders.jobs import JOB, job
@@ -117,6 +118,7 @@ class Bench:
             calls=JobCalls(
                 calls=self.calls,
                 registry=self.world.registry,
+                schemas=VersionSchemas(self.world.blobs),
                 codec=small_codec(),
                 budget=ByteBudget(limit=10**7),
                 clock=lambda: 0.0,
@@ -302,6 +304,17 @@ async def test_what_it_needs_may_be_gone(bench: Bench) -> None:
     await bench.put(version="ver_gone")
     assert await bench.run() is None
     assert (await bench.now()).reason is JobFailureReason.UNDELIVERABLE
+
+
+async def test_it_waits_while_the_schemas_of_its_version_cannot_be_read(bench: Bench) -> None:
+    """They are in the blob store: without them nobody could say whether its answer is what was promised."""
+    record = await bench.put()
+    versions = bench.world.registry.versions
+    versions[record.version] = msgspec.structs.replace(versions[record.version], schemas_apart=True)
+    bench.world.blobs.down = True
+
+    assert await bench.run() == bench.wall + PAUSE_S
+    assert (await bench.now()).state is record.state
 
 
 async def test_a_job_that_may_run_no_longer_so_long_is_not_started(bench: Bench) -> None:

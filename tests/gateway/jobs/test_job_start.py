@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_core.bus import BusTimeout, WrongRevision
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.agent_messages import Run
+from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState, RunnerIdentity
 from pilotlight_gateway.jobs.job_permit import JobPermits

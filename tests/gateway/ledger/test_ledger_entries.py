@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
-from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_gateway.ledger.ledger_entries import NS_PER_DAY, cut_at_midnights, day_of, entries_of, lay_out
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
@@ -75,3 +75,14 @@ def test_a_price_that_nobody_knows_is_counted_and_not_free() -> None:
 def test_days_are_utc() -> None:
     """Wherever the gateway stands."""
     assert day_of(NOON) == "2026-09-22"
+
+
+def test_a_late_interval_has_the_rate_of_its_time() -> None:
+    """However long after a new price it is folded."""
+    book = load_prices()
+    book.put("cpu", [DatedRate(starts_at=MIDNIGHT, nano_usd_per_hour=7)])
+
+    before = entries_of([event(1, 0, SECOND, ended_at=MIDNIGHT - 1.0)], book)
+    after = entries_of([event(2, 0, SECOND, ended_at=MIDNIGHT + 1.0)], book)
+
+    assert [lease["rate"] for lease in before.leases + after.leases] == [load_prices().rate("cpu"), 7]

@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.units import cost_of
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
@@ -177,3 +178,41 @@ def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> 
     assert opener.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     maker.close()
     opener.close()
+
+
+def test_lines_have_what_events_said(ledger: Ledger) -> None:
+    """Facts of the interval on its own line, of a call on its receipt; an older agent's say nothing."""
+    told = CallShare(
+        "a", "acme", 5, "raised", key="key_1", tags={"team": "red"}, fault=Fault.TENANT, units={"prompt_tokens": 12}
+    )
+    place = {"region": "eu", "zone": "eu-a", "purchase": "spot", "memory": 2**34, "used": True}
+    exact = int(MIDNIGHT) * SECOND + 7
+    newer = event(
+        1, 0, 5, LeaseState.BUSY, shares=(told,), purpose=Purpose.FLOOR, wall_ns=exact, ended_at=MIDNIGHT, **place
+    )
+    older = busy(2, 5, ("b", 5, "ok"), ended_at=MIDNIGHT)
+
+    ledger.fold("USAGE", 1, delivered([newer, older]))
+
+    first, second = ledger.read(sa.select(lease_line).order_by(lease_line.c.t0))
+    assert first | place == first
+    assert (first["purpose"], first["wall_ns"]) == ("floor", exact)
+    assert (second["purpose"], second["wall_ns"], second["region"]) == ("", int(MIDNIGHT) * SECOND, "")
+    (of_a,), (of_b,) = receipts(ledger, "acme", "a"), receipts(ledger, "acme", "b")
+    assert (of_a["key_id"], of_a["tags"], of_a["fault"], of_a["units"]) == (
+        "key_1", '{"team":"red"}', "tenant", '{"prompt_tokens":12}',
+    )  # fmt: skip
+    assert (of_b["key_id"], of_b["tags"], of_b["fault"], of_b["units"]) == ("", "", "", "")
+
+
+def test_what_a_call_said_last_holds(ledger: Ledger) -> None:
+    """A part of it that says nothing yet, in whatever order they come, takes nothing away."""
+    parts = [
+        event(1, 0, 5, LeaseState.BUSY, shares=(CallShare("a", "acme", 5, key="key_1"),)),
+        event(2, 5, 9, LeaseState.BUSY, shares=(CallShare("a", "acme", 4, "ok", key="key_1", units={"images": 2}),)),
+    ]
+    for number, part in enumerate(reversed(parts)):
+        ledger.fold("USAGE", number, delivered([part]))
+
+    (line,) = receipts(ledger, "acme", "a")
+    assert (line["ns"], line["outcome"], line["key_id"], line["units"]) == (9, "ok", "key_1", '{"images":2}')

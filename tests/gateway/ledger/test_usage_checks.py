@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
@@ -77,6 +78,11 @@ def test_what_agents_meter_can_be() -> None:
         ({"container": "c\ud7ff"}, UsageFault.BAD_NAME),
         ({"device": "d" * 129}, UsageFault.BAD_NAME),
         ({"price": "p" * 64}, UsageFault.BAD_NAME),
+        ({"region": "a b"}, UsageFault.BAD_NAME),
+        ({"zone": "z" * 64}, UsageFault.BAD_NAME),
+        ({"purchase": "stolen"}, UsageFault.BAD_NAME),
+        ({"memory": -1}, UsageFault.BAD_PART),
+        ({"wall_ns": 5}, UsageFault.BAD_TIME),
         ({"tenant": ""}, UsageFault.BAD_STATE),
         ({"state": LeaseState.FREE}, UsageFault.BAD_STATE),
         ({"shares": (CallShare("a", "acme", SECOND),)}, UsageFault.BAD_SHARES),
@@ -101,11 +107,30 @@ def test_a_number_or_name_that_cannot_be_is_found(more: dict[str, Any], fault: U
         (CallShare("a b", "acme", 5),),
         (CallShare("x" * 65, "acme", 5),),
         (CallShare("a", "", 5),),
+        (CallShare("a", "acme", 5, key="k k"),),
+        (CallShare("a", "acme", 5, tags={"team": "x" * 600}),),
+        (CallShare("a", "acme", 5, tags={f"t{n}": "" for n in range(17)}),),
+        (CallShare("a", "acme", 5, units={"two words": 1}),),
+        (CallShare("a", "acme", 5, units={"images": -1}),),
+        (CallShare("a", "acme", 5, units={"images": 2**53 + 1}),),
     ],
 )
 def test_shares_are_the_interval(shares: tuple[CallShare, ...]) -> None:
     """Each of a call of a tenant, none below nothing, and no more and no less together."""
     assert fault_of(shared(*shares), AGENT) is UsageFault.BAD_SHARES
+
+
+def test_facts_that_can_be() -> None:
+    """Also provisioned and parked time, whoever pays for it."""
+    told = CallShare("a", "acme", 5, "ok", key="key_1", tags={"team": "red"}, units={"images": 2**53, "custom": 0})
+    place = {"region": "eu", "zone": "eu-a", "purchase": "on-demand", "memory": 2**40}
+    assert fault_of(event(1, 0, 5, LeaseState.BUSY, shares=(told,), **place), AGENT) is None
+    for state in (LeaseState.PROVISIONING, LeaseState.PARKED):
+        assert fault_of(event(1, 0, SECOND, state), AGENT) is None
+        assert fault_of(event(1, 0, SECOND, state, tenant="", app="", function="", version=""), AGENT) is None
+    dated = event(1, 0, SECOND)
+    exact = int(dated.ended_at) * SECOND + 1
+    assert fault_of(msgspec.structs.replace(dated, wall_ns=exact), AGENT) is None
 
 
 def test_a_bound_container_is_billed_for_the_time_that_it_was_bound() -> None:

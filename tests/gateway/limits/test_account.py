@@ -10,14 +10,14 @@ from pilotlight_gateway.limits.account import UNKNOWN_S, EpochRange, LimitAccoun
 from pilotlight_gateway.limits.gcra import PS
 from pilotlight_gateway.limits.limit_policy import LimitScope, policy_of
 
-CALL, SUBMISSION, START = LimitAskKind
+CALL, SUBMISSION, START, TOKENS = LimitAskKind
 EPOCHS = EpochRange(3, 5)
 LIMITS = Limits(requests_per_s=1.0, burst=2.0, cost_per_s=100.0, cost_burst=50.0, concurrency=1)
 
 
 def scope_of(limits: Limits, *, requests_since: int = 4, cost_since: int = 4) -> LimitScope:
     """What is counted of all calls of a tenant, whose rates were first limited under these homes."""
-    begun = RateLimitStart(requests=requests_since, cost=cost_since)
+    begun = RateLimitStart(requests=requests_since, cost=cost_since, tokens=cost_since)
     (scope,) = policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS, tenant_begun=begun), "acme:a.f").scopes
     return scope
 
@@ -43,6 +43,24 @@ def test_all_limits_that_delay_a_call_are_named_with_the_longest_wait() -> None:
     for number in (1, 2):
         account.permits.leave(("g1", number), 1.0)
     assert account.wait(scope, 20.0, PS, CALL) == (0.0, ())
+
+
+def test_tokens_are_asked_for_by_themselves() -> None:
+    """A call that was let in has been read: its tokens alone count then, at its end what it really took."""
+    limits = Limits(requests_per_s=1.0, burst=1.0, tokens_per_s=10.0, tokens_burst=100.0)
+    scope = scope_of(limits)
+    account = account_of(scope)
+    account.take(scope, ("g1", 1), 0.0, 0, CALL)
+
+    assert account.wait(scope, 60.0, 0, TOKENS) == (0.0, ())
+    account.take(scope, ("g1", 2), 60.0, 0, TOKENS)
+    assert account.wait(scope, 60.0, 0, TOKENS) == (2.0, ("tokens",))
+    assert account.wait(scope, 0.0, 0, CALL)[1] == ("requests",)
+    assert account.standing(scope, 0) == '"requests";r=0;t=1,"tokens";r=40;t=1'
+    account.correct(0.0, 0, -40.0)
+    assert account.wait(scope, 60.0, 0, TOKENS) == (0.0, ())
+    account.correct(0.0, 0, 200.0)
+    assert account.wait(scope, 0.0, 0, TOKENS)[1] == ("tokens",)  # in debt: not even none
 
 
 @pytest.mark.parametrize(
@@ -77,7 +95,7 @@ def test_what_a_call_cost_beyond_its_estimate_is_owed_and_the_rest_comes_back() 
     unlimited = scope_of(Limits(concurrency=1))
     free = account_of(unlimited)
     free.correct(1e9, 0)
-    assert free.buckets() == (None, None)
+    assert free.buckets() == (None, None, None)
 
 
 @pytest.mark.parametrize(

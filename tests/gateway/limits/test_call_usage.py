@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Ended, Outcome, Refusal, Refused, Spent
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, Spent
 from pilotlight_gateway.limits.call_usage import AFTER_TIMEOUT_S, CallUsage, UsageTracker
 from tests.builders.calls import grant
 

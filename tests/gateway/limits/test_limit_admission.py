@@ -8,13 +8,14 @@ import pytest
 
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitVerdict
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import FIRST, Estimates
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of, end_admission, unreachable
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
 
 FUNCTION = "acme:shop.hello"
+ASKED = LimitAsk(1, "acme", FUNCTION)
 GRANTED = LimitAnswer(1, LimitVerdict.GRANTED, standing='"requests";r=4', charged=30.0)
 
 
@@ -24,6 +25,7 @@ def policy(**limits: Any) -> LimitPolicy:
 
 
 REQUESTS, COST = policy(requests_per_s=1.0, burst=5.0), policy(cost_per_s=100.0, cost_burst=50.0)
+TOKENS = policy(tokens_per_s=10.0, tokens_burst=100.0)
 
 
 class Ends:
@@ -39,7 +41,7 @@ class Ends:
 def test_a_granted_call_may_begin_and_its_end_is_reported_once() -> None:
     """Calling `end` again does nothing."""
     ends = Ends()
-    admission = admission_of("acme", FUNCTION, REQUESTS, GRANTED, ends)
+    admission = admission_of(ASKED, REQUESTS, GRANTED, ends)
     assert admission.error is None
 
     admission.end(12.0)
@@ -52,7 +54,7 @@ def test_a_refused_call_has_its_error_and_no_end() -> None:
     """The error names the limit and the wait; nothing was counted, so nothing is given back."""
     ends = Ends()
     answer = LimitAnswer(1, LimitVerdict.REFUSED, wait_s=2.0, violated=("requests",), standing='"requests";r=0;t=2')
-    admission = admission_of("acme", FUNCTION, REQUESTS, answer, ends)
+    admission = admission_of(ASKED, REQUESTS, answer, ends)
 
     assert isinstance(admission.error, TooMuch)
     assert (admission.error.retry_after, admission.error.more["violated-policies"]) == (2.0, ["requests"])
@@ -60,9 +62,28 @@ def test_a_refused_call_has_its_error_and_no_end() -> None:
     assert ends.told == []
 
 
+@pytest.mark.parametrize(
+    ("part", "counted", "amount", "told"),
+    [
+        (LimitAskKind.CALL, COST, 50.0, (20.0, 0.0)),
+        (LimitAskKind.CALL, COST, None, (0.0, 0.0)),
+        (LimitAskKind.CALL, TOKENS, 50.0, (0.0, 0.0)),
+        (LimitAskKind.TOKENS, TOKENS, 50.0, (0.0, 20.0)),
+        (LimitAskKind.TOKENS, TOKENS, None, (0.0, 0.0)),
+        (LimitAskKind.TOKENS, COST, 50.0, (0.0, 0.0)),
+    ],
+)
+def test_its_home_is_told_by_how_much_the_estimate_was_wrong(
+    part: LimitAskKind, counted: LimitPolicy, amount: float | None, told: tuple[float, float]
+) -> None:
+    """Of cost or of tokens, whichever was asked for, if it is limited."""
+    admission = admission_of(LimitAsk(1, "acme", FUNCTION, 30.0, part), counted, GRANTED, Ends())
+    assert admission.end_with(amount) == LimitEnd(1, "acme", FUNCTION, *told)
+
+
 def test_headers_have_the_policy_and_what_is_left_if_known() -> None:
     """Without an answer of the home there is no RateLimit header."""
-    assert admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()).headers() == (
+    assert admission_of(ASKED, REQUESTS, GRANTED, Ends()).headers() == (
         (b"ratelimit-policy", b'"requests";q=5;w=5'),
         (b"ratelimit", b'"requests";r=4'),
     )
@@ -86,10 +107,31 @@ def test_the_end_of_a_call_counts_its_usage(counts: tuple[float, int, int], told
     usage, ends, costs = CallUsage(), Ends(), Estimates()
     usage.count(*counts)
 
-    end_admission(usage, admission_of("acme", FUNCTION, COST, GRANTED, ends), costs, "ver_1")
+    end_admission(usage, admission_of(ASKED, COST, GRANTED, ends), costs, "ver_1")
 
     assert ends.told == [told]
     assert costs.of("ver_1") == (FIRST if learnt is None else learnt)
+
+
+def test_the_second_ask_ends_with_what_the_function_counted() -> None:
+    """And its version's next call asks for as much; of a start that was lost the estimate stands."""
+    ends, costs, usage = Ends(), Estimates(), CallUsage()
+    assert costs.tokens_of("ver_1") == 0.0
+    for counts, told in (((5.0, 1, 0, 40), 40), ((5.0, 1, 1, 40), 40 + GRANTED.charged)):
+        first = admission_of(ASKED, TOKENS, GRANTED, Ends())
+        first.tokens = admission_of(LimitAsk(2, "acme", FUNCTION, 30.0, LimitAskKind.TOKENS), TOKENS, GRANTED, ends)
+        usage.count(*counts)
+        end_admission(usage, first, costs, "ver_1")
+        assert ends.told[-1] == told
+    assert costs.tokens_of("ver_1") == 40.0
+
+
+def test_the_headers_are_those_of_the_later_word() -> None:
+    """What is left after the second ask."""
+    later = LimitAnswer(2, LimitVerdict.GRANTED, standing='"tokens";r=7')
+    first = admission_of(ASKED, TOKENS, GRANTED, Ends())
+    first.tokens = admission_of(LimitAsk(2, "acme", FUNCTION, 30.0, LimitAskKind.TOKENS), TOKENS, later, Ends())
+    assert dict(first.headers())[b"ratelimit"] == b'"tokens";r=7'
 
 
 def test_without_a_limit_on_cost_nothing_is_learnt() -> None:
@@ -97,6 +139,6 @@ def test_without_a_limit_on_cost_nothing_is_learnt() -> None:
     usage, costs = CallUsage(), Estimates()
     usage.count(20.0, 1, 0)
 
-    end_admission(usage, admission_of("acme", FUNCTION, REQUESTS, GRANTED, Ends()), costs, "ver_1")
+    end_admission(usage, admission_of(ASKED, REQUESTS, GRANTED, Ends()), costs, "ver_1")
 
     assert costs.of("ver_1") == FIRST

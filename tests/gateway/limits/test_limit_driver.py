@@ -8,8 +8,15 @@ from typing import Any
 from pilotlight_core.bus import NO_RESPONDERS
 from pilotlight_core.model import subjects
 from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
-from pilotlight_core.model.messages.agent_messages import Message
-from pilotlight_core.model.messages.limiting import Holdings, LimitAnswer, LimitAnswers, LimitAsk, LimitVerdict
+from pilotlight_core.model.messages.limiting import (
+    Holdings,
+    LimitAnswer,
+    LimitAnswers,
+    LimitAsk,
+    LimitEnd,
+    LimitVerdict,
+)
+from pilotlight_core.model.messages.message import Message
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_driver import REFRESH_S, REPORT_EVERY, RETRY_S, LimitDriver, PendingAsk
 from pilotlight_gateway.limits.limit_policy import policy_of
@@ -43,7 +50,7 @@ class Gateway:
     def end(self, answer: LimitAnswer | None) -> None:
         """A call that was let in has ended."""
         assert answer is not None
-        self.driver.ended("acme", FUNCTION, answer, 0.0)
+        self.driver.ended(LimitEnd(answer.number, "acme", FUNCTION))
 
     @property
     def verdicts(self) -> list[LimitVerdict | None]:

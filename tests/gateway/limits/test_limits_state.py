@@ -22,12 +22,12 @@ from pilotlight_gateway.limits.limits_state import (
     taken_over,
 )
 
-CALL = LimitAskKind.CALL
-LIMITS = Limits(requests_per_s=2.0, burst=4.0, cost_per_s=100.0, cost_burst=50.0)
+CALL, TOKENS = LimitAskKind.CALL, LimitAskKind.TOKENS
+LIMITS = Limits(requests_per_s=2.0, burst=4.0, cost_per_s=100.0, cost_burst=50.0, tokens_per_s=5.0, tokens_burst=90.0)
 
 
 def scope_of(limits: Limits = LIMITS) -> LimitScope:
-    begun = RateLimitStart(requests=3, cost=3)
+    begun = RateLimitStart(requests=3, cost=3, tokens=3)
     (scope,) = policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS, tenant_begun=begun), "acme:a.f").scopes
     return scope
 
@@ -61,8 +61,9 @@ def test_the_next_home_says_the_same_on_its_own_clock(
     for number, (after, cost) in enumerate(takes):
         at += after
         account.take(SCOPE, ("g1", number), cost, instant(at), CALL)
+        account.take(SCOPE, ("g1", -number), cost, instant(at), TOKENS)
     for correction in corrections:
-        account.correct(correction, instant(at))
+        account.correct(correction, instant(at), correction)
     now, then = instant(at + pause), instant(other_clock)
 
     state = sent(handed_over({("acme", ""): account}, 0, 3, now))
@@ -73,7 +74,8 @@ def test_the_next_home_says_the_same_on_its_own_clock(
     assert (born, epochs) == (then - now, (3, 4))
     assert heir.standing(SCOPE, then) == account.standing(SCOPE, now)
     for later in (0, PS // 3, 2 * PS):
-        assert heir.wait(SCOPE, 20.0, then + later, CALL) == account.wait(SCOPE, 20.0, now + later, CALL)
+        for kind in (CALL, TOKENS):
+            assert heir.wait(SCOPE, 20.0, then + later, kind) == account.wait(SCOPE, 20.0, now + later, kind)
         assert heir.idle(then + later) == account.idle(now + later) or len(account.permits)
 
 

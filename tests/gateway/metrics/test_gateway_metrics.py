@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics, Histogram
-
-
-def test_a_histogram_counts_each_value_once_at_its_bound() -> None:
-    """A value on a bound belongs to it; one beyond all is only in +Inf."""
-    histogram = Histogram((1.0, 2.0))
-    for value in (0.5, 1.0, 1.5, 2.0, 9.0):
-        histogram.observe(value)
-
-    assert histogram.buckets() == [("1.0", 2.0), ("2.0", 4.0), ("+Inf", 5.0)]
-    assert histogram.sum == 14.0
+from pilotlight_core.host.metrics import ProcessMetrics
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 
 def test_what_is_counted_is_scraped() -> None:
@@ -23,8 +14,10 @@ def test_what_is_counted_is_scraped() -> None:
     metrics.call_ended({"queue": 250.0, "execute": 750.0}, 1000.0, {"bind": 20.0, "load": 80.0})
     metrics.call_failed("queue_full")
     metrics.folded = {"new": 3}
+    metrics.unread = 2
 
-    families = {family.name: family for family in text_string_to_metric_families(metrics.exposition().decode())}
+    shown = ProcessMetrics(metrics.collect).exposition().decode()
+    families = {family.name: family for family in text_string_to_metric_families(shown)}
     samples = {(sample.name, *sample.labels.values()): sample.value for f in families.values() for sample in f.samples}
     assert samples["pilotlight_call_stage_seconds_sum", "queue"] == 0.25
     assert samples["pilotlight_call_stage_seconds_count", "batch_wait"] == 0
@@ -32,3 +25,4 @@ def test_what_is_counted_is_scraped() -> None:
     assert samples["pilotlight_cold_start_seconds_sum",] == 0.1
     assert samples["pilotlight_calls_total", "queue_full", "error"] == 1
     assert samples["pilotlight_usage_events_total", "new"] == 3
+    assert samples["pilotlight_usage_unread",] == 2

@@ -71,4 +71,4 @@ async def test_a_tenant_is_as_new_as_what_limits_it() -> None:
     await set_limits(registry, "acme", REQUESTS, "acme:a.b", home=7)
 
     effective = registry.limits("acme", "acme:a.b")
-    assert effective.tenant_begun == effective.function_begun == RateLimitStart(requests=9, cost=9)
+    assert effective.tenant_begun == effective.function_begun == RateLimitStart(requests=9, cost=9, tokens=9)

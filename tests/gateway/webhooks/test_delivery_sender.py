@@ -198,3 +198,33 @@ async def test_deliveries_of_a_deleted_webhook_go(site: Site) -> None:
         assert await until_found(removed)
 
     assert not site.http.to(site.url)
+
+
+async def test_one_that_is_well_again_is_noted_although_its_failure_was_not_heard_of_yet(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the sender has noted itself counts, not only what came back to it."""
+    webhook = await site.webhook()
+    site.http.statuses[site.url] = [500]
+    first = await site.delivery(webhook.id)
+
+    async def failing_since() -> float | None:
+        present = await site.store.webhook(site.tenant, webhook.id)
+        return present.failing_since if present is not None else None
+
+    async def is_well() -> bool:
+        return await failing_since() is None
+
+    async with site.bus.mirror(WEBHOOK_BUCKET) as webhooks:
+        heard = webhooks.get(f"{site.tenant}.{webhook.id}")
+        monkeypatch.setattr(webhooks, "get", lambda _: heard)  # it hears of nothing
+        sender = DeliverySender(site.bus, site.http, webhooks, bounds=DeliveryLimits(), store=site.store)
+        task = asyncio.ensure_future(sender.run())
+        try:
+            await until_found(failing_since)
+            await site.until_over(await site.delivery(webhook.id))
+            assert await until_found(is_well)
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+    assert (await site.state(first)) is not None

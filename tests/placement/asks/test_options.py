@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import Ask

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.placing import Over, Purchase, Spread
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
@@ -202,6 +202,12 @@ def is_true(fleet: Fleet, unit: Unit, wanted: Ask, name: str) -> bool:  # noqa: 
             return domain.zone not in wanted.zones
         case "purchase":
             return domain.spot is (wanted.purchase is Purchase.ON_DEMAND)
+        case "base":
+            return wanted.base not in domain.abilities.bases
+        case "feature":
+            return any(need not in domain.abilities.features for need in wanted.needs)
+        case "shm" | "scratch" | "pids":
+            return bool(getattr(wanted, name) > getattr(domain.abilities, name))
         case "type":
             is_cpu = unit.slot is not None
             return not any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.explain.speeds import explain_containers, key_of_slice, lines, on_slice, slice_kinds, where
 from pilotlight_placement.fleet.fleet import Fleet

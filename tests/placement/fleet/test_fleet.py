@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet, ImpossibleChange

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit, idle_cuts, occupied
 from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer, Slice

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 
 from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.price_book import DatedRate, PriceBook
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.asks.options import NoOption, options, slot_options
+from pilotlight_placement.asks.options import NoOption, Prices, options, slot_options
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.offers import refused_domain
+from pilotlight_placement.fleet.offers import Offers, refused_domain
 from pilotlight_placement.hardware.node import Domain, Node, Slot
-from tests.placement.makers import ask, asks, gpu, node, some_nodes
+from tests.placement.makers import ABLE, ask, asks, gpu, node, some_nodes
 
 
 @settings(max_examples=100, deadline=None)
@@ -64,6 +66,23 @@ def test_a_domain_is_refused_by_region_then_zone_then_purchase() -> None:
     assert refused_domain(ask("T4", purchase=Purchase.ON_DEMAND), domain) == "purchase"
 
 
+def test_a_domain_is_refused_by_what_its_agents_cannot_do() -> None:
+    """After its location; the base environment, then the features, then each ceiling."""
+    domain = Domain(zone="a", abilities=ABLE)
+
+    def refused(**more: Any) -> str:
+        return refused_domain(ask("T4", **more), domain)
+
+    assert refused(base="torch", needs=("limits",), shm=ABLE.shm, scratch=ABLE.scratch, pids=ABLE.pids) == ""
+    assert refused(base="jax", zones=("b",)) == "zone"
+    assert refused(base="jax", needs=("wings",)) == "base"
+    assert refused(needs=("limits", "wings"), shm=ABLE.shm + 1) == "feature"
+    assert refused(shm=ABLE.shm + 1, scratch=ABLE.scratch + 1) == "shm"
+    assert refused(scratch=ABLE.scratch + 1, pids=ABLE.pids + 1) == "scratch"
+    assert refused(pids=ABLE.pids + 1) == "pids"
+    assert refused_domain(ask("T4", base="jax"), Domain()) == "base"
+
+
 def test_offers_are_made_once_until_a_new_group_comes() -> None:
     """The same object as long as no other kind of device is there."""
     fleet = Fleet([node("n", gpu("a", "T4"))])
@@ -74,3 +93,25 @@ def test_offers_are_made_once_until_a_new_group_comes() -> None:
     assert fleet.offers(ask("ANY")) is before
     fleet.put(node("o", gpu("c", "A10")))
     assert len(fleet.offers(ask("ANY")).by_group) == 2
+
+
+def test_a_price_that_changes_changes_the_offers() -> None:
+    """From its date on the device that has become the cheaper one stands first."""
+    book = PriceBook(rates={"h100": 4 * 10**9, "a100": 2 * 10**9})
+    fleet = Fleet([node("n", gpu("a", "H100-80GB"), gpu("b", "A100-80GB"))], prices=Prices(book=book))
+    wanted = ask("ANY", gib=60)
+    before = fleet.offers(wanted)
+    assert fleet.offers(wanted) is before
+
+    book.put("h100", [DatedRate(starts_at=100.0, nano_usd_per_hour=10**9)])
+    book.refresh(99.0)
+    assert fleet.offers(wanted) is before
+    book.refresh(100.0)
+
+    assert [first_of(offers) for offers in (before, fleet.offers(wanted))] == ["A100-80GB", "H100-80GB"]
+
+
+def first_of(offers: Offers) -> str:
+    """The kind of device with the best offer."""
+    best = min((offer.level, group.kind.name) for group, made in offers.by_group.items() for offer in made)
+    return best[1]

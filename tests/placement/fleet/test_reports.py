@@ -7,12 +7,19 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, ProfileReport
-from pilotlight_core.model.messages.agent_messages import HostShare, NodeReport, SliceReport
+from pilotlight_core.model.messages.node_messages import HostShare, NodeReport, SandboxCeilings, SliceReport
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.audit import check_integrity
-from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, name_of, slice_named
-from pilotlight_placement.hardware.node import PlacedContainer
+from pilotlight_placement.fleet.reports import (
+    FleetMirror,
+    IncomingContainer,
+    ReportOverlay,
+    abilities_of,
+    name_of,
+    slice_named,
+)
+from pilotlight_placement.hardware.node import NodeAbilities, PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import refusal_at
@@ -293,3 +300,20 @@ def test_spot_nodes_are_told_apart() -> None:
 
     assert found(mirror, ask(purchase=Purchase.ON_DEMAND)) == "b/cpu-0"
     assert found(mirror, ask(purchase=Purchase.SPOT)) == "a/cpu-0"
+
+
+def test_what_an_agent_can_do_is_as_it_says() -> None:
+    """One that says nothing is older: it has one base environment, no feature and no limits to name."""
+    most = SandboxCeilings(shm=GIB, scratch=2 * GIB, pids=512)
+    new = report("new", bases=("torch", "default"), features=("b", "a"), ceilings=most)
+
+    assert abilities_of(new) == NodeAbilities(
+        bases=("default", "torch"), features=("a", "b"), shm=GIB, scratch=2 * GIB, pids=512
+    )
+    assert abilities_of(report("old")) == NodeAbilities(bases=("default",), shm=0, scratch=0, pids=0)
+    mirror = FleetMirror()
+    mirror.sync([report("old", cpu(0))])
+    assert found(mirror, ask()) == "old/cpu-0"
+    assert "there is no base environment torch; there is default" in found(mirror, ask(base="torch"))
+    mirror.sync([report("old", cpu(0)), report("new", cpu(1), bases=("default", "torch"))])
+    assert found(mirror, ask(base="torch")) == "new/cpu-1"

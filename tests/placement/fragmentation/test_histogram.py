@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.fragmentation.histogram import (
     HALF_LIFE_S,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.fragmentation.host_fragmentation import room_of
 from pilotlight_placement.fragmentation.place_costs import OpenedCosts, ShareCosts, SlotCosts, WholeCosts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import SliceKind, Stop
 from pilotlight_core.model.messages.device_commands import Cut
+from pilotlight_core.model.messages.node_messages import SliceKind, Stop
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer, Slice

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Stop
+from pilotlight_core.model.messages.node_messages import Stop
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits

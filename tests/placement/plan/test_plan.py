@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import SliceKind, Stop
+from pilotlight_core.model.messages.node_messages import SliceKind, Stop
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 
@@ -9,7 +11,7 @@ from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
+from pilotlight_placement.hardware.node import Domain, Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement, Value
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import (
@@ -21,7 +23,7 @@ from pilotlight_placement.search.policy import (
     first_difference,
     refusal_at,
 )
-from tests.placement.makers import CHURN, ask, asks, cpu, fill, gpu, node, some_nodes
+from tests.placement.makers import ABLE, CHURN, ask, asks, cpu, fill, gpu, node, some_nodes
 
 
 def chosen(fleet: Fleet, wanted: Ask) -> Slice:
@@ -109,3 +111,24 @@ def test_the_best_of_the_winners_node_is_the_winner(
         best = best_on(fleet, wanted, fleet.places[found.node])
         assert best is not None
         assert best[0] == found.record.value
+
+
+def test_what_a_node_cannot_do_is_said_of_it() -> None:
+    """By its name, with what it has or allows."""
+    able = Node(name="n", domain=Domain(abilities=ABLE), slots=(cpu(0),))
+    fleet = Fleet([able])
+    (unit,) = fleet.units.values()
+
+    def why(**more: Any) -> str:
+        refused = refusal_at(fleet, unit, ask(**more))
+        return f"{refused[0].name}: {refused[1]}" if refused else ""
+
+    assert why(base="torch", needs=("limits",), shm=ABLE.shm, scratch=ABLE.scratch, pids=ABLE.pids) == ""
+    assert why(base="jax") == "base: n has the base environments default, torch, not jax"
+    assert why(needs=("sandbox-limits",)) == (
+        "feature: n cannot do sandbox-limits: its agent is older, or its sandbox holds no such limits"
+    )
+    assert why(needs=("wings", "limits")) == "feature: the agent of n is older and cannot do wings"
+    assert why(shm=ABLE.shm + 1) == "shm: n allows 8192 MiB of /dev/shm at most"
+    assert why(scratch=ABLE.scratch + 1) == "scratch: n allows 8192 MiB of /tmp at most"
+    assert why(pids=5000) == "pids: n allows 4096 processes and threads at most"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet

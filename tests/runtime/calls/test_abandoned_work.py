@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Ended, Outcome
+from pilotlight_core.model.messages.call_messages import Ended, Outcome
 from pilotlight_runtime.calls.abandoned_work import OverdueWork, overdue_work
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import Result

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Outcome, Refusal, Refused, RemoteError, Started
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Refusal, Refused, RemoteError, Started
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls import call_runner
 from pilotlight_runtime.calls.call_runner import INLINE_BYTES, truncated_error

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
-from pilotlight_core.model.messages.agent_messages import ContainerState, Credit, Message, RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 
 

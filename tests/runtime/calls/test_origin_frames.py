@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_core.bus import NO_RESPONDERS, BusDown
-from pilotlight_core.model.messages.agent_messages import Chunk, Ended, Message, Outcome, Started
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, RemoteError, Started
+from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls import origin_frames
 from pilotlight_runtime.calls.origin_frames import OriginSender
 
@@ -62,6 +63,19 @@ def test_a_last_frame_is_offered_until_it_is_heard() -> None:
     assert sum(message == ended() for _, message, _ in world.sent) == count
 
 
+def test_a_frame_that_was_lost_on_its_way_is_sent_when_it_is_asked_for() -> None:
+    """A server may have held it for a gateway that stood still until its connection was closed."""
+    world = World()
+    world.origins.send("gw1", ended())
+    for _ in range(16):
+        world.later(0.5)
+
+    assert world.origins.resend("call_1", grant_number=1)
+    assert [message for _, message, _ in world.sent] == [ended(), ended()]
+    world.later(origin_frames.KEEP_S + 1)
+    assert not world.origins.resend("call_1", grant_number=1)
+
+
 def test_while_the_bus_is_down_last_frames_wait() -> None:
     """Other frames are lost: the last one says enough, or the stream shows its gap."""
     world = World()
@@ -90,6 +104,19 @@ def test_last_frames_are_not_kept_for_ever() -> None:
     world.later(0.5)
 
     assert len(world.sent) == 3
+
+
+def test_what_a_function_raised_counts_as_well() -> None:
+    """A traceback outside of ASCII takes four bytes a character."""
+    world = World()
+    raised = RemoteError(type="E", message="", traceback="\U0001f525" * 32_000)
+    for number in range(1_000):
+        frame = Ended(call_id=f"call_{number}", grant_number=1, container="c1", outcome=Outcome.RAISED, error=raised)
+        world.origins.send("gw1", frame)
+
+    kept = [number for number in range(1_000) if world.origins.resend(f"call_{number}", 1)]
+    assert kept == list(range(1_000 - len(kept), 1_000))
+    assert 500 < len(kept) <= origin_frames.KEEP_BYTES // 128_000
 
 
 def test_a_gateway_that_stays_away_has_vanished() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import BodyRef
+from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
 from tests.runtime.harness import listener
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.agent_messages import BodyRef, Outcome, Reconcile, Refusal, Run
+from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Reconcile, Refusal, Run
 from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER_S, AcceptedCall, CallPhase, ReleasedCall, SlotTable
 from tests.builders.calls import run
 

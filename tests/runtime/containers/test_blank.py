@@ -14,7 +14,8 @@ import pytest
 from pilotlight_runtime.containers import blank as blank_module
 from pilotlight_runtime.containers.blank import Blank, BlankDied
 from pilotlight_runtime.containers.resource_limits import BASE
-from pilotlight_runtime.guest.frames import Hello, Leave, Loaded, encode, header
+from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Loaded, encode, header
+from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher, Guest
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import SandboxSpec
@@ -76,7 +77,7 @@ async def test_only_a_hello_makes_it_ready(tmp_path: Path, anyio_backend: str) -
     """Another frame before it changes nothing."""
 
     async def loads_first(_: SandboxSpec, sock: socket.socket) -> int:
-        sock.sendall(encode(Loaded()) + encode(Hello(pid=1, ms=7.0)))
+        sock.sendall(encode(Loaded()) + encode(Hello(pid=1, ms=7.0, frames=FRAMES)))
         return await silent_guest(_, sock)
 
     async with started(tmp_path, loads_first) as blank:
@@ -86,13 +87,42 @@ async def test_only_a_hello_makes_it_ready(tmp_path: Path, anyio_backend: str) -
         assert blank.hello_ms == 7.0
 
 
+@pytest.mark.parametrize(("frames", "said"), [((FRAMES[0] + 1, 3), f"{FRAMES[0] + 1}.3"), ((0, 0), "0.0")])
+async def test_a_guest_with_other_frames_is_refused_by_name(
+    tmp_path: Path, anyio_backend: str, frames: tuple[int, int], said: str
+) -> None:
+    """A later major version, and that of release 0.1, which says none; the guest is ended."""
+
+    async def of_another_release(_: SandboxSpec, sock: socket.socket) -> int:
+        sock.sendall(encode(Hello(pid=1, ms=1.0, frames=frames)))
+        return await silent_guest(_, sock)
+
+    async with started(tmp_path, of_another_release) as blank:
+        with pytest.raises(BlankDied, match=rf"its guest speaks version {said} of the frames, this agent 1\.0"):
+            await blank.wait_ready()
+
+        assert not blank.is_ready
+        assert (await blank.sandbox.wait()).reason == "killed"
+
+
+async def test_a_later_minor_version_is_taken(tmp_path: Path, anyio_backend: str) -> None:
+    """What it has more is ignored."""
+
+    async def newer(_: SandboxSpec, sock: socket.socket) -> int:
+        sock.sendall(encode(Hello(pid=1, ms=1.0, frames=(FRAMES[0], 99))))
+        return await silent_guest(_, sock)
+
+    async with started(tmp_path, newer) as blank:
+        await blank.wait_ready()
+
+
 async def test_a_container_gets_the_frames_from_the_hand_over_on(tmp_path: Path, anyio_backend: str) -> None:
     """And its frames reach the guest."""
     asked: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def answers(_: SandboxSpec, sock: socket.socket) -> int:
         sock.setblocking(False)  # noqa: FBT003 - its only argument
-        sock.sendall(encode(Hello(pid=1, ms=1.0)))
+        sock.sendall(encode(Hello(pid=1, ms=1.0, frames=FRAMES)))
         asked.set_result(await asyncio.get_running_loop().sock_recv(sock, 100))
         sock.sendall(encode(Loaded()))
         return await silent_guest(_, sock)
@@ -131,3 +161,26 @@ async def test_nothing_is_left_of_one_that_is_destroyed(tmp_path: Path, anyio_ba
 
         assert (await blank.sandbox.wait()).reason == "killed"
         assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240
+
+
+async def test_one_that_is_destroyed_while_it_is_connected_closes_what_it_opens(
+    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`destroy` cannot: there is no connection yet."""
+    asked, go, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Late:
+        close = staticmethod(closed.set)
+
+    async def opened_late(*_: object, **__: object) -> Late:
+        asked.set()
+        await go.wait()
+        return Late()
+
+    monkeypatch.setattr(GuestConnection, "open", opened_late)
+    async with started(tmp_path, silent_guest) as blank:
+        await asked.wait()
+        await blank.destroy()
+        assert not closed.is_set()
+        go.set()
+        await closed.wait()

@@ -26,6 +26,13 @@ class RlimitLauncher(FakeLauncher):
         return dataclasses.replace(super().guarantees(), memory="rlimit")
 
 
+class PidsRlimitLauncher(FakeLauncher):
+    """A launcher that can bound processes at the start alone."""
+
+    def guarantees(self) -> Guarantees:
+        return dataclasses.replace(super().guarantees(), pids="rlimit")
+
+
 @pytest.fixture
 def launcher() -> FakeLauncher:
     return FakeLauncher(greeting_guest)
@@ -52,8 +59,15 @@ async def test_a_sandbox_that_cannot_be_started_is_an_error(launcher: FakeLaunch
 async def test_limits_can_be_changed_later_unless_they_are_rlimits(tmp_path: Path, anyio_backend: str) -> None:
     """Then no blank that was started ahead fits a container."""
     async with asyncio.TaskGroup() as group:
-        assert starter_of(FakeLauncher(greeting_guest), tmp_path, group).can_limit_later
-        assert not starter_of(RlimitLauncher(greeting_guest), tmp_path, group).can_limit_later
+        fewer, more_memory = dataclasses.replace(BASE, pids=64), dataclasses.replace(BASE, memory_bytes=2**33)
+
+        def later(launcher: FakeLauncher) -> list[bool]:
+            starter = starter_of(launcher, tmp_path, group)
+            return [starter.can_limit_later(limits) for limits in (more_memory, fewer)]
+
+        assert later(FakeLauncher(greeting_guest)) == [True, True]
+        assert later(PidsRlimitLauncher(greeting_guest)) == [True, False]
+        assert later(RlimitLauncher(greeting_guest)) == [False, False]
 
 
 async def test_each_has_an_empty_folder_of_its_own(starter: BlankStarter, tmp_path: Path) -> None:

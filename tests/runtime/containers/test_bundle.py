@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Bind
-from pilotlight_core.model.spec import FileEntry, Manifest
+from pilotlight_core.model.messages.node_messages import Bind
+from pilotlight_core.model.spec import FileEntry, Manifest, SignedManifest
+from pilotlight_core.model.versions.manifest_codec import encode_manifest
 from pilotlight_runtime.containers.bundle import CannotVerify, check_files, check_manifest, read_signed
 from tests.builders import specs as builders
 from tests.builders.nodes import bind
-from tests.builders.specs import function_spec
+from tests.builders.specs import function_spec, id_of
 
 DIGEST = "0" * 64
 
@@ -19,8 +20,13 @@ def manifest(*paths: str, size: int = 1) -> Manifest:
     return builders.manifest(function_spec(), *(FileEntry(path, DIGEST, size) for path in paths))
 
 
+def signed(manifest: Manifest) -> SignedManifest:
+    """As read from its blob; its signature is checked elsewhere."""
+    return SignedManifest(manifest=encode_manifest(manifest), key_id="", signature=b"")
+
+
 def bind_of(manifest: Manifest) -> Bind:
-    return bind(version=manifest.version_id, tenant=manifest.tenant, manifest_sha256=DIGEST)
+    return bind(version=id_of(manifest), tenant=manifest.tenant, manifest_sha256=DIGEST)
 
 
 @pytest.mark.parametrize(
@@ -56,19 +62,26 @@ def test_a_digest_has_one_size() -> None:
 def test_ordinary_bundles_pass() -> None:
     """Packages, data, odd but legal names."""
     good = manifest("app.py", "pkg/__init__.py", "pkg/a b.txt", ".hidden", "pkg/…/x")
-    check_manifest(good, bind_of(good))
+    check_manifest(good, signed(good), bind_of(good))
 
 
 def test_a_manifest_is_the_commanded_one() -> None:
     """Version and tenant are compared with the command, sizes with the platform's bounds."""
     good = manifest("app.py")
     with pytest.raises(CannotVerify, match="not of ver_other"):
-        check_manifest(good, msgspec.structs.replace(bind_of(good), version="ver_other"))
+        check_manifest(good, signed(good), msgspec.structs.replace(bind_of(good), version="ver_other"))
     with pytest.raises(CannotVerify, match="belongs to acme"):
-        check_manifest(good, msgspec.structs.replace(bind_of(good), tenant="rival"))
+        check_manifest(good, signed(good), msgspec.structs.replace(bind_of(good), tenant="rival"))
     large = manifest("app.py", size=10**9)
     with pytest.raises(CannotVerify, match="more than"):
-        check_manifest(large, bind_of(large))
+        check_manifest(large, signed(large), bind_of(large))
+
+
+def test_a_feature_that_this_agent_lacks_is_named() -> None:
+    """It is of a later release, and says so in the manifest; what it need not know it ignores."""
+    newer = msgspec.structs.replace(manifest("app.py"), needs=("engines", "tails"))
+    with pytest.raises(CannotVerify, match="needs engines, tails, which this node's agent lacks: upgrade"):
+        check_manifest(newer, signed(newer), bind_of(newer))
 
 
 def test_a_blob_that_is_no_manifest() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Cancel, ContainerState, Outcome, Refusal, Window
+from pilotlight_core.model.messages.call_messages import Cancel, Outcome, Refusal, Window
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.usage_facts import Fault
 from tests.builders.specs import method
 from tests.runtime.harness import Harness, agent, batched, everybody, generator, harness
 
@@ -184,6 +186,27 @@ async def test_draining_has_a_bound(world: Harness) -> None:
     assert "drained" in ended.reason
 
 
+@pytest.mark.parametrize(("source", "fault"), [("SLOW", Fault.PLATFORM), ("DIES", Fault.TENANT)])
+async def test_usage_says_whose_fault_a_death_is(world: Harness, source: str, fault: Fault) -> None:
+    """That of whoever ended the container: its own code, or the platform with a drain."""
+    dies = "import os\ndef f(seconds):\n    os._exit(3)\n"
+    container = await world.bind(await world.deploy(SLOW if source == "SLOW" else dies))
+    call = world.run(container, {"key": "key_1", "tags": {"team": "red"}}, seconds=30)
+    await call.wait(1)
+    if source == "SLOW":
+        assert (await world.drain(container, within_ms=100)).ok
+    assert (await call.ended()).outcome is Outcome.DIED
+
+    events = await world.usage(lambda events: any(share.ended for event in events for share in event.shares))
+
+    (last,) = [share for event in events for share in event.shares if share.ended]
+    assert (last.ended, last.fault, last.key, last.tags) == ("died", fault, "key_1", {"team": "red"})
+    (busy,) = [event for event in events if last in event.shares]
+    assert busy.used
+    assert (busy.region, busy.zone, busy.purchase) == ("local", "local-a", "on-demand")
+    assert abs(busy.wall_ns / 1e9 - busy.ended_at) < 1e-3
+
+
 async def test_a_later_drain_may_be_shorter(world: Harness) -> None:
     """An app that is stopped while its containers drain for another reason has the shorter time; never a longer one."""
     container = await world.bind(await world.deploy(SLOW, timeout=1_000.0))
@@ -262,44 +285,6 @@ async def test_printing_without_end_blocks_nobody(world: Harness) -> None:
     assert len(lines) < 20_000
 
 
-async def test_memory_has_a_limit(server_url: str, tmp_path: Path) -> None:
-    """In a real sandbox, a function that allocates without end is stopped, and the reason names the limit."""
-    source = "def f():\n    hold = []\n    while True:\n        hold.append(bytearray(16 * 2**20))\n"
-    async with harness(server_url, tmp_path, sandbox="bubblewrap", blanks=1) as world:
-        container = await world.bind(await world.deploy(source, memory=256 * 2**20))
-
-        ended = await world.run(container).ended()
-
-        assert ended.outcome is Outcome.DIED
-        assert ended.reason == "memory limit of 256 MiB reached (memory= raises it)"
-
-
-async def test_processes_have_a_limit(server_url: str, tmp_path: Path) -> None:
-    """A function that forks without end gets an error; the node and the next call do not notice."""
-    source = """
-    import os, time
-    def f(forks):
-        started = 0
-        try:
-            for _ in range(forks):
-                if os.fork() == 0:
-                    time.sleep(60)
-                    os._exit(0)
-                started += 1
-        except OSError as error:
-            return [started, type(error).__name__]
-        return [started, ""]
-    """
-    async with harness(server_url, tmp_path, sandbox="bubblewrap", blanks=1) as world:
-        container = await world.bind(await world.deploy(source))
-
-        started, error = await world.run(container, forks=10_000).output()
-
-        assert error == "BlockingIOError"
-        assert started < 520
-        assert (await world.run(container, forks=0).ended()).outcome is Outcome.OK
-
-
 async def test_a_function_sees_its_own_files_only(server_url: str, tmp_path: Path) -> None:
     """Bound from a blank: its bundle, read-only, and nothing of the platform's state."""
     source = """
@@ -324,7 +309,7 @@ async def test_a_function_sees_its_own_files_only(server_url: str, tmp_path: Pat
         assert not writable
         assert not sees_state
         assert "MINE" in env
-        assert not [name for name in env if name.startswith(("PILOTLIGHT", "PL_FD"))]
+        assert [name for name in env if name.startswith(("PILOTLIGHT", "PL_FD"))] == ["PILOTLIGHT_MODELS"]
 
 
 FRAMES = """

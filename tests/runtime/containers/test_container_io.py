@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from pilotlight_core.model.messages.agent_messages import BodyRef, Message, Outcome, Refusal
+from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Refusal
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_runtime.calls.call_runner import RunnerIO
 from pilotlight_runtime.calls.credits import Credits

@@ -6,17 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import (
-    Cancel,
-    ContainerState,
-    HostShare,
-    Outcome,
-    Reconcile,
-    Refusal,
-    Stop,
-)
+from pilotlight_core.model.messages.call_messages import Cancel, Outcome, Reconcile, Refusal
+from pilotlight_core.model.messages.node_messages import ContainerState, HostShare, Stop
 from pilotlight_runtime.calls import slot_table
 from tests.runtime.harness import Harness, agent, everybody
+from tests.waiting import until_found
 
 GIB = 2**30
 GREET = """
@@ -165,8 +159,11 @@ async def test_more_than_the_host_has_is_promised_to_nobody(
         assert told.host == host
         assert [each.host for each in told.containers] == [HostShare(cpu_millis=1000, memory=2 * GIB)]
         await world.command(Stop(epoch=world.epoch, container=first))
-        await world.report(lambda report: not report.containers)
-        assert (await world.command(world.bind_of(large, "cpu-1"))).ok
+
+        async def is_taken() -> bool:
+            return (await world.command(world.bind_of(large, "cpu-1"))).ok
+
+        assert await until_found(is_taken)  # the promise ends a moment after the container
 
 
 async def test_a_manifest_that_needs_more_than_was_promised_does_not_start(world: Harness) -> None:

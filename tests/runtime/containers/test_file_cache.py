@@ -11,7 +11,7 @@ import pytest
 
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_runtime.containers.bundle import CannotVerify
-from pilotlight_runtime.containers.file_cache import FileCache, lay_out, link_or_copy, verify_file
+from pilotlight_runtime.containers.file_cache import FileCache, lay_out, link_or_copy, linked, verify_file
 
 
 def entry(content: bytes, path: str = "app.py") -> FileEntry:
@@ -48,6 +48,49 @@ def test_the_longest_unused_go_first(tmp_path: Path) -> None:
 
     assert gone == [cache.path("acme", old.sha256)]
     assert cache.missing("acme", [used, new]) == []
+    cache.check_integrity()
+
+
+def test_what_a_container_has_is_kept(tmp_path: Path) -> None:
+    """It counts nothing while it is linked, since to delete it would free nothing."""
+    cache = FileCache(tmp_path / "cache", limit=10)
+    cache.folder.mkdir()
+    model, other = put(cache, b"x" * 30), put(cache, b"other", tenant="rival")
+    link_or_copy(cache.path("acme", model.sha256), tmp_path / "model")
+    assert linked(cache.folder, cache.beyond()) == {("acme", model.sha256)}
+
+    assert cache.shrink(linked(cache.folder, cache.beyond())) == []
+    (tmp_path / "model").unlink()
+    assert cache.shrink(linked(cache.folder, cache.beyond())) == [cache.path("acme", model.sha256)]
+
+    assert cache.missing("rival", [other]) == []
+    assert cache.beyond() == []
+    assert linked(cache.folder, [("acme", "gone")]) == set()
+    cache.check_integrity()
+
+
+def test_the_files_of_the_tenant_who_has_the_most_go_first(tmp_path: Path) -> None:
+    """However long others' are unused; of that tenant's the longest unused."""
+    cache = FileCache(tmp_path, limit=10)
+    small = put(cache, b"old", tenant="rival")
+    first, second, third = (put(cache, content) for content in (b"one!", b"two!", b"three"))
+
+    assert cache.shrink() == [cache.path("acme", first.sha256), cache.path("acme", second.sha256)]
+
+    assert cache.missing("rival", [small]) == cache.missing("acme", [third]) == []
+    cache.check_integrity()
+
+
+def test_a_full_disk_takes_what_is_unused(tmp_path: Path) -> None:
+    """As much as is wanted; nothing, if all of it would not be enough."""
+    cache = FileCache(tmp_path, limit=100)
+    kept, gone = put(cache, b"kept"), put(cache, b"gone")
+    linked_now = {("acme", kept.sha256)}
+
+    assert cache.beyond() == []
+    assert len(cache.beyond(1)) == 2
+    assert cache.shrink(linked_now, 5) == []
+    assert cache.shrink(linked_now, 4) == [cache.path("acme", gone.sha256)]
     cache.check_integrity()
 
 

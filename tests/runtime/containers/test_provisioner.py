@@ -10,15 +10,19 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.host.blobs import BlobMissing, MemoryBlobs
+from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_runtime.containers.blank_pool import BlankPool
+from pilotlight_runtime.containers.blank_pools import BlankPools
 from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.resource_limits import blank_limits
 from pilotlight_runtime.containers.staging import Stager, TrustedKey
 from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
-from tests.builders.nodes import bind, gpu_slice
+from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
 from tests.runtime.containers.fake_guests import BASE_NAME, greeting_guest, starter_of
 from tests.waiting import until
@@ -42,20 +46,21 @@ class Node:
     cpu_slots = 1
     any_starting = False
 
-    def __init__(self, folder: Path, group: asyncio.TaskGroup) -> None:
+    def __init__(self, folder: Path, group: asyncio.TaskGroup, most: SandboxCeilings) -> None:
         self.launcher = FakeLauncher(greeting_guest)
-        self.pool = BlankPool(starter_of(self.launcher, folder, group), size=1, changed=lambda: None)
+        starter = starter_of(self.launcher, folder, group, limits=blank_limits(most))
+        self.pool = BlankPool(starter, size=1, changed=lambda: None)
         stager = Stager(StoredFiles(MemoryBlobs()), TrustedKey(folder / "keys"), FileCache(folder / "cache"))
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
-        self.provisioner = Provisioner(stager, self.pool, devices)
+        self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most)
 
 
 @asynccontextmanager
-async def node_in(folder: Path) -> AsyncIterator[Node]:
+async def node_in(folder: Path, most: SandboxCeilings = CEILINGS) -> AsyncIterator[Node]:
     """A node whose pool is full."""
     async with asyncio.TaskGroup() as group:
-        node = Node(folder, group)
+        node = Node(folder, group, most)
         filling = group.create_task(node.pool.run(node))
         await until(lambda: node.pool.ready == 1)
         yield node
@@ -85,7 +90,7 @@ async def test_on_a_cpu_slot_a_ready_blank_is_taken_with_the_functions_limits(
     """A blank has none of them before."""
     version = manifest(function_spec(memory=256 * MIB), base=BASE_NAME)
     async with node_in(tmp_path) as node:
-        assert node.provisioner.base == version.base
+        assert node.provisioner.refusal(version) is None
         (ahead,) = node.launcher.running
 
         blank = await node.provisioner.blank(version, node.cpu)
@@ -94,6 +99,51 @@ async def test_on_a_cpu_slot_a_ready_blank_is_taken_with_the_functions_limits(
         assert blank.sandbox is ahead
         assert ahead.limits.memory_bytes == 256 * MIB
         assert node.provisioner.env(node.cpu) == {}
+
+
+@pytest.mark.parametrize("limit", [{"shm": MIB}, {"scratch": MIB}])
+async def test_a_function_with_file_systems_of_its_own_size_gets_a_new_sandbox(
+    tmp_path: Path, anyio_backend: str, limit: dict[str, int]
+) -> None:
+    """A blank's are mounted already; it is left to others."""
+    async with node_in(tmp_path) as node:
+        await node.provisioner.blank(manifest(function_spec(**limit)), node.cpu)  # type: ignore[arg-type]
+
+        assert node.pool.ready == 1
+        started = node.launcher.started[-1].limits
+        assert MIB in (started.shm_bytes, started.tmp_bytes)
+
+
+async def test_a_blank_gets_the_functions_limit_of_processes(tmp_path: Path, anyio_backend: str) -> None:
+    """Its cgroup counts them."""
+    async with node_in(tmp_path) as node:
+        (ahead,) = node.launcher.running
+
+        blank = await node.provisioner.blank(manifest(function_spec(pids=2048)), node.cpu)
+
+        assert blank.sandbox is ahead
+        assert ahead.limits.pids == 2048
+
+
+async def test_a_ceiling_binds_a_function_that_names_nothing(tmp_path: Path, anyio_backend: str) -> None:
+    """A blank has its limits already and is taken; so has a sandbox of its own."""
+    async with node_in(tmp_path, SandboxCeilings(shm=64 * MIB, scratch=32 * MIB, pids=64)) as node:
+        (ahead,) = node.launcher.running
+        assert (await node.provisioner.blank(manifest(function_spec()), node.cpu)).sandbox is ahead
+        await node.provisioner.blank(manifest(function_spec()), GPU)
+
+        given = [ahead.limits, *(spec.limits for spec in node.launcher.started)]
+        assert {(one.shm_bytes, one.tmp_bytes, one.pids) for one in given} == {(64 * MIB, 32 * MIB, 64)}
+
+
+async def test_what_the_node_lacks_is_named(tmp_path: Path, anyio_backend: str) -> None:
+    """Another base environment, and limits above its ceilings."""
+    async with node_in(tmp_path) as node:
+        other = node.provisioner.refusal(manifest(function_spec(), base="torch"))
+        large = node.provisioner.refusal(manifest(function_spec(pids=CEILINGS.pids + 1)))
+
+    assert other == RemoteError("UnknownBase", "this node has no base environment 'torch'; it has default")
+    assert large == RemoteError("OverCeiling", "it asks for pids=1025, and this node allows 1024")
 
 
 async def test_on_a_gpu_a_new_sandbox_is_started_that_sees_it(tmp_path: Path, anyio_backend: str) -> None:

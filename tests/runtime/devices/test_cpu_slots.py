@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, memory_bytes, usable_cores
 

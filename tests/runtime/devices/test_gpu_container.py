@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import ContainerState, Stop
+from pilotlight_core.model.messages.node_messages import ContainerState, Stop
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml

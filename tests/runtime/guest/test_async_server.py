@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.frames import CancelCall, ChunkOut, InvokeBatch, Result, WindowUpdate
 from tests.runtime.guest.apps import plain, waves
 from tests.runtime.guest.harness import Guest, spec_of

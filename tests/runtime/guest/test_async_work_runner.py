@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.guest import async_work_runner
 from pilotlight_runtime.guest.async_work_runner import run_async_work

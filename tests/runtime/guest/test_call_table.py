@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import CancelCall, Invoke, InvokeBatch, Result, WindowUpdate
 

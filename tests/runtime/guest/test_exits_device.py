@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_runtime.guest.exits import exit_if_fatal, is_fatal
 from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult, Result
 from tests.runtime.guest.apps import plain

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_runtime.guest import frames
 from pilotlight_runtime.guest.frames import (
     HEADER,
     MAX_FRAME,
@@ -17,10 +18,13 @@ from pilotlight_runtime.guest.frames import (
     FromGuest,
     GuestFrame,
     GuestItemResult,
+    Hello,
     Invoke,
     InvokeBatch,
     Leave,
+    Load,
     Loaded,
+    LoadError,
     LoadStep,
     Result,
     WindowUpdate,
@@ -38,21 +42,47 @@ FRAMES: list[tuple[GuestFrame, list[object]]] = [
     (Loaded(), ["Loaded"]),
     (LoadStep(name="import", ms=1.5), ["Step", "import", 1.5]),
     (ChunkOut(call_id="a", seq=1, data=b"x"), ["ChunkOut", "a", 1, b"x"]),
-    (Result(call_id="a", output=b"x"), ["Result", "a", "ok", b"x", None, 0, True, 0]),
+    (Result(call_id="a", output=b"x"), ["Result", "a", "ok", b"x", None, 0, True, 0, None]),
     (
         BatchResult(batch=1, results=(GuestItemResult(call_id="a", outcome=Outcome.CANCELLED),)),
-        ["BatchResult", 1, [["a", "cancelled", b"", None]], 0, False, True],
+        ["BatchResult", 1, [["a", "cancelled", b"", None, None]], 0, False, True],
     ),
 ]
 
 
 @pytest.mark.parametrize(("frame", "fields"), FRAMES, ids=lambda one: type(one).__name__)
 def test_a_frame_is_its_length_and_a_tagged_array(frame: GuestFrame, fields: list[object]) -> None:
-    """Positional: both ends come from one installation."""
+    """Positional: names cost bytes in every call."""
     data = encode(frame)
 
     assert HEADER.unpack(data[: HEADER.size]) == (len(data) - HEADER.size,)
     assert data[HEADER.size :] == msgspec.msgpack.encode(fields)
+
+
+VERSION_1_0: dict[type[msgspec.Struct], str] = {
+    Load: "spec root env", Invoke: "call_id method input window", InvokeBatch: "batch method items",
+    CancelCall: "call_id", WindowUpdate: "call_id upto", Leave: "", Hello: "pid ms modules frames",
+    LoadStep: "name ms", Loaded: "", LoadError: "step error", ChunkOut: "call_id seq data",
+    Result: "call_id outcome output error execute_ns started last_seq",
+    BatchResult: "batch results execute_ns whole started", GuestItemResult: "call_id outcome output error",
+}  # fmt: skip
+"""The fields of each frame, in their order. Never changed but with the first number of `frames.FRAMES`."""
+
+
+@pytest.mark.parametrize("kind", VERSION_1_0)
+def test_fields_are_only_appended(kind: type[msgspec.Struct]) -> None:
+    """Guests come from other installations: what version 1.0 has is where it was, and what came later has a default."""
+    known = tuple(VERSION_1_0[kind].split())
+    fields = msgspec.structs.fields(kind)
+
+    assert frames.FRAMES[0] == 1
+    assert tuple(field.name for field in fields)[: len(known)] == known
+    assert not [field.name for field in fields[len(known) :] if field.required]
+
+
+def test_a_guest_that_says_no_version_is_of_release_0_1() -> None:
+    """It sent three fields."""
+    assert decoder_of(FromGuest).decode(msgspec.msgpack.encode(["Hello", 1, 2.0, []])).frames == (0, 0)
 
 
 @pytest.mark.parametrize("frame", [frame for frame, _ in FRAMES], ids=lambda one: type(one).__name__)

@@ -8,7 +8,17 @@ import sys
 import pytest
 
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
-from pilotlight_runtime.guest.frames import Invoke, Leave, Load, Loaded, LoadError, LoadStep, WindowUpdate, header
+from pilotlight_runtime.guest.frames import (
+    FRAMES,
+    Invoke,
+    Leave,
+    Load,
+    Loaded,
+    LoadError,
+    LoadStep,
+    WindowUpdate,
+    header,
+)
 from tests.runtime.guest.apps import plain, shop
 from tests.runtime.guest.harness import APPS, Guest, spec_of
 
@@ -18,6 +28,7 @@ def test_a_blank_says_hello() -> None:
     with Guest(preimport="json,no_such_module") as guest:
         assert guest.hello.modules == ("json",)
         assert guest.hello.pid == guest.process.pid
+        assert guest.hello.frames == FRAMES
         assert guest.leave() == (0, "", "")
 
 

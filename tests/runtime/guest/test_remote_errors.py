@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_runtime.guest.remote_errors import MAX_MESSAGE, MAX_TRACEBACK, BadArguments, remote_error
 
 

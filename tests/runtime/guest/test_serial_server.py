@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.frames import CancelCall, ChunkOut, Result, WindowUpdate
 from tests.runtime.guest.apps import plain
 from tests.runtime.guest.harness import Guest, spec_of

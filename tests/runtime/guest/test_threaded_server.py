@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.frames import CancelCall, ChunkOut, Result, WindowUpdate
 from tests.runtime.guest.apps import shop
 from tests.runtime.guest.harness import Guest, spec_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
-from pilotlight_runtime.guest.frames import BatchResult, CancelCall, InvokeBatch
+from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_runtime.guest.frames import BatchResult, CancelCall, Invoke, InvokeBatch, Result
 from tests.runtime.guest.apps import shop
 from tests.runtime.guest.harness import Guest, spec_of
 
@@ -119,3 +119,35 @@ def test_a_method_streams_beside_batches(guest: Guest) -> None:
     guest.invoke("s", "each", upto=2)
 
     assert guest.chunks()[0] == [0, 1]
+
+
+def test_what_the_code_counts_is_in_its_result(guest: Guest) -> None:
+    """Added up, also from its own threads and of a call that fails; the next call begins at none."""
+    found = [
+        result_of(guest, "weigh", grams=5),
+        result_of(guest, "weigh", grams=7, fails=True),
+        result_of(guest, "history"),
+    ]
+
+    assert [(result.outcome.value, result.units) for result in found] == [
+        ("ok", {"custom": 6, "images": 2}), ("raised", {"custom": 8, "images": 2}), ("ok", None),
+    ]  # fmt: skip
+
+
+def test_a_batch_counts_for_each_of_its_items(guest: Guest) -> None:
+    """An item that could not be read has none; a number in the place of a list is refused."""
+    result = answer(guest, batch("weighed", 17, "milk"))
+    miscounted = answer(guest, batch("miscounted", "milk"))
+
+    assert [item.units for item in result.results] == [{"custom": 0}, None, {"custom": 2}]
+    error = miscounted.results[0].error
+    assert error is not None
+    assert "custom must be a list with a number for each of the 2 items of the batch" in error.message
+
+
+def result_of(guest: Guest, name: str, **arguments: object) -> Result:
+    """What the guest answers to a call."""
+    guest.send(Invoke(call_id=f"call-{name}", method=name, input=values.encode(arguments)))
+    result = guest.receive()
+    assert isinstance(result, Result)
+    return result

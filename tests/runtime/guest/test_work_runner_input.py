@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.guest import work_runner
 from pilotlight_runtime.guest.frames import Invoke, InvokeBatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.call_table import CallProgress
 from pilotlight_runtime.guest.frames import Invoke, Result
 from pilotlight_runtime.guest.remote_errors import BadAnswer, BadArguments

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from pilotlight_core.bus import BusDown
-from pilotlight_core.model.messages.agent_messages import Message
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.logs import log_shipper
 from pilotlight_runtime.logs.log_shipper import BATCH_LINES, LogKey, LogShipper
 from tests.waiting import until

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_runtime.logs.log_lines import LogRateLimit
 from pilotlight_runtime.logs.log_tap import LogTap

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.meter import MeteredSlice, MeterMisuse, SliceMeter, SliceOwner
+from tests.builders.calls import run
+from tests.builders.specs import function_spec, manifest
 
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
 
@@ -60,7 +63,7 @@ def test_a_call_gets_what_it_used() -> None:
     container.meter.owner = ACME
     container.meter.enter(LeaseState.IDLE)
     container.at_ns = 100
-    container.meter.call_started("a", "caller")
+    container.meter.call_started(run("a", tenant="caller"))
     container.at_ns = 350
 
     spent = container.meter.call_ended("a", Outcome.OK, 4)
@@ -75,3 +78,57 @@ def test_batches_are_recorded_under_the_container() -> None:
 
     [ran] = container.work.take()
     assert (ran.container, ran.version, ran.slice, ran.batch, ran.ms) == ("c1", "ver_1", "cpu-0", 8, (12.5,))
+
+
+def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() -> None:
+    """What the controller told with the bind, the memory that it was promised, and from its first call on that it was
+    used; nothing of it once the container has gone.
+    """
+    container = MeteredContainer()
+    key = WorkKey(container="c1", version="ver_1", slice="cpu-0")
+    meter = ContainerMeter(
+        container.slice, container.work, key, purpose=Purpose.FLOOR, memory=2**31, clock=lambda: container.at_ns
+    )
+    meter.set_owner(manifest(function_spec("rank"), tenant="acme", app="shop", function="rank"), "ver_1", "c1")
+    meter.enter(LeaseState.IDLE)
+    container.at_ns = 100
+    (idle,) = container.slice.checkpoint(100)
+    meter.call_started(run("a", tenant="caller", key="key_1", tags={"team": "red"}))
+    container.at_ns = 200
+    meter.call_ended("a", Outcome.OK, 1, {"prompt_tokens": 12})
+    (busy,) = container.slice.checkpoint(200)
+    meter.release()
+    container.at_ns = 300
+    (free,) = container.slice.checkpoint(300)
+
+    assert (idle.function, idle.purpose, idle.memory, idle.used) == ("rank", Purpose.FLOOR, 2**31, False)
+    assert (busy.purpose, busy.memory, busy.used) == (Purpose.FLOOR, 2**31, True)
+    assert (free.purpose, free.memory, free.used) == (Purpose.CALL, 0, False)
+    (share,) = busy.shares
+    assert (share.key, share.tags, share.fault, share.units) == (
+        "key_1", {"team": "red"}, Fault.NONE, {"prompt_tokens": 12},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fault"),
+    [
+        (Outcome.OK, Fault.NONE),
+        (Outcome.CANCELLED, Fault.NONE),
+        (Outcome.RAISED, Fault.TENANT),
+        (Outcome.TIMEOUT, Fault.TENANT),
+        (Outcome.DIED, Fault.TENANT),
+    ],
+)
+def test_the_last_share_says_whose_fault_it_is(outcome: Outcome, fault: Fault) -> None:
+    """A container that dies of itself dies of its code; one that the platform ends does not."""
+    for of_death, expected in ((Fault.TENANT, fault), (Fault.PLATFORM, fault)):
+        container = MeteredContainer()
+        container.meter.owner = ACME
+        container.meter.enter(LeaseState.IDLE)
+        container.meter.fault_of_death = of_death
+        container.meter.call_started(run("a"))
+        container.meter.call_ended("a", outcome, 1)
+
+        (busy,) = container.slice.checkpoint(5)[-1:]
+        assert busy.shares[0].fault is (of_death if outcome is Outcome.DIED else expected)

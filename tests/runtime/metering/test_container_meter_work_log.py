@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.agent_messages import Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult, InvokeBatch, Result
 from pilotlight_runtime.metering.container_meter import MOST_KINDS, MOST_MS, MOST_OF_ONE, WorkKey, WorkLog

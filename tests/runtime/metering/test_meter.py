@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering.meter import (
     MAX_SHARES,
@@ -178,9 +179,39 @@ def test_an_instant_of_the_past_counts_as_now() -> None:
 
 def test_wall_time_is_that_of_the_end() -> None:
     """Reports get unix seconds at t1."""
-    meter = SliceMeter(LEASE, at_ns=0, wall_offset=1_000.0)
+    meter = SliceMeter(LEASE, at_ns=0, wall_offset_ns=1_790_035_200_000_000_001)
 
-    assert meter.checkpoint(2_500_000_000)[0].ended_at == 1_002.5
+    (event,) = meter.checkpoint(2_500_000_000)
+    assert event.ended_at == 1_790_035_202.5
+    assert event.wall_ns == 1_790_035_202_500_000_001
+
+
+def test_an_interval_says_where_and_how_it_was_bought() -> None:
+    """Every part of a device, also the rest; and dates follow a clock that was set."""
+    place = {"region": "eu", "zone": "eu-a", "purchase": "spot"}
+    of = MeteredDevice(instance="i", node="n", device="g", price="h100", **place)
+    device = DeviceMeter(of, {"s0": 400_000}, at_ns=0)
+    first = device.checkpoint(10)
+    device.set_wall(5_000)
+    second = device.checkpoint(20)
+
+    assert {(e.slice, e.region, e.zone, e.purchase) for e in first} == {
+        ("s0", "eu", "eu-a", "spot"), ("g.rest", "eu", "eu-a", "spot"),
+    }  # fmt: skip
+    assert [e.wall_ns for e in first + second] == [10, 10, 5_020, 5_020]
+
+
+def test_a_share_keeps_its_key_over_checkpoints() -> None:
+    """Each part of a call says whose it is; what ended it and its units are in the last."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 100, key="key_1", tags={"team": "red"})
+    parts = [share for event in meter.checkpoint(200) for share in event.shares]
+    meter.call_ended("a", "raised", 300, fault=Fault.TENANT, units={"images": 1})
+    parts += [share for event in meter.checkpoint(300) for share in event.shares]
+
+    assert [(part.key, part.tags, part.fault, part.units) for part in parts] == [
+        ("key_1", {"team": "red"}, Fault.NONE, {}), ("key_1", {"team": "red"}, Fault.TENANT, {"images": 1}),
+    ]  # fmt: skip
 
 
 def test_misuse_is_refused() -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.devices import MigPlacement, SliceName
-from pilotlight_core.model.messages.agent_messages import Message, SliceKind
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.fake.fake_machine import FakeMachine

@@ -48,6 +48,22 @@ def ids(log: UsageLog) -> list[str]:
     return [item.record.id for item in log.pending(100)]
 
 
+def test_it_knows_how_much_the_stream_has_not_taken(tmp_path: Path) -> None:
+    """In bytes, over restarts, and over a new file for the one that was taken whole."""
+    with opened(tmp_path) as log:
+        assert log.unacknowledged_bytes == 0
+        log.append([record(1), record(2)])
+        first, second = (item.end for item in log.pending(2))
+        assert log.unacknowledged_bytes == second
+        log.acknowledge(first)
+        assert log.unacknowledged_bytes == second - first
+
+    with opened(tmp_path) as again:
+        assert again.unacknowledged_bytes == second - first
+        again.acknowledge(second)
+        assert again.unacknowledged_bytes == 0
+
+
 def test_records_wait_until_they_are_acknowledged(tmp_path: Path) -> None:
     """Over a restart too."""
     with opened(tmp_path) as log:
@@ -118,7 +134,7 @@ def test_it_knows_how_far_devices_are_metered(tmp_path: Path) -> None:
 
 def test_a_large_file_is_left_behind_when_it_was_taken(tmp_path: Path) -> None:
     """Nothing grows for ever, and nothing is forgotten by it."""
-    big = UsageRecord(id="big", tenant="acme", events=record(1).events * (usage_log.ROTATE_BYTES // 100))
+    big = UsageRecord(id="big", tenant="acme", events=record(1).events * (usage_log.ROTATE_BYTES // 150))
     with opened(tmp_path) as log:
         log.append([big])
         log.acknowledge(log.pending(1)[0].end)

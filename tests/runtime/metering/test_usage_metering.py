@@ -11,15 +11,23 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pilotlight_core.bus import BusDown
-from pilotlight_core.model.messages.agent_messages import Message, SliceKind, SliceReport
+from pilotlight_core.bus import BusDown, StoreRefused
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering import usage_metering
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
 from pilotlight_runtime.metering.meter import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
-from pilotlight_runtime.metering.usage_metering import RECORD_SHARES, Metering, boot_id, boot_ns, by_tenant
+from pilotlight_runtime.metering.usage_metering import (
+    RECORD_SHARES,
+    Metering,
+    boot_id,
+    boot_ns,
+    by_tenant,
+    pause_after,
+)
 
 SLICES = tuple(SliceReport(id=f"cpu-{n}", kind=SliceKind.CPU, device="cpu", ppm=500_000, price="cpu") for n in range(2))
 
@@ -250,6 +258,16 @@ async def test_it_goes_by_itself(tmp_path: Path, anyio_backend: str) -> None:
         async with asyncio.timeout(30):
             await world.came.wait()
         running.cancel()
+
+
+def test_a_full_stream_is_asked_ever_more_rarely() -> None:
+    """It refuses at once, and for long; a bus that is away was waited for already."""
+    full, pauses = StoreRefused("maximum bytes exceeded", number=10077), [0.0]
+    for _ in range(7):
+        pauses.append(pause_after(full, pauses[-1]))
+
+    assert pauses == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    assert pause_after(BusDown("down"), 8.0) == 0.0
 
 
 def test_records_are_one_payers_and_bounded() -> None:

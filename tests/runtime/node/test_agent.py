@@ -12,7 +12,8 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import values
 from pilotlight_core.model.devices import cpu_price
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_messages import ContainerState, Outcome, Refusal, is_misconfigured
+from pilotlight_core.model.messages.call_messages import Outcome, Refusal, is_misconfigured
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_runtime.devices.cpu_slots import usable_cores
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import CommandReply, NodeReport, Stop
 from pilotlight_core.model.messages.device_commands import Cut, DeviceCommand
+from pilotlight_core.model.messages.node_messages import CommandReply, NodeReport, Stop
 from tests.runtime.gpus import devices, machine
 from tests.runtime.harness import REGION, WITHIN, Harness, agent, everybody
 

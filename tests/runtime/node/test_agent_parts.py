@@ -12,10 +12,12 @@ from structlog.testing import capture_logs
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
-from pilotlight_core.model.messages.agent_messages import Drain, HostShare
+from pilotlight_core.model.messages.node_messages import Drain, HostShare, SandboxCeilings
+from pilotlight_runtime.containers.file_cache import FileCache
 from pilotlight_runtime.containers.staging import TrustedKey
 from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
+from pilotlight_runtime.node import agent_parts
 from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies, AgentParts, build_parts, open_records
 from pilotlight_runtime.node.node_reports import NodeIdentity
@@ -23,8 +25,8 @@ from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 from tests.builders.calls import run
-from tests.builders.nodes import bind
-from tests.runtime.containers.fake_guests import greeting_guest, starter_of
+from tests.builders.nodes import CEILINGS, bind
+from tests.runtime.containers.fake_guests import BASE_NAME, greeting_guest, starter_of
 from tests.runtime.metering.ended import ended_share
 
 
@@ -35,7 +37,9 @@ def folders(tmp_path: Path) -> Iterator[NodeFolders]:
 
 
 @asynccontextmanager
-async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> AsyncIterator[AgentParts]:
+async def parts_of(
+    bus: Bus, folders: NodeFolders, with_launcher: Launcher, *, ceilings: SandboxCeilings = CEILINGS
+) -> AsyncIterator[AgentParts]:
     """The parts of a node with two CPU slots; nothing of them runs."""
     async with open_records(folders) as records, asyncio.TaskGroup() as group:
         needs = AgentDependencies(
@@ -45,15 +49,32 @@ async def parts_of(bus: Bus, folders: NodeFolders, with_launcher: Launcher) -> A
             verifier=TrustedKey(folders.root / "keys"),
             launcher=with_launcher,
             devices=CpuDevices(2),
-            base=starter_of(with_launcher, folders.sandboxes, group).base,
+            bases=(starter_of(with_launcher, folders.sandboxes, group).base,),
+            ceilings=ceilings,
             folders=folders,
             blanks=0,
+            cache_bytes=7,
             host=HostShare(cpu_millis=4000, memory=16 * 2**30),
         )
         parts = build_parts(needs, group, records)
         yield parts
         await parts.containers.drain_all(drain_s=0.0, end_s=30.0)
         await parts.calls.bodies.close()
+
+
+async def test_the_cache_has_the_size_that_the_operator_gave_it(
+    bus: Bus, folders: NodeFolders, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    """By `--cache-bytes`."""
+    made: list[FileCache] = []
+
+    def make(folder: Path, limit: int) -> FileCache:
+        made.append(FileCache(folder, limit))
+        return made[-1]
+
+    monkeypatch.setattr(agent_parts, "FileCache", make)
+    async with parts_of(bus, folders, FakeLauncher(greeting_guest)):
+        assert [cache.statistics().limit for cache in made] == [7]
 
 
 async def test_records_that_cannot_be_opened_leave_none_open(folders: NodeFolders, anyio_backend: str) -> None:
@@ -124,6 +145,14 @@ async def test_sandboxes_without_walls_are_for_one_tenant(bus: Bus, folders: Nod
             answer = parts.containers.command(bind(container="c2", slice="cpu-1", tenant="rival"))
 
             assert answer.reason == second
+
+
+async def test_blanks_are_under_the_nodes_ceilings(bus: Bus, folders: NodeFolders, anyio_backend: str) -> None:
+    """Before they are anybody's."""
+    low = SandboxCeilings(shm=2**20, scratch=2**20, pids=64)
+    async with parts_of(bus, folders, FakeLauncher(greeting_guest), ceilings=low) as parts:
+        limits = parts.pools.of(BASE_NAME).starter.limits
+        assert (limits.shm_bytes, limits.tmp_bytes, limits.pids) == (2**20, 2**20, 64)
 
 
 async def test_a_leaked_slot_is_found(bus: Bus, folders: NodeFolders, anyio_backend: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pilotlight_core.model.messages.agent_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.runtime.harness import agent, everybody
 

@@ -8,15 +8,8 @@ import random
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import (
-    Cancel,
-    ContainerState,
-    Ended,
-    Outcome,
-    Refused,
-    Stop,
-    Window,
-)
+from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Refused, Window
+from pilotlight_core.model.messages.node_messages import ContainerState, Stop
 from tests.runtime.harness import Call, Harness, Version, batched, generator
 
 SINGLE = """

@@ -33,7 +33,13 @@ async def main(kind: str, code_dir: Path) -> None:
             device_nodes=(),
             env={},
             limits=ResourceLimits(
-                memory_bytes=1 << 28, pids=16, cpu_millis=1000, tmp_bytes=1 << 20, open_files=64, file_bytes=1 << 20
+                memory_bytes=1 << 28,
+                pids=16,
+                cpu_millis=1000,
+                tmp_bytes=1 << 20,
+                shm_bytes=1 << 20,
+                open_files=64,
+                file_bytes=1 << 20,
             ),
             uid=None,
         )

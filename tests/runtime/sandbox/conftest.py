@@ -24,8 +24,9 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 MIB = 1 << 20
 PYTHON = Path(sys.prefix) / "bin" / "python"
 LIMITS = ResourceLimits(
-    memory_bytes=256 * MIB, pids=32, cpu_millis=2000, tmp_bytes=16 * MIB, open_files=128, file_bytes=64 * MIB
-)
+    memory_bytes=256 * MIB, pids=32, cpu_millis=2000, tmp_bytes=16 * MIB, shm_bytes=16 * MIB, open_files=128,
+    file_bytes=64 * MIB,
+)  # fmt: skip
 #: Before the code of every test: `agent` is the socket, `tell` sends a value and `attempt` the name of an error.
 PRELUDE = """
 import ctypes, errno, json, os, socket, sys, time

@@ -508,6 +508,9 @@ async def test_without_cgroups_rlimits_take_over_and_the_guarantee_says_so(start
     guarantees = launcher.guarantees()
     assert (guarantees.memory, guarantees.pids, guarantees.cpu) == ("rlimit", "rlimit", "none")
     assert len(guarantees.notes) == 4
+    assert guarantees.sandbox_limits
+    launcher._uids = None  # all containers have one user, whose processes no rlimit tells apart
+    assert not launcher.guarantees().sandbox_limits
     for sandbox in (hog, bomb, runaway):
         await sandbox.cleanup()
 
@@ -518,6 +521,7 @@ def test_a_full_node_guarantees_everything(launcher: BubblewrapLauncher) -> None
 
     assert guarantees.own_host_uid
     assert guarantees.many_tenants
+    assert guarantees.sandbox_limits
     assert (guarantees.memory, guarantees.pids, guarantees.cpu, guarantees.notes) == ("cgroup", "cgroup", "cgroup", ())
 
 

@@ -23,6 +23,7 @@ def test_it_promises_nothing_but_to_die_with_its_agent(plain: ProcessLauncher) -
     guarantees = plain.guarantees()
 
     assert not guarantees.many_tenants
+    assert not guarantees.sandbox_limits
     assert not guarantees.own_host_uid
     assert not guarantees.kills_everything
     assert guarantees.dies_with_agent

@@ -32,7 +32,9 @@ SPEC = SandboxSpec(
     ),
     device_nodes=(Path("/dev/nvidia0"),),
     env={"GREETING": "hello"},
-    limits=ResourceLimits(memory_bytes=1, pids=1, cpu_millis=1, tmp_bytes=4096, open_files=1, file_bytes=1),
+    limits=ResourceLimits(
+        memory_bytes=1, pids=1, cpu_millis=1, tmp_bytes=4096, shm_bytes=8192, open_files=1, file_bytes=1
+    ),
     uid=None,
 )
 
@@ -74,7 +76,9 @@ def test_a_mount_comes_after_what_would_hide_it() -> None:
 
 def test_writable_places_are_capped() -> None:
     """/tmp and /dev/shm, and no other place is writable."""
-    assert _options().count(" --size 4096 --tmpfs ") == 2
+    assert " --size 4096 --tmpfs /tmp " in _options()
+    assert " --size 8192 --tmpfs /dev/shm " in _options()
+    assert _options().count(" --tmpfs ") == 2
     assert " --bind " not in _options()
 
 
@@ -96,6 +100,17 @@ def test_the_environment_cannot_hide_the_socket() -> None:
     assert environment({"PL_FD": "1", "HOME": "/x"}, socket=7, app=Path("/app"))["PL_FD"] == "7"
     assert environment({"PL_FD": "1", "HOME": "/x"}, socket=7, app=Path("/app"))["HOME"] == "/x"
     assert " --setenv GREETING hello " in _options()
+
+
+def test_models_have_a_folder_of_their_own() -> None:
+    """Read-only at /models, and named by a variable; a sandbox without one has neither."""
+    options = _options(dataclasses.replace(SPEC, models_dir=Path("/state/c-1/models")))
+
+    assert " --ro-bind /state/c-1/models /models " in options
+    assert " --setenv PILOTLIGHT_MODELS /models " in options
+    assert options.index(" /models ") < options.index(" --remount-ro / ")
+    assert "/models" not in _options()
+    assert "PILOTLIGHT_MODELS" not in _options()
 
 
 @pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/host"}, {"A\0--bind\0/\0/host": "x"}])
@@ -132,5 +147,7 @@ def test_root_and_relative_paths_are_refused() -> None:
         dataclasses.replace(SPEC, uid=0)
     with pytest.raises(ValueError, match="absolute"):
         dataclasses.replace(SPEC, code_dir=Path("code"))
+    with pytest.raises(ValueError, match="absolute"):
+        dataclasses.replace(SPEC, models_dir=Path("models"))
     with pytest.raises(ValueError, match="absolute"):
         Mount(source=Path("/a"), target=Path("b"))

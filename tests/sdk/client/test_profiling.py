@@ -100,5 +100,5 @@ def test_at_the_largest_size_there_is_always_a_call_that_waits(platform: Scripte
         bench = SliceBenchmark(client.calls, OutgoingCall(path="/v1/functions/app.f/calls", input={}, typed=False))
         done = pilotlight.client.shared_portal().run(bench.measure(2, 0.0, batches=batches, most=2))
 
-    assert len(done.samples) == 12
+    assert 12 <= len(done.samples) < 16  # three of each at least; those under way when there are enough end too
     assert done.seconds < 5.0  # else the first two were answered although no others had come

@@ -46,9 +46,13 @@ def test_no_hint_is_an_option() -> None:
         ("batch_sizes", "batch_sizes= is not an option; here it is max_batch_size=."),
         ("timeout_ms", "timeout_ms= is another platform's word; here it is wait_ms=."),
         ("volumes", f"volumes= is not supported yet: {NOT_YET['volumes']}."),
+        (
+            "base",
+            "base= is an option of the app, not of a function: App(NAME, base=) says it for all of its functions.",
+        ),
         ("zzz", "zzz= is not an option; the options are cost, max_batch_size."),
     ],
 )
 def test_an_unknown_option_is_explained(name: str, expected: str) -> None:
-    """A misspelt option, one of another platform and one like no other differ."""
+    """A misspelt option, one of another platform, one of the app and one like no other differ."""
     assert explain_unknown(name, frozenset({"max_batch_size", "cost"}), BATCHED_HINTS) == expected

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from pilotlight.client import default_client, shared_portal
+from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import BadInput, Conflict, Misuse
-from pilotlight.packing import find_target, load_apps, make_bundle
+from pilotlight.packing import find_target, load_apps, make_bundle, pack_artifacts, packed_artifacts
 from pilotlight.packing.deploys import deploy
+from pilotlight.packing.load import LoadedFunction
 from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, problem
 
 APP = """
@@ -26,7 +28,7 @@ DEPLOYS = "/v1/apps/hello/deploys"
 def deployed(folder: Path, **more: Any) -> Any:
     """Deploy the app in `folder`."""
     target = find_target("app.py", within=folder)
-    functions = load_apps(target)["hello"]
+    functions = load_apps(target)["hello"].specs
     return shared_portal().run(deploy(default_client().platform, "hello", functions, make_bundle(target), **more))
 
 
@@ -62,13 +64,13 @@ def test_missing_blobs_are_uploaded_once(platform: ScriptedPlatform, folder: Pat
     platform.does("POST", DEPLOYS, take)
     seen: list[tuple[int, int]] = []
 
-    response = deployed(folder, message="first", progress=lambda done, total: seen.append((done, total)))
+    response = deployed(folder, message="first", base="torch", progress=lambda done, total: seen.append((done, total)))
     assert response.functions[0].version == "hello.greet@v1"
     assert {hashlib.sha256(content).hexdigest() for content in stored.values()} == stored.keys()
     assert len(stored) == 2
     assert seen[-1] == (700_000 + len(APP), 700_000 + len(APP))
     request = platform.asked(DEPLOYS)[-1].json
-    assert request["message"] == "first"
+    assert (request["message"], request["base"]) == ("first", "torch")
     assert [entry["path"] for entry in request["files"]] == ["app.py", "large.bin", "twin.bin"]
     assert request["functions"][0]["spec"]["name"] == "greet"
 
@@ -108,3 +110,34 @@ def test_a_file_that_changes_after_packing_is_named(platform: ScriptedPlatform, 
 
     with pytest.raises(Misuse, match=r"app\.py has changed while it was uploaded"):
         deployed(folder)
+
+
+def test_parts_of_artifacts_are_sent_as_blobs(
+    platform: ScriptedPlatform, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part of a large file by itself; a deploy that knows none says none."""
+    monkeypatch.setattr(packed_artifacts, "PART_BYTES", 500_000)
+    one = LoadedFunction(
+        spec=load_apps(find_target("app.py", within=folder))["hello"].specs["greet"],
+        artifacts=(Artifact("weights", "tiny", "large.bin"),),
+        folder=folder,
+    )
+    packed = pack_artifacts({"greet": one})
+    digests = [part.sha256 for part in packed.entries[0].parts]
+    sent: dict[str, int] = {}
+    platform.does(
+        "PUT", "/v1/blobs/", lambda request: sent.update({request.path[10:]: len(request.body)}) or answer({})
+    )
+    platform.will(
+        "POST", DEPLOYS, answer({"app": "hello", "revision": 0, "missing": digests}),
+        answer({"app": "hello", "revision": 1}), answer({"app": "hello", "revision": 2}),
+    )  # fmt: skip
+
+    deployed(folder, artifacts=packed)
+    deployed(folder)
+
+    assert sent == {digests[0]: 500_000, digests[1]: 200_000}
+    first, _, plain = (request.json for request in platform.asked(DEPLOYS))
+    assert first["functions"][0]["artifacts"] == ["tiny"]
+    assert first["artifacts"][0]["name"] == "tiny"
+    assert not {"artifacts", "base"} & {*plain, *plain["functions"][0]}  # an older gateway knows them not

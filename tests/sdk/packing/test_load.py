@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.definitions.errors import BadInput, OptionError
+from pilotlight.definitions.errors import BadInput, Misuse, OptionError
 from pilotlight.packing import find_target, load_apps
-from pilotlight.packing.load import AppSpecs
+from pilotlight.packing.load import LoadedApps
+from pilotlight_core.model.spec import FunctionSpec
 
 
-def load(folder: Path, text: str = "app.py", inside: str = ".", **files: str) -> AppSpecs:
+def load(folder: Path, text: str = "app.py", inside: str = ".", **files: str) -> dict[str, dict[str, FunctionSpec]]:
+    """The functions of each app of `text` in a folder with these modules."""
+    return {name: one.specs for name, one in loaded(folder, text, inside, **files).items()}
+
+
+def loaded(folder: Path, text: str = "app.py", inside: str = ".", **files: str) -> LoadedApps:
     """The apps of `text` in a folder with these modules."""
     for name, content in files.items():
         path = folder / inside / f"{name}.py"
@@ -33,6 +39,16 @@ def test_apps_are_found_with_their_functions(tmp_path: Path) -> None:
         "hello": ["greet"], "other": ["b"], "app": ["c"],
     }  # fmt: skip
     assert (apps["hello"]["greet"].module, apps["hello"]["greet"].qualname) == ("app", "greet")
+
+
+def test_an_app_says_its_base_environment(tmp_path: Path) -> None:
+    """One for all its functions: where two of its modules say two, it is refused."""
+    apps = loaded(tmp_path, app=APP.replace("'hello'", "'hello', base='torch'") + GREET)
+    assert {name: one.base for name, one in apps.items()} == {"hello": "torch"}
+    helper = "from pilotlight import App\napp = App('hello', base='torch')\n@app.gpu_function\ndef helped(): ...\n"
+    with pytest.raises(Misuse, match="'hello' has two base environments, 'torch' and 'default'") as caught:
+        loaded(tmp_path, app=f"import helper\n{APP}{GREET}", helper=helper)
+    assert caught.value.more["field"] == "base"
 
 
 def test_modules_beside_the_target_belong_to_it(tmp_path: Path) -> None:

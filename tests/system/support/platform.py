@@ -31,6 +31,7 @@ class Platform:
     process: subprocess.Popen[bytes]
     ready_file: Path
     client_file: Path
+    python: str = sys.executable
     http: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +61,11 @@ class Platform:
         urls: list[str] = json.loads(self.ready_file.read_text())["metrics_urls"]
         return [httpx.get(url, timeout=30.0).text for url in urls]
 
+    def metrics_by_process(self) -> dict[str, str]:
+        """What Prometheus reads of each process, by its name."""
+        urls: dict[str, str] = json.loads(self.ready_file.read_text())["metrics_by_process"]
+        return {name: httpx.get(url, timeout=30.0).text for name, url in urls.items()}
+
     @property
     def nats_url(self) -> str:
         return str(json.loads(self.ready_file.read_text())["nats_url"])
@@ -72,7 +78,7 @@ class Platform:
     def cli(self, *args: str, check: bool = True, key: str = "") -> subprocess.CompletedProcess[str]:
         """Run the command line as a person would; with another `key`, as another person."""
         done = subprocess.run(
-            [sys.executable, "-m", "pilotlight.cli.main", *args],
+            [self.python, "-m", "pilotlight.cli.main", *args],
             env={**self.env, **({"PILOTLIGHT_API_KEY": key} if key else {})},
             cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
@@ -169,22 +175,30 @@ class Platform:
 
 
 @contextmanager
-def platform(folder: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Platform]:
-    """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block."""
+def platform(
+    folder: Path, *options: str, env: Mapping[str, str] | None = None, python: str = sys.executable
+) -> Iterator[Platform]:
+    """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block.
+
+    Its blanks import nothing ahead unless `env` says so: most functions of tests need nothing, and torch is a second of
+    a core for each. `python`: the interpreter of all of its processes.
+    """
     ready, client, output = folder / "ready.json", folder / "client.json", folder / "up.log"
     ready.unlink(missing_ok=True)  # of a former run in the same folder
     command = [
-        sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
+        python, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
         "--json-ready", str(ready), "--client-file", str(client), *options,
     ]  # fmt: skip
     with output.open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env={**os.environ, **(env or {})})
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, cwd=ROOT, env={**os.environ, "PILOTLIGHT_PREIMPORT": "none", **(env or {})}
+        )
     try:
         wait_until(
             lambda: (ready.exists() and client.exists()) or process.poll() is not None, "the platform is up", START_S
         )
         assert process.poll() is None, output.read_text()
-        running = Platform(state=folder / "state", process=process, ready_file=ready, client_file=client)
+        running = Platform(state=folder / "state", process=process, ready_file=ready, client_file=client, python=python)
         with running.http:
             yield running
     finally:

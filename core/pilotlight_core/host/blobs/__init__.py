@@ -10,6 +10,7 @@ from pilotlight_core.host.blobs.blob_port import (
     BlobStore,
     NoBlobStore,
 )
+from pilotlight_core.host.blobs.cached_reads import CachedReads
 from pilotlight_core.host.blobs.folder_blobs import FolderBlobs
 from pilotlight_core.host.blobs.memory_blobs import MemoryBlobs
 
@@ -20,6 +21,7 @@ __all__ = [
     "BlobMissing",
     "BlobStore",
     "BlobsDown",
+    "CachedReads",
     "FolderBlobs",
     "MemoryBlobs",
     "NoBlobStore",

@@ -49,7 +49,7 @@ class BlobInfo(NamedTuple):
     sha256: str
     size: int
     at: float
-    """Unix seconds of its last `put`."""
+    """Unix seconds of its last `put` or `renew`."""
 
 
 class BlobStore(Protocol):
@@ -92,6 +92,14 @@ class BlobStore(Protocol):
 
     def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
         """All blobs of a tenant (None: of all tenants); blobs stored or deleted meanwhile may or may not be included.
+
+        Raises:
+            BlobsDown: if the store cannot be reached.
+        """
+        ...
+
+    async def renew(self, tenant: str, sha256: str) -> bool:
+        """Renew the stored blob's `at` without its content; False: there is no such blob.
 
         Raises:
             BlobsDown: if the store cannot be reached.

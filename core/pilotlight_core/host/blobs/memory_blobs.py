@@ -24,7 +24,7 @@ class MemoryBlobs:
         self.kept: dict[tuple[str, str], bytes] = {}
         self.puts = 0
         self.at: dict[tuple[str, str], float] = {}
-        """Unix seconds of each blob's last `put`, by `wall` unless a test sets it."""
+        """Unix seconds of each blob's last `put` or `renew`, by `wall` unless a test sets it."""
         self.down = False
         self.id = ""
 
@@ -66,6 +66,14 @@ class MemoryBlobs:
         for owner, sha256 in list(self.kept):
             if tenant in (None, owner):
                 yield self._info(owner, sha256)
+
+    async def renew(self, tenant: str, sha256: str) -> bool:
+        check_blob(tenant, sha256)
+        self._reach()
+        if (tenant, sha256) not in self.kept:
+            return False
+        self.at[tenant, sha256] = self._wall()
+        return True
 
     async def link(self, tenant: str, sha256: str, seconds: float) -> str:  # noqa: ARG002 - none gives one
         return ""

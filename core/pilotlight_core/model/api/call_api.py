@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.ids import END
-from pilotlight_core.model.spec import FileEntry, FunctionSpec
+from pilotlight_core.model.spec import DEFAULT_BASE, ArtifactEntry, ArtifactInfo, FileEntry, FunctionSpec
 
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 HIDDEN = (
@@ -58,6 +58,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = "USD"
     batch_size: int = 1
     attempts: int = 1
+    units: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """What the function counted of the call with `pilotlight.count_units`, if it did."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,16 +136,18 @@ class JobList(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None = None
 
 
-class DeployFunction(Request, frozen=True, kw_only=True):
+class DeployFunction(Request, frozen=True, kw_only=True, omit_defaults=True):
     """One function of a deploy."""
 
     spec: FunctionSpec
+    artifacts: tuple[str, ...] = ()
+    """The names of those of the request's artifacts that it uses."""
 
 
 RunSeconds = Annotated[float, Meta(ge=10, le=3_600)]
 
 
-class DeployRequest(Request, frozen=True, kw_only=True):
+class DeployRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/apps/{app}/deploys`: the whole content of an app.
 
     If `missing` in the answer is not empty, nothing was deployed: the client uploads the blobs (`PUT
@@ -153,11 +157,14 @@ class DeployRequest(Request, frozen=True, kw_only=True):
     functions: tuple[DeployFunction, ...]
     files: tuple[FileEntry, ...]
     message: str = ""
-    base: str = "default"
+    base: str = DEFAULT_BASE
+    """The base environment of its functions: one that nodes of the fleet have."""
     prune: bool = False
     """Take functions of the app that are not in this deploy out of service, instead of refusing it."""
     ends_in_s: RunSeconds | None = None
     """Make it a run: an app that is in no list, and is deleted after so many seconds unless it is renewed."""
+    artifacts: tuple[ArtifactEntry, ...] = ()
+    """Those that its functions use, each once."""
 
 
 class RenewRequest(Request, frozen=True, kw_only=True):
@@ -209,6 +216,7 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     version_id: str
     containers: int
     spec: FunctionSpec
+    artifacts: tuple[ArtifactInfo, ...] = ()
 
 
 class AppInfo(msgspec.Struct, frozen=True, kw_only=True):

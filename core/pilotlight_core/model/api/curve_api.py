@@ -36,7 +36,7 @@ class CurveSource(StrEnum):
     DECLARED = "declared"  # by the function's own measured=
 
 
-class CurvePoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
     """One batch size. p50 and p95 are of one batch on the slice, in ms (0: unknown).
 
     Throughput is items per second: as they came back to whoever measured, or, learnt in use, as the agent saw them.

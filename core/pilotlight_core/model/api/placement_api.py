@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import Request
-from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 
 class DecisionStatus(StrEnum):
@@ -56,7 +56,7 @@ class DecisionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContainerStopRequest(Request, frozen=True, kw_only=True):
-    """`POST /v1/containers/{id}/stop`."""
+    """`POST /v1/containers/{container}/stop`."""
 
     grace_s: Annotated[float, Meta(ge=0, le=3600)] | None = None
     """What its calls have to end in, in seconds; 0: nothing. Default: the platform's, 30 s unless configured."""
@@ -98,12 +98,14 @@ class MemoryPlanInfo(msgspec.Struct, frozen=True, kw_only=True):
     largest_bytes: int = 0
 
 
-class PlacementQuestion(Request, frozen=True, kw_only=True):
+class PlacementQuestion(Request, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/placement/plan`: a function as it would be deployed."""
 
     spec: FunctionSpec
     method: str = ""
     """For a class: any of its methods; the answer is about the class's container."""
+    base: str = DEFAULT_BASE
+    """The base environment of its app."""
 
 
 ROOM_COUNTED = 100

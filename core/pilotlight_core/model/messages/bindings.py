@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):

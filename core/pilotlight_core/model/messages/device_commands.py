@@ -8,7 +8,7 @@ last one failed. A command whose result exists already is answered with ok, so i
 from __future__ import annotations
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 
 
 class Cut(Message, frozen=True, kw_only=True):

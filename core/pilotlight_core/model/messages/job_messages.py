@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 
 
 class JobNote(msgspec.Struct, frozen=True, array_like=True):

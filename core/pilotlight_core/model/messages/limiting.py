@@ -10,13 +10,14 @@ from enum import IntEnum
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 
 
 class LimitAskKind(IntEnum):
     CALL = 0  # all of them
     SUBMISSION = 1  # the rate of requests: a job is stored to run later
     START = 2  # cost and concurrency: a stored job begins
+    TOKENS = 3  # the rate of tokens: a call that was let in has been read. Asked where such a limit is set
 
 
 class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
@@ -28,6 +29,7 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     function: str
     """`tenant:app.function`."""
     cost: float = 0.0
+    """GPU-milliseconds; tokens, where those are asked for."""
     part: LimitAskKind = LimitAskKind.CALL
 
 
@@ -39,6 +41,8 @@ class LimitEnd(msgspec.Struct, frozen=True, array_like=True):
     function: str
     correction: float = 0.0
     """Actual cost minus the estimate."""
+    tokens: float = 0.0
+    """Actual tokens minus the estimate."""
 
 
 class LimitVerdict(IntEnum):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.bounded import ShortText
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
 
 
 class LogLine(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from enum import StrEnum
 import msgspec
 
 from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price
-from pilotlight_core.model.messages.agent_messages import ContainerReport, Credit, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.messages.bindings import Binding
+from pilotlight_core.model.messages.node_messages import ContainerReport, Credit, NodeReport, SliceKind, SliceReport
 
 
 class NodeFault(StrEnum):

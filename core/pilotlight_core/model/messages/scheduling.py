@@ -10,14 +10,8 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.limits import ReachedLimit
-from pilotlight_core.model.messages.agent_messages import (
-    CallDescriptor,
-    Grant,
-    Message,
-    Outcome,
-    Refusal,
-    RemoteError,
-)
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
+from pilotlight_core.model.messages.message import Message
 
 # --- origin -> home --------------------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import Message
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 
 
 class LeaseState(StrEnum):
@@ -16,6 +17,8 @@ class LeaseState(StrEnum):
     IDLE = "idle"  # ready, without calls
     BUSY = "busy"
     DRAINING = "draining"
+    PROVISIONING = "provisioning"  # bound, and its process does not run yet
+    PARKED = "parked"  # off the device, with its weights in host memory
 
 
 class CallShare(msgspec.Struct, frozen=True):
@@ -27,6 +30,13 @@ class CallShare(msgspec.Struct, frozen=True):
     ended: str = ""
     """The outcome, in the interval in which the call ended; else ""."""
     batch_size: int = 1
+    key: str = ""
+    """The id of the API key that asked for the call; "": not known."""
+    tags: dict[str, str] = {}
+    fault: Fault = Fault.NONE
+    """Whose fault the end was, in the interval in which the call ended."""
+    units: dict[str, int] = {}
+    """What the function counted of the call, by `CallUnit`, in the interval in which the call ended."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +57,7 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Nanoseconds of the node's boot clock."""
     t1: int
     ended_at: float = msgspec.field(name="wall")
-    """`t1` in unix seconds, for reports only."""
+    """`t1` in unix seconds, for those who do not know `wall_ns`."""
     tenant: str = ""
     """Who pays; "" is the operator."""
     app: str = ""
@@ -55,6 +65,18 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     container: str = ""
     shares: tuple[CallShare, ...] = ()
+    wall_ns: int = 0
+    """`t1` in unix nanoseconds; 0: only `ended_at` is known, of an older agent."""
+    purpose: Purpose = Purpose.CALL
+    """Why the container was started."""
+    used: bool = False
+    """Whether the container had begun a call by `t1`."""
+    memory: int = 0
+    """Bytes of memory that the container was promised: of its device, on a CPU slot of its host."""
+    region: str = ""
+    zone: str = ""
+    purchase: str = ""
+    """How the node was bought, a `Purchase`; "": not known."""
 
 
 class UsageBatch(Message, frozen=True, kw_only=True):

@@ -6,40 +6,25 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_messages import (
-    Bind,
-    Cancel,
-    Chunk,
-    CommandReply,
-    Credit,
-    Demand,
-    Drain,
-    Ended,
-    Message,
-    NodeReport,
-    Reconcile,
-    Refused,
-    Run,
-    Shortage,
-    Started,
-    Stop,
-    Window,
-)
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.logs import LogBatch
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.node_messages import Bind, CommandReply, Credit, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import AskCall, Breakers, CallReply, CreditsWanted, ToHome, ToOrigin
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
-    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport | Demand | Shortage
-    | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
+    Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport
+    | Demand | Demands | Shortage | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran

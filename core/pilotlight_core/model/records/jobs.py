@@ -28,7 +28,7 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_core.model.ids import ALPHABET, base36
-from pilotlight_core.model.messages.agent_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.spec import Priority
 
 MAX_RERUNS = 2
@@ -166,6 +166,10 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent: Spent | None = None
     stages: dict[str, float] = {}
     cold_start: dict[str, float] | None = None
+    key_id: str = ""
+    """The id of the API key that asked for it."""
+    units: dict[str, int] = {}
+    """What the function counted of it."""
 
     @property
     def key(self) -> str:
@@ -241,9 +245,17 @@ def succeeded(
     spent: Spent | None = None,
     stages: dict[str, float] | None = None,
     cold_start: dict[str, float] | None = None,
+    units: dict[str, int] | None = None,
 ) -> JobRecord:
     done = msgspec.structs.replace(
-        job, output=output, output_blob=blob, spent=spent, stages=stages or {}, cold_start=cold_start, error=None
+        job,
+        output=output,
+        output_blob=blob,
+        spent=spent,
+        stages=stages or {},
+        cold_start=cold_start,
+        units=units or {},
+        error=None,
     )
     return _ended(done, JobState.SUCCEEDED, None, at)
 

@@ -40,9 +40,10 @@ from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_bod
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import end_admission
+from pilotlight_gateway.limits.limit_admission import Admission, end_admission
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time, check_seconds
@@ -90,6 +91,19 @@ class CallLimits:
                 raise admission.error
         return body if policy.payload is None else _at_most(body, policy.payload)
 
+    async def admit_tokens(self, exchange: Exchange, first: Admission) -> None:
+        """Count the tokens of a call that was let in and has been read, as many as earlier ones of its version took.
+
+        Raises:
+            TooMuch, Unavailable: as `admit` does.
+        """
+        tokens = self._costs.tokens_of(exchange.version)
+        first.tokens = second = await self._limiter.admit(
+            first.tenant, first.function, first.policy, tokens, LimitAskKind.TOKENS
+        )
+        if second.error is not None:
+            raise second.error
+
     def release(self, exchange: Exchange) -> None:
         """Once the call of an exchange runs no more, give its permit back and count its cost."""
         if (admission := exchange.admission) is None:
@@ -117,8 +131,11 @@ def _at_most(body: BodyLimits, size: int) -> BodyLimits:
 class CallReader:
     """Makes calls of requests. `clock`: monotonic seconds."""
 
-    def __init__(self, registry: RegistryPort, codec: BodyCodec, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, registry: RegistryPort, schemas: VersionSchemas, codec: BodyCodec, clock: Callable[[], float]
+    ) -> None:
         self._registry = registry
+        self._schemas = schemas
         self._codec = codec
         self._clock = clock
 
@@ -137,10 +154,12 @@ class CallReader:
 
         Raises:
             BadInput: `bad_request`, or naming the field.
+            BlobsDown: the schemas of the version cannot be read.
         """
         exchange, spec = exchange_of(scope), version.spec
         tenant = exchange.principal.tenant
-        request, method, arguments = await self._codec.read_call(body, kind, version, tenant)
+        whole = await self._schemas.whole(version) if version.schemas_apart else version
+        request, method, arguments = await self._codec.read_call(body, kind, whole, tenant)
         scheduling = scheduling_class_of(self._registry, tenant, f"{version.tenant}:{version.app}.{version.function}")
         wait_s = seconds_to_wait(request.deadline_ms, spec.longest_call_s)
         if as_job:
@@ -162,6 +181,7 @@ class CallReader:
             arrived_at=exchange.arrived_at,
             stream=answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=headers.get(b"traceparent", b"")[:64].decode("latin-1"),
+            key=exchange.principal.key_id,
             gateway_ms=(self._clock() - exchange.arrived_at) * 1000,
             usage=usage_of_call(exchange),
         )
@@ -235,6 +255,8 @@ class CallEndpoint:
                     await accept_job(self._jobs, call, request, answer, scope, headers)
                     return
                 refuse_job_fields(request)
+                if (admission := exchange.admission) is not None and admission.policy.most_tokens:
+                    await entry.limits.admit_tokens(exchange, admission)
                 if KEY in headers:
                     work = partial(self._unary.body, call, answer, exchange)
                     await self._keyed.answer(call, answer, scope, work)

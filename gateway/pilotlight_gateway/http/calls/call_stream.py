@@ -110,7 +110,7 @@ class StreamedCalls:
     async def _fail(self, stream: EventStream, exchange: Exchange, error: PilotlightError) -> None:
         self._services.metrics.call_failed(error.wire_code)
         log_failure(exchange, error)
-        await stream.send(event(b"error", problem_of(error, exchange.request_id).encode()))
+        await stream.send(event(b"error", problem_of(error, exchange.request_id, dialect=exchange.dialect).encode()))
 
 
 class EventWriter:

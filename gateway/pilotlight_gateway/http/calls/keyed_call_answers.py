@@ -57,7 +57,7 @@ class KeyedCallAnswers:
             return StoredAnswer(status=200, headers=((b"content-type", form.value),), body=await work())
 
         def stored_error(error: PilotlightError) -> StoredAnswer:
-            problem = problem_of(error, exchange.request_id)
+            problem = problem_of(error, exchange.request_id, dialect=exchange.dialect)
             repeated = tuple(pair for pair in problem.headers if pair[0] in REPEATED)
             return StoredAnswer(
                 status=problem.status, headers=(*repeated, (b"x-should-retry", b"false")), body=problem.encode()

@@ -28,8 +28,8 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-DEPLOY_BODY = BodyLimits(size=4 * 10**6)
-"""For ten thousand files of 200 bytes each, and two megabytes of specs and schemas."""
+DEPLOY_BODY = BodyLimits(size=6 * 10**6)
+"""For ten thousand files and ten thousand parts of artifacts of 200 bytes each, and two megabytes of specs."""
 BLOB_BODY = BodyLimits(size=MAX_BUNDLE_BYTES, window=10.0)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 

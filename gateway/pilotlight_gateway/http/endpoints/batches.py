@@ -51,7 +51,7 @@ HELD_BYTES = 4 * CHUNK_BYTES
 """Memory of one upload: a piece, its lines, its items and a chunk."""
 LABEL = re.compile(LINE_PATTERN)
 LABEL_LENGTH = 100
-SECONDS = re.compile(r"[0-9]{1,9}([.][0-9]{1,3})?")
+SECONDS = re.compile(r"[0-9]{1,9}([.][0-9]{1,20})?")
 ENDS = tuple(str(state) for state in JobState if state.terminal)
 LINE_BREAK = b"\n"
 

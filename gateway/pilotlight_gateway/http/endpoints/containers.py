@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest
 from pilotlight_core.model.errors import BadInput, NotFound
+from pilotlight_core.model.ids import CONTAINER_PATTERN
 from pilotlight_core.model.messages.container_stops import StopContainer
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
@@ -18,7 +19,7 @@ from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, jso
 from pilotlight_gateway.tenancy.name_hints import no_container
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-CONTAINER = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
+CONTAINER = re.compile(CONTAINER_PATTERN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,10 @@ async def show_containers(request: Request, services: ContainerServices) -> Resp
 
 
 async def stop_container(request: Request, services: ContainerServices) -> Response:
-    """`POST /v1/containers/{id}/stop`: an owner its own, an operator any."""
-    principal, name = principal_of(request), request.path_params["id"]
+    """`POST /v1/containers/{container}/stop`: an owner its own, an operator any."""
+    principal, name = principal_of(request), request.path_params["container"]
     if not CONTAINER.fullmatch(name):
-        raise BadInput("id: expected a container's id, as 'GET /v1/containers' lists them.", field="id")
+        raise BadInput("container: expected an id, as 'GET /v1/containers' lists them.", field="container")
     asked = await read_struct(request, services.budget, ContainerStopRequest, default=ContainerStopRequest())
     reply = await services.stopper.stop(
         StopContainer(
@@ -63,7 +64,8 @@ CONTAINERS = (
         endpoint=show_containers, scopes=("read",), answer={"type": "object"},
     ),
     Operation(
-        method="POST", path="/v1/containers/{id}/stop", name="stopContainer", status=202, endpoint=stop_container,
+        method="POST", path="/v1/containers/{container}/stop", name="stopContainer", status=202,
+        endpoint=stop_container,
         about="End a container: its calls have a grace, then it is killed. One that still starts ends at once.",
         scopes=("deploy", "operator"), request=ContainerStopRequest, body_required=False, answer=ContainerStopInfo,
         errors=(*BODY, "not_found", "starting"),

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.http.protocol.function_openapi import function_document
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,7 @@ class DocumentServices:
     openapi: bytes
     """The document of the whole API, as JSON."""
     resolver: Resolver
+    schemas: VersionSchemas
 
 
 async def show_openapi(_: Request, services: DocumentServices) -> Response:
@@ -29,6 +31,6 @@ async def show_openapi(_: Request, services: DocumentServices) -> Response:
 async def show_function(request: Request, services: DocumentServices) -> Response:
     """`GET /v1/functions/{ref}/openapi.json`."""
     tenant = principal_of(request).tenant
-    version = await services.resolver.resolve(tenant, request.path_params["ref"])
+    version = await services.schemas.whole(await services.resolver.resolve(tenant, request.path_params["ref"]))
     base = f"{request.url.scheme}://{request.url.netloc}"
     return json_answer(function_document(version, base, "" if version.tenant == tenant else version.tenant))

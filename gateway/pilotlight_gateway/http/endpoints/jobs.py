@@ -134,7 +134,7 @@ async def list_jobs(request: Request, services: JobServices) -> Response:
     wanted = _wanted(asked.get("state", ",".join(JobState)), asked.get("function", ""))
     tenant, cursors = principal_of(request).tenant, services.jobs.cursors
     before = await cursors.open(tenant, asked["cursor"]) if "cursor" in asked else 0
-    if function := asked.get("function"):
+    if (function := asked.get("function")) is not None:
         await check_listed(services.registry, tenant, function)
     page = await services.jobs.page(tenant, limit=limit, before=before, wanted=wanted)
     listed = tuple(_status(services, job) for job in page.jobs)
@@ -188,7 +188,7 @@ def _status(services: JobServices, job: JobRecord) -> JobStatus:
         run=job.run or None,
         reason=str(job.reason) if job.reason is not None else None,
         redrives=job.redrives,
-        usage=usage_of(_result_of(job, b""), services.book) if done else None,
+        usage=usage_of(_result_of(job, b""), services.book, job.ended_at) if done else None,
         stages=job.stages if done else None,
         cold_start=job.cold_start,
     )
@@ -196,7 +196,12 @@ def _status(services: JobServices, job: JobRecord) -> JobStatus:
 
 def _result_of(job: JobRecord, output: bytes) -> CallResult:
     return CallResult(
-        output=output, spent=job.spent, stages=job.stages, cold_start=job.cold_start, attempts=job.attempts
+        output=output,
+        spent=job.spent,
+        stages=job.stages,
+        cold_start=job.cold_start,
+        attempts=job.attempts,
+        units=job.units,
     )
 
 

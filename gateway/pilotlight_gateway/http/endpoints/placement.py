@@ -112,8 +112,10 @@ async def plan(request: Request, services: PlacementServices) -> Response:
     """`POST /v1/placement/plan`: as `show_function`, for a function that is not deployed."""
     asked = await read_struct(request, services.budget, PlacementQuestion, SPEC_BODY)
     check_spec(asked.spec)
+    check_name(asked.base, "base")
     whose = class_of(asked.spec, asked.method)
-    return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, principal_of(request).tenant)))
+    tenant = principal_of(request).tenant
+    return json_answer(led_by(whose, await services.placements.of_spec(asked.spec, tenant, asked.base)))
 
 
 async def explain(request: Request, services: PlacementServices) -> Response:

@@ -18,6 +18,8 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.bodies.json_structs import read_json
+from pilotlight_gateway.http.protocol.browser_sessions import session_of
+from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, read_body
 from pilotlight_gateway.limits.api_rates import ApiRates
@@ -72,30 +74,49 @@ class Operation(Generic[G]):
     rated: bool = True
     """Whether requests count under `api_requests_per_s`."""
     parameters: tuple[Parameter, ...] = ()
+    sessions: bool = False
+    """Whether a browser's session may stand for a key, where there are sessions."""
+    dialect: Dialect = Dialect.NATIVE
+    """In which its errors are written, those of authentication and limits too."""
 
 
 class BoundOperation(Generic[G]):
     """An operation with its services, as an ASGI application."""
 
-    def __init__(self, operation: Operation[G], services: G, authenticator: Authenticator, rates: ApiRates) -> None:
+    def __init__(
+        self,
+        operation: Operation[G],
+        services: G,
+        authenticator: Authenticator,
+        rates: ApiRates,
+        sessions: Authenticator | None = None,
+    ) -> None:
+        """`sessions` knows those of browsers; without it there are keys only."""
         self.operation = operation
         self._services = services
         self._authenticator = authenticator
         self._rates = rates
+        self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
         operation, exchange = self.operation, exchange_of(scope)
-        exchange.route = operation.path
+        exchange.route, exchange.dialect = operation.path, operation.dialect
         if not operation.scopes:
             await self._answer(scope, receive, exchange)
             return
-        exchange.note_principal(await self._authenticator.authenticate(authorization(scope)))
+        exchange.note_principal(await self._caller(scope))
         exchange.principal.require(*operation.scopes)
         tenant = exchange.principal.tenant
         if operation.rated:
             self._rates.take_request(tenant)
         with self._rates.holding(tenant):
             await self._answer(scope, receive, exchange)
+
+    async def _caller(self, scope: Scope) -> Principal:
+        key = authorization(scope)
+        if not key and self.operation.sessions and self._sessions is not None and (session := session_of(scope)):
+            return await self._sessions.authenticate(session)
+        return await self._authenticator.authenticate(key)
 
     async def _answer(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
         operation = self.operation

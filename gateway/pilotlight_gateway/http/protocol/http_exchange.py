@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
+from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.peer_paths import hint_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -61,6 +62,7 @@ class Exchange:
         "admission",
         "arrived_at",
         "call_id",
+        "dialect",
         "principal",
         "request_id",
         "revoked",
@@ -81,6 +83,8 @@ class Exchange:
         self.request_id = f"{_prefix}{next(_numbers):07x}"
         self.principal: Principal = NOBODY
         self.call_id = ""
+        self.dialect = Dialect.NATIVE
+        """In which its errors are written."""
         self.route = ""
         """The path pattern that was matched, for metrics."""
         self.status = 0
@@ -276,7 +280,7 @@ class Edge:
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error
-        problem = problem_of(error, exchange.request_id)
+        problem = problem_of(error, exchange.request_id, dialect=exchange.dialect)
         await exchange.answer(problem.status, problem.headers, problem.encode())
 
 

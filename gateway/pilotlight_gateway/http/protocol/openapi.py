@@ -10,8 +10,10 @@ import msgspec
 
 from pilotlight_core.model.api.webhook_api import DELIVERY_PATTERN
 from pilotlight_core.model.errors import CODES
-from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
+from pilotlight_core.model.ids import CONTAINER_PATTERN, FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
 from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
+from pilotlight_core.model.strict import strict
+from pilotlight_gateway.http.protocol.error_dialects import SHAPES, Dialect
 
 if TYPE_CHECKING:
     from pilotlight_gateway.http.protocol.api_operations import Operation
@@ -27,6 +29,7 @@ PLACES: dict[str, OpenApiDocument] = {
     "function": {"pattern": FUNCTION_PATTERN},
     "sha256": {"pattern": "^[0-9a-f]{64}$"},
     "batch": {"pattern": BATCH_PATTERN},
+    "container": {"pattern": CONTAINER_PATTERN},
     "delivery": {"pattern": DELIVERY_PATTERN},
 }
 """Schemas of path parameters."""
@@ -40,19 +43,21 @@ def document(operations: Iterable[Operation[Any]]) -> OpenApiDocument:
     types = [
         kind
         for operation in operations
-        for kind in (operation.request, operation.answer, operation.accepted)
+        for kind in (_asked(operation), operation.answer, operation.accepted)
         if _is_type(kind)
     ]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     by_type = dict(zip(types, schemas, strict=True))
     paths: OpenApiDocument = {}
+    used = {SHAPES[operation.dialect].schema_name for operation in operations} | {"Problem"}
+    errors = {name: schema for name, schema in error_schemas().items() if name in used}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, by_type)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Pilotlight", "version": "1", "summary": "Serverless GPU functions."},
         "paths": paths,
-        "components": {"schemas": components | {"Problem": problem_schema()}, "securitySchemes": security()},
+        "components": {"schemas": components | errors, "securitySchemes": security()},
     }
 
 
@@ -93,8 +98,18 @@ def problem_schema() -> OpenApiDocument:
     }  # fmt: skip
 
 
-def error_answer(codes: Iterable[str] = ()) -> OpenApiDocument:
+def error_schemas() -> OpenApiDocument:
+    """The bodies of errors by their names, in all dialects."""
+    problem, text = problem_schema(), {"type": "string"}
+    error = problem["properties"]["error"]
+    openai, v2 = ({"type": "object", "properties": {"error": kind}, "required": ["error"]} for kind in (error, text))
+    by_dialect = {Dialect.NATIVE: problem, Dialect.OPENAI: openai, Dialect.V2: v2}
+    return {SHAPES[dialect].schema_name: schema for dialect, schema in by_dialect.items()}
+
+
+def error_answer(codes: Iterable[str] = (), dialect: Dialect = Dialect.NATIVE) -> OpenApiDocument:
     """An answer that is an error, one of `codes`."""
+    written = SHAPES[dialect]
     said = "; ".join(f"`{code}`: {CODES[code].title}" for code in codes)
     return {
         "description": said or "What went wrong.",
@@ -102,12 +117,17 @@ def error_answer(codes: Iterable[str] = ()) -> OpenApiDocument:
             "x-request-id": {"schema": {"type": "string"}},
             "x-should-retry": {"schema": {"type": "string", "enum": ["true", "false"]}},
         },
-        "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
+        "content": {written.media_type: {"schema": {"$ref": REF.format(name=written.schema_name)}}},
     }
 
 
 def _is_type(kind: Any) -> bool:
     return kind is not None and not isinstance(kind, dict)
+
+
+def _asked(operation: Operation[Any]) -> Any:
+    """The type of the request's body: unknown fields are refused."""
+    return None if operation.request is None else strict(operation.request)
 
 
 def _operation(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
@@ -142,7 +162,8 @@ def _operation(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -
 def _request_body(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
     if operation.request is None and operation.request_media == ("application/json",):
         return {}
-    schema = by_type[operation.request] if operation.request is not None else {"type": "string", "format": "binary"}
+    asked = _asked(operation)
+    schema = by_type[asked] if asked is not None else {"type": "string", "format": "binary"}
     content = {media: {"schema": schema} for media in operation.request_media}
     return {"requestBody": {"required": operation.body_required, "content": content}}
 
@@ -165,4 +186,4 @@ def _errors(operation: Operation[Any]) -> OpenApiDocument:
     by_status: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):
         by_status.setdefault(CODES[code].status, []).append(code)
-    return {str(status): error_answer(found) for status, found in sorted(by_status.items())}
+    return {str(status): error_answer(found, operation.dialect) for status, found in sorted(by_status.items())}

@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457), by the table of `core.model.errors`."""
+"""Errors as answers, by the table of `core.model.errors`: as problem documents (RFC 9457) unless a dialect is named."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_gateway.http.protocol.error_dialects import SHAPES, Dialect
 
-MEDIA_TYPE = b"application/problem+json"
 LONGEST_RETRY_AFTER = 120.0
 """Seconds; stock clients give up on a longer one."""
 JITTER = 0.1
@@ -39,7 +39,12 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
-def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], float] = random.random) -> Problem:
+def problem_of(
+    error: PilotlightError,
+    request_id: str,
+    chance: Callable[[], float] = random.random,
+    dialect: Dialect = Dialect.NATIVE,
+) -> Problem:
     """The answer for `error`; `chance`, 0 to 1, is its jitter."""
     meaning, code = error.meaning, error.wire_code
     wait_s = retry_after(error)
@@ -63,7 +68,9 @@ def problem_of(error: PilotlightError, request_id: str, chance: Callable[[], flo
         "param": error.more.get("field"),
         "code": code,
     }
-    return Problem(status=meaning.status, document=document, headers=_headers(error, wait_s, jittered_s))
+    written = SHAPES[dialect]
+    headers = [(b"content-type", written.media_type.encode()), *_headers(error, wait_s, jittered_s)]
+    return Problem(status=meaning.status, document=written.shape(document), headers=headers)
 
 
 def retry_after(error: PilotlightError) -> float | None:
@@ -77,7 +84,6 @@ def retry_after(error: PilotlightError) -> float | None:
 
 def _headers(error: PilotlightError, wait_s: float | None, jittered_s: float | None) -> Headers:
     headers = [
-        (b"content-type", MEDIA_TYPE),
         (b"x-should-retry", b"true" if error.meaning.retry else b"false"),
         (b"cache-control", b"no-store"),
     ]

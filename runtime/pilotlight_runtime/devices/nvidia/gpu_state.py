@@ -18,7 +18,7 @@ from pilotlight_core.model.devices import (
     ProfileReport,
     SliceName,
 )
-from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.hardware.catalogue import Device, corrected, standard
 from pilotlight_placement.hardware.geometry import Family

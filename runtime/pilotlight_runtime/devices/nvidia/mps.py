@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import SliceReport
+from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.sandbox.sandbox_spec import Mount

@@ -19,8 +19,8 @@ import pynvml
 import structlog
 
 from pilotlight_core.model.devices import DeviceReport, GpuLayout, MigMode, SliceName
-from pilotlight_core.model.messages.agent_messages import SliceReport
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.devices.nvidia.bounded_thread import BoundedThread

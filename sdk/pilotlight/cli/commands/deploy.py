@@ -16,11 +16,19 @@ from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, size
 from pilotlight.cli.session import ask, client
-from pilotlight.packing import DeployTarget, find_target, load_apps, make_bundle
+from pilotlight.packing import (
+    DeployTarget,
+    find_target,
+    load_apps,
+    make_bundle,
+    pack_artifacts,
+    paths_of_artifacts,
+)
 from pilotlight.packing.deploys import Progress, deploy
 from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.errors import RemovesFunctions
 from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.versions.artifacts import artifact_info
 
 app = command_app()
 Deployed = list[tuple[DeployResponse, dict[str, FunctionSpec]]]
@@ -58,23 +66,30 @@ def command(
 def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = False) -> Deployed:
     """Pack and deploy each app of a target; return the answers, each with its specs."""
     apps = load_apps(target)
-    bundle = make_bundle(target)
-    platform = client().platform
+    bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
     deployed = []
-    for name, functions in apps.items():
-        send = partial(_deploy, partial(deploy, platform, name, functions, bundle, message=message), name)
+    for name, one in apps.items():
+        artifacts = pack_artifacts(one.functions)
+        sent = partial(deploy, platform, name, one.specs, bundle, artifacts, base=one.base, message=message)
+        send = partial(_deploy, sent, name)
         try:
             response = send(prune=prune)
         except RemovesFunctions as error:
             if not confirmed(f"{error.detail} Remove them?"):
                 raise
             response = send(prune=True)
-        deployed.append((response, functions))
+        deployed.append((response, one.specs))
         for warning in response.warnings:
             note(f"warning: {warning}")
-    files = f"{len(bundle.files)} files" if len(bundle.files) != 1 else "1 file"
-    note(f"packed {target.folder.name}: {files}, {size(bundle.size)}")
+        for artifact in map(artifact_info, artifacts.entries):
+            note(f"with {artifact.kind.value} {artifact.name}: {files_text(artifact.files)}, {size(artifact.size)}")
+    note(f"packed {target.folder.name}: {files_text(len(bundle.files))}, {size(bundle.size)}")
     return deployed
+
+
+def files_text(count: int) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{count} files" if count != 1 else "1 file"
 
 
 def _deploy(send: Callable[..., Coroutine[Any, Any, DeployResponse]], name: str, *, prune: bool) -> DeployResponse:

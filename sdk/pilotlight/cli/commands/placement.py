@@ -101,6 +101,6 @@ def _of_file(text: str) -> list[dict[str, Any]]:
     place, separator, name = text.partition(SEPARATOR)
     name, _, method = name.partition(".")
     target = find_target(f"{place}{separator}{name}", within=Path.cwd())
-    specs = [spec for functions in load_apps(target).values() for spec in functions.values()]
-    wanted = [spec for spec in specs if target.function in (None, spec.name)]
-    return [ask(client().platform.plan_undeployed(spec, method)) for spec in wanted]
+    found = [(spec, app.base) for app in load_apps(target).values() for spec in app.specs.values()]
+    wanted = [(spec, base) for spec, base in found if target.function in (None, spec.name)]
+    return [ask(client().platform.plan_undeployed(spec, method, base=base)) for spec, base in wanted]

@@ -54,10 +54,10 @@ def set_limits(
 ) -> None:
     """Replace a tenant's own limits, which go over its tier's. They hold everywhere within a second.
 
-    Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), concurrency, payload_bytes, queue_calls,
-    queue_seconds, timeout_s. Of the tenant alone: containers, gpus, floor_containers, apps, functions, versions,
-    open_functions, record_bytes, blob_bytes, keys, deploys_per_hour, api_requests_per_s, open_requests,
-    log_bytes_per_hour.
+    Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), tokens_per_s, tokens_burst, concurrency,
+    payload_bytes, queue_calls, queue_seconds, timeout_s. Of the tenant alone: containers, gpus, floor_containers, apps,
+    functions, versions, open_functions, record_bytes, blob_bytes, keys, deploys_per_hour, api_requests_per_s,
+    open_requests, log_bytes_per_hour.
 
     \b
     pilotlight quota set acme requests_per_s=50 burst=100 concurrency=20

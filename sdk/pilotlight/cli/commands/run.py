@@ -24,7 +24,14 @@ from pilotlight.cli.session import ask, client
 from pilotlight.client import shared_portal
 from pilotlight.client.transport.wire import OutgoingCall
 from pilotlight.definitions.errors import Misuse, NotFound, PilotlightError
-from pilotlight.packing import DeployTarget, find_target, load_apps, make_bundle
+from pilotlight.packing import (
+    DeployTarget,
+    find_target,
+    load_apps,
+    make_bundle,
+    pack_artifacts,
+    paths_of_artifacts,
+)
 from pilotlight.packing.deploys import deploy
 from pilotlight.packing.target import SEPARATOR
 from pilotlight_core.model.ids import token
@@ -69,13 +76,24 @@ def run(
 @contextmanager
 def _running(target: DeployTarget, function: str) -> Iterator[str]:
     """Deploy the function as a run, under a name of its own, and delete it after the block; the ref to call."""
-    apps, bundle = load_apps(target), make_bundle(target)
-    app_name, spec = next((name, specs[function]) for name, specs in apps.items() if function in specs)
+    apps = load_apps(target)
+    app_name, app = next((name, one) for name, one in apps.items() if function in one.functions)
+    loaded = app.functions[function]
+    bundle, artifacts = make_bundle(target, paths_of_artifacts(apps)), pack_artifacts({function: loaded})
     name, platform = f"{app_name[:LONGEST_APP]}-run-{token(6)}", client().platform
     with _leaving_on_sigterm():
         try:
             with upload_progress(name) as progress:
-                sent = deploy(platform, name, {function: spec}, bundle, ends_in_s=ENDS_IN_S, progress=progress)
+                sent = deploy(
+                    platform,
+                    name,
+                    {function: loaded.spec},
+                    bundle,
+                    artifacts,
+                    base=app.base,
+                    ends_in_s=ENDS_IN_S,
+                    progress=progress,
+                )
                 response = ask(sent)
         except PilotlightError:
             raise  # it was refused: there is nothing to delete

@@ -14,7 +14,7 @@ from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse, RenewRequest
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest, PlacementQuestion
-from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -101,9 +101,9 @@ class PlatformClient:
         params |= {"method": method} if method else {}
         return await self.request("GET", f"/v1/functions/{ref}/placement", params=params, answer_type=Json)
 
-    async def plan_undeployed(self, spec: FunctionSpec, method: str = "") -> Json:
+    async def plan_undeployed(self, spec: FunctionSpec, method: str = "", *, base: str = DEFAULT_BASE) -> Json:
         """Do as `plan_deployed` for a function that is not deployed."""
-        body = PlacementQuestion(spec=spec, method=method)
+        body = PlacementQuestion(spec=spec, method=method, base=base)
         return await self.request("POST", "/v1/placement/plan", body=body, answer_type=Json)
 
     async def get_curves(self, ref: str) -> FunctionCurves:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,9 +11,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pilotlight_core.host.blobs import BadBlob, BlobMissing, BlobStore, MemoryBlobs, NoBlobStore, open_blobs
+from pilotlight_core.host.blobs import (
+    BadBlob,
+    BlobMissing,
+    BlobStore,
+    FolderBlobs,
+    MemoryBlobs,
+    NoBlobStore,
+    open_blobs,
+)
 from pilotlight_core.host.blobs.blob_port import CHUNK
 from pilotlight_core.model.errors import BadInput
+from tests.waiting import until_found
 
 CONTENT = bytes(range(256)) * 5000  # more than one piece
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -68,6 +78,29 @@ async def test_putting_again_is_fine(store: BlobStore) -> None:
 
     assert await store.put("default", SHA, CONTENT) == len(CONTENT)
     assert await store.read("default", SHA) == CONTENT
+
+
+async def test_what_is_renewed_is_as_if_it_had_been_put_again(store: BlobStore) -> None:
+    """Its content is the same; what is not there cannot be renewed, and does not come to be by it."""
+    await store.put("default", SHA, CONTENT)
+    await store.put("default", EMPTY, b"")
+    if isinstance(store, MemoryBlobs):
+        store.at["default", SHA] = -1.0
+    elif isinstance(store, FolderBlobs):
+        os.utime(store.path("default", SHA), (1.0, 1.0))
+    before = await store.stored("default", [SHA])
+
+    async def renewed() -> bool:
+        """S3 counts whole seconds."""
+        there = await store.renew("default", SHA) and await store.renew("default", EMPTY)
+        return there and (await store.stored("default", [SHA]))[SHA].at > before[SHA].at
+
+    await until_found(renewed)
+    assert await store.read("default", SHA) == CONTENT
+    assert await store.read("default", EMPTY) == b""
+    assert not await store.renew("other", SHA)
+    assert not await store.renew("default", OTHER)
+    assert len([one async for one in store.listed()]) == 2
 
 
 async def test_an_empty_blob_is_a_blob(store: BlobStore) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.host.blobs.s3_blobs import S3Blobs
-from pilotlight_supervisor.embedded_bus import free_port
+from pilotlight_supervisor.free_ports import free_port
 
 
 async def test_an_s3_that_is_away_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.messages.agent_messages import ContainerState, SliceKind
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_checks import (
     NodeFault,
@@ -15,6 +14,7 @@ from pilotlight_core.model.messages.node_checks import (
     credit_fault,
     price_fits,
 )
+from pilotlight_core.model.messages.node_messages import ContainerState, SliceKind
 from tests.builders.calls import credit
 from tests.builders.nodes import binding, container, cpu_slot, gpu_device, gpu_slice, node_report
 

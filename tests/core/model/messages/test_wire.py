@@ -9,13 +9,12 @@ import pytest
 
 from pilotlight_core.model.api.webhook_api import SigningSecret
 from pilotlight_core.model.messages import wire
-from pilotlight_core.model.messages.agent_messages import (
+from pilotlight_core.model.messages.call_messages import (
     CallDescriptor,
     Cancel,
     Chunk,
     Ended,
     Grant,
-    Message,
     Outcome,
     Refusal,
     Refused,
@@ -27,6 +26,7 @@ from pilotlight_core.model.messages.agent_messages import (
 from pilotlight_core.model.messages.explaining import PlacementReply
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAnswers, LimitVerdict
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
     BreakerReport,
@@ -168,7 +168,12 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
                 {
                     "id": "i.s.1", "node": "n", "device": "d", "slice": "s", "ppm": 1, "price": "p", "state": "busy",
                     "t0": 0, "t1": 5, "wall": 1.0, "tenant": "", "app": "", "function": "", "version": "",
-                    "container": "", "shares": [{"call": "a", "tenant": "t", "ns": 5, "ended": "", "batch_size": 1}],
+                    "container": "", "shares": [{
+                        "call": "a", "tenant": "t", "ns": 5, "ended": "", "batch_size": 1, "key": "", "tags": {},
+                        "fault": "none", "units": {},
+                    }],
+                    "wall_ns": 0, "purpose": "call", "used": False, "memory": 0, "region": "", "zone": "",
+                    "purchase": "",
                 }
             ],
         },

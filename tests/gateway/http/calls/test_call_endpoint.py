@@ -11,7 +11,7 @@ import pytest
 from pilotlight_core.model.api.call_api import CallResponse
 from pilotlight_core.model.errors import FunctionRaised
 from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.spec import MethodSpec, Priority
+from pilotlight_core.model.spec import MAX_RETRY_PAUSE_S, MethodSpec, Priority
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.calls.call_port import ChunkEvent
 from pilotlight_gateway.http.calls.call_endpoint import wants_async
@@ -184,6 +184,16 @@ async def test_what_a_call_is_told_goes_to_whoever_runs_it(world: World) -> None
     assert (call.tenant, call.stream, call.version.ref) == ("acme", False, "shop.hello@v1")
 
 
+async def test_a_caller_who_names_no_deadline_waits_for_every_try(world: World) -> None:
+    """Start, three tries that may take the timeout each, and the longest pauses between them."""
+    world.deploy(function(timeout=2.0, startup_timeout=3.0, retries=2))
+    async with world.client() as client:
+        await client.post(HELLO_CALL, json={"input": {"name": "x"}})
+
+    (call,) = world.calls.seen
+    assert call.deadline_at - call.arrived_at == pytest.approx(3.0 + 3 * 2.0 + 2 * MAX_RETRY_PAUSE_S)
+
+
 async def test_a_class_is_called_by_method(world: World) -> None:
     """Each method has its own schema; without a name there must be only one."""
     add = MethodSpec(name="add", attribute="add", input_schema={"type": "object", "required": ["n"]})
@@ -263,9 +273,10 @@ async def test_answers_beyond_the_tenants_share_are_refused(world: World) -> Non
         ]
         world.calls.events = []
         headers = {"accept": "text/event-stream"}
-        answers.append(await client.post(HELLO_CALL, json={"input": {"name": "x"}}, headers=headers))
+        streamed = await client.post(HELLO_CALL, json={"input": {"name": "x"}}, headers=headers)
 
-    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(503, "overloaded")] * 3
+    assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(503, "overloaded")] * 2
+    assert '"code":"overloaded"' in streamed.text  # a problem, or an event where the stream had begun already
     assert "tenant acme already holds" in answers[0].json()["detail"]
     assert world.services.budget.used == 0
 

@@ -69,7 +69,7 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(world: World, stopper
 
 @pytest.mark.parametrize(
     ("path", "body", "field"),
-    [("/v1/containers/a%20b/stop", {}, "id"), ("/v1/containers/c/stop", {"grace_s": -1}, "grace_s"),
+    [("/v1/containers/a%20b/stop", {}, "container"), ("/v1/containers/c/stop", {"grace_s": -1}, "grace_s"),
      ("/v1/containers/c/stop", {"grace_s": 3601}, "grace_s"), ("/v1/containers/c/stop", {"grace": 1}, "grace")],
 )  # fmt: skip
 async def test_a_wrong_stop_names_its_field(world: World, path: str, body: dict[str, Any], field: str) -> None:

@@ -30,7 +30,7 @@ async def test_metrics_are_prometheus_text_with_bounded_labels(world: World) -> 
         await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": "x"}})
         await client.post("/v1/functions/shop.hello/calls", json={})
         await client.get("/v1/functions/shop.hello/nonsense")
-        text = world.services.metrics.exposition().decode()
+        text = world.services.exposition()
         # They tell of the whole platform: they are for operators, on a port of their own.
         assert (await client.get("/metrics")).status_code == 404
 

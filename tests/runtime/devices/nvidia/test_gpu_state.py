@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pilotlight_core.model.devices import MigMode, MigPlacement, SliceName
-from pilotlight_core.model.messages.agent_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia import mig

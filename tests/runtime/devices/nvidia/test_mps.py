@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_mounts import HostFolders

@@ -9,7 +9,7 @@ import pynvml
 import pytest
 from structlog.testing import capture_logs
 
-from pilotlight_core.model.messages.agent_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.fake.fake_nvml import GIB, FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import find_libraries

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from pilotlight import App, batched, concurrent, enter, exit, method  # noqa: A004 - the SDK's name
+from pilotlight import App, batched, concurrent, count_units, enter, exit, method  # noqa: A004 - the SDK's name
 
 app = App("shop")
 BULK = bytes(20 * 2**20)
@@ -47,9 +49,26 @@ class Shop:
     def each(self, upto: int) -> Iterator[int]:
         yield from range(upto)
 
+    @method()
+    def weigh(self, grams: int, fails: bool = False) -> int:
+        """Counted in two steps, the second in a thread of its own."""
+        count_units(custom=grams)
+        second = threading.Thread(
+            target=contextvars.copy_context().run, args=(lambda: count_units(custom=1, images=2),)
+        )
+        second.start()
+        second.join()
+        if fails:
+            raise RuntimeError("the scales broke")
+        return grams
+
     @batched(max_batch_size=8, wait_ms=1)
     def price(self, item: list[str], count: list[int]) -> Any:
         """Prices; special items make it fail in special ways."""
+        if "weighed" in item:
+            count_units(custom=count)
+        if "miscounted" in item:
+            count_units(custom=1)
         if "fire" in item:
             raise RuntimeError("the shop burns")
         if "list" in item:

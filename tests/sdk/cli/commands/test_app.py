@@ -62,7 +62,8 @@ def embed(text: str) -> str:
 
 
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "cpu"])(embed).spec))
-FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC}
+FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC,
+            "artifacts": [{"kind": "weights", "name": "tiny", "files": 2, "size": 10}]}  # fmt: skip
 APPS = [
     {"app": "search", "revision": 3, "deployed_at": time.time() - 7_200, "stopped": False, "functions": [FUNCTION]},
     {"app": "old", "revision": 1, "deployed_at": 0.0, "stopped": True, "functions": []},

@@ -107,8 +107,9 @@ async def test_a_plan_of_what_is_not_deployed_carries_the_spec(
     spec = App("plans").gpu_function(gpu="any")(embed).spec
     platform.will("POST", "/v1/placement/plan", answer({"fits": True}))
     platform.will("GET", "/v1/functions/plans.embed/placement", answer({"fits": False}))
-    assert await client.plan_undeployed(spec, "") == {"fits": True}
+    assert await client.plan_undeployed(spec, "", base="torch") == {"fits": True}
     assert platform.requests[0].json["spec"]["name"] == "embed"
+    assert platform.requests[0].json["base"] == "torch"
     assert await client.plan_deployed("plans.embed", rps=2.5, method="go") == {"fits": False}
     assert parse_qs(platform.requests[1].query) == {"rps": ["2.5"], "method": ["go"]}
 

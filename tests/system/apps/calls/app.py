@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from pilotlight import App, batched, concurrent, enter, method
+from pilotlight import App, batched, concurrent, count_units, enter, method
 
 app = App("calls")
 SHORT = 2.0
@@ -61,7 +61,7 @@ def flaky(name: str, failures: int) -> int:
     return tries[name]
 
 
-@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1, timeout=2.0, startup_timeout=2.0)
+@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1, timeout=4.0)
 def slow_flaky(name: str, failures: int, seconds: float) -> int:
     """As `flaky`, after a while that its timeout allows once."""
     time.sleep(seconds)
@@ -145,3 +145,10 @@ class Many:
 def metered(seconds: float) -> None:
     """Use a known time."""
     time.sleep(seconds)
+
+
+@app.gpu_function(scaledown_window=SHORT)
+def completes(prompt: str) -> str:
+    """Count its words as tokens."""
+    count_units(prompt_tokens=len(prompt.split()), completion_tokens=1)
+    return "yes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.bus import BusStatistics
-from pilotlight_gateway.metrics.bus_metrics import bus_gauges
+from pilotlight_core.host.metrics.bus_metrics import bus_gauges
 
 
 def test_every_count_of_the_connection_is_a_gauge() -> None:

@@ -1,45 +1,21 @@
-"""Messages of calls, containers and nodes: tagged structs, msgpack on the wire.
-
-Times on the wire are *remaining* or *elapsed* milliseconds (nanoseconds where metered), never instants: each process
-adds them to its own monotonic clock on arrival. Every credit, grant and command has the epoch of its sender's lease; an
-agent keeps the highest it has seen and refuses lower ones.
-
-A node may be hostile: what it sends has the bounds of `bounded`.
-"""
+"""Messages of calls: between origins and agents, and a call in its home's queue."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from pilotlight_core.model.bounded import (
-    MOST_CONTAINERS,
-    MOST_DEVICES,
-    MOST_HELD,
-    MOST_SLICES,
     Bytes,
     Count,
     Duration,
     Ppm,
     Rising,
     ShortText,
-    StepTimes,
+    Units,
 )
-from pilotlight_core.model.devices import DeviceReport
-
-STOP_GRACE_S = 30.0
-"""How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
-its app was stopped, or its tenant disabled. Then its container is killed."""
-
-
-class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """The base of all messages: frozen, keyword-only, tagged by class name; unknown fields are ignored."""
-
-
-# --- origin -> agent -------------------------------------------------------------------------------------------
+from pilotlight_core.model.messages.message import Message
 
 
 class BodyRef(msgspec.Struct, frozen=True):
@@ -79,6 +55,10 @@ class Run(Message, frozen=True, kw_only=True):
     tell_start: bool = False
     """Whether to send `Started`. Optional, since silence never proves that a call has not started."""
     traceparent: str = ""
+    key: str = ""
+    """The id of the API key that asked for the call, for the ledger."""
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    """For the ledger; nothing sets them yet."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -100,15 +80,13 @@ class Reconcile(Message, frozen=True, kw_only=True):
 
     gateway: str
     calls: tuple[str, ...] = ()
-    grants: dict[str, int] = {}
+    grants: dict[str, int] = msgspec.field(default_factory=dict)
     """call -> grant, of silent calls: for each one that it does not hold, the agent reports what became of it."""
     instance: str = ""
     """The incarnation that they were sent to; another one does not answer."""
 
 
 CallControl = Cancel | Window
-
-# --- agent -> origin -------------------------------------------------------------------------------------------
 
 
 class Refusal(StrEnum):
@@ -210,6 +188,8 @@ class Ended(Message, frozen=True, kw_only=True):
     last_seq: Rising = 0
     spent: Spent | None = None
     stages: Stages = Stages()
+    units: Units | None = None
+    """What the function counted of the call, by `CallUnit`."""
     frees: bool = True
     """Whether its slot is free again. If the home is another gateway, the agent also sends it a Credit."""
 
@@ -220,209 +200,6 @@ class Ended(Message, frozen=True, kw_only=True):
 
 
 CallFrame = Refused | Started | Chunk | Ended
-
-# --- agent -> home and controller ------------------------------------------------------------------------------
-
-
-class ContainerState(StrEnum):
-    BINDING = "binding"  # a blank (or a new sandbox) is bound to the version
-    LOADING = "loading"  # the module is imported and @enter runs
-    WARMING = "warming"  # runs representative shapes, then the check
-    READY = "ready"  # sends credits for calls
-    DRAINING = "draining"  # finishes its calls, accepts none
-    PARKED = "parked"  # off the device, weights in host memory
-    GONE = "gone"
-
-
-class Credit(Message, frozen=True, kw_only=True):
-    """One container's free slots: sent to all on every change of state and each second, to a home when a slot is free.
-
-    Once it is newer than the home's last grant, `held` (the calls in its slots) replaces the home's own count.
-    """
-
-    container: ShortText
-    version: ShortText
-    tenant: ShortText
-    node: ShortText
-    instance: ShortText
-    """The agent's incarnation: with a new one, everything of the old one is gone."""
-    epoch: Rising
-    """The highest home epoch that this agent has seen for the version."""
-    seq: Rising
-    """Rises with every credit of the incarnation."""
-    state: ContainerState
-    slots: Count
-    held: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_HELD)] = ()
-    function: ShortText = ""
-    """`tenant:app.function`, from which the shard and its home follow."""
-    timeline: StepTimes = {}
-    """Milliseconds of each step of its start so far: bind, stage, load, warm, check."""
-    reason: str = ""
-    error: RemoteError | None = None
-    batch_room: Count = 0
-    """Items that fit into the batch being formed; such a container is preferred."""
-
-
-class SliceKind(StrEnum):
-    CPU = "cpu"  # a CPU slot
-    GPU = "gpu"  # a whole GPU
-    MIG = "mig"
-    SHARE = "share"  # a bounded share of a GPU
-
-
-class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A slice that a node offers. `id` is unique on the node; `ppm` is its part of its device."""
-
-    id: ShortText
-    kind: SliceKind
-    device: ShortText
-    ppm: Ppm
-    price: ShortText
-    gpu_type: ShortText = ""
-    memory: Bytes = 0
-    container: ShortText = ""
-
-
-class HostShare(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a host: what one container is promised of it, or what a node has to promise in all."""
-
-    cpu_millis: Count = 0
-    """Thousandths of a core."""
-    memory: Bytes = 0
-    """Bytes."""
-
-
-class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
-    id: ShortText
-    version: ShortText
-    tenant: ShortText
-    app: ShortText
-    function: ShortText
-    slice: ShortText
-    state: ContainerState
-    slots: Count
-    running: Count
-    age_s: Duration
-    idle_s: Duration
-    """Seconds since it last held a call; 0 while it holds one."""
-    calls: Count = 0
-    reason: str = ""
-    timeline: StepTimes = {}
-    memory_bytes: Bytes = 0
-    host: HostShare = HostShare()
-    """What it was promised of its host."""
-
-
-class NodeReport(Message, frozen=True, kw_only=True):
-    """A node's inventory and containers, the authoritative state for the controller and all gateways."""
-
-    node: ShortText
-    instance: ShortText
-    seq: Rising
-    region: ShortText
-    zone: ShortText
-    sandbox: ShortText
-    slices: Annotated[tuple[SliceReport, ...], Meta(max_length=MOST_SLICES)] = ()
-    containers: Annotated[tuple[ContainerReport, ...], Meta(max_length=MOST_CONTAINERS)] = ()
-    blanks: Annotated[dict[ShortText, Count], Meta(max_length=64)] = {}
-    devices: Annotated[tuple[DeviceReport, ...], Meta(max_length=MOST_DEVICES)] = ()
-    controller_epoch: Rising = 0
-    draining: bool = False
-    spot: bool = False
-    """Whether the provider may take it away at short notice."""
-    stopped: bool = False
-    """Whether it is the last report of an agent that stops in order."""
-    host: HostShare | None = None
-    """What its containers may be promised of it, less the platform's reserve; None: not known, so not bounded."""
-
-
-# --- home -> controller, and back ------------------------------------------------------------------------------
-
-
-class Demand(Message, frozen=True, kw_only=True):
-    """The load of a version's queue. Sent at once when calls begin to wait, then each 250 ms while they do."""
-
-    version: str
-    tenant: str
-    gateway: str
-    epoch: int
-    queued: int
-    oldest_ms: float
-    running: int
-    arrivals: int
-    """Since this home's last Demand for the version."""
-    service_ms: float = 0.0
-    """A smoothed execution time of one call; 0: unknown."""
-    edge: bool = False
-    refused: bool = False
-    """Whether a call was lately refused for lack of a container, and there still is none."""
-
-    @property
-    def waiting(self) -> int:
-        """The calls that want room: those queued, and one for all that were refused for lack of a container."""
-        return self.queued or int(self.refused)
-
-
-class Shortage(Message, frozen=True, kw_only=True):
-    """A version's calls wait for capacity that the fleet lacks. Sent each tick while this lasts."""
-
-    version: str
-    epoch: int
-    reason: str
-    never: bool = False
-    """Whether the whole fleet could not hold it, even if it were free."""
-    shut_down: bool = False
-    """Whether nothing of the version is to run: its app was stopped, or its tenant disabled."""
-
-
-# --- controller -> agent ---------------------------------------------------------------------------------------
-
-
-class Bind(Message, frozen=True, kw_only=True):
-    """Run a version on a slice, if it is free. Idempotent by container id. `neighbours`: others may share the slice."""
-
-    epoch: int
-    container: str
-    version: str
-    tenant: str
-    manifest_sha256: str
-    slice: str
-    function: str = ""
-    """`tenant:app.function`, for the credits of its start."""
-    neighbours: bool = False
-    host: HostShare = HostShare()
-    """What placement promises it of the host; the agent keeps a sum of its own, and holds the manifest to it."""
-    log_bytes_per_hour: int | None = None
-    """What its tenant may log on the node; None: there is no limit."""
-
-
-class Drain(Message, frozen=True, kw_only=True):
-    """Accept no new calls, finish the present ones within `within_ms`, and stop."""
-
-    epoch: int
-    container: str
-    within_ms: float
-    reason: str = ""
-
-
-class Stop(Message, frozen=True, kw_only=True):
-    epoch: int
-    container: str
-    reason: str = ""
-
-
-ContainerCommand = Bind | Drain | Stop
-
-
-class CommandReply(Message, frozen=True, kw_only=True):
-    ok: bool
-    reason: str = ""
-    """"stale_epoch", "slice_taken", "no_such_slice", "gone", "cannot_verify", …, if not ok."""
-    epoch: int = 0
-    """The highest controller epoch that the agent has seen."""
-
-
-# --- origin -> home, and back ------------------------------------------------------------------------------------
 
 
 class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
@@ -470,5 +247,5 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """`Run.home`: the home if calls wait there for the slot, else the origin."""
     start_ms: float = 0.0
     """How long the call waited while no container of its version was ready."""
-    timeline: dict[str, float] = {}
+    timeline: dict[str, float] = msgspec.field(default_factory=dict)
     """The steps of the start that it waited for, in ms."""

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pilotlight_core.model.secret_names import HIDDEN_VALUE, masked, secret_names
+from pilotlight_core.model.versions.secret_names import HIDDEN_VALUE, masked, secret_names
 
 
 @pytest.mark.parametrize(

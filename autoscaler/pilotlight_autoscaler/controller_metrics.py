@@ -1,0 +1,97 @@
+"""Metrics of the controller: whether it leads, its passes, its commands, and what versions want and hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from pilotlight_autoscaler.scaling_policy import VersionView, wanted
+from pilotlight_autoscaler.world import World
+from pilotlight_core.host.metrics.metric_families import (
+    OTHER,
+    Histogram,
+    counter,
+    counter_by,
+    gauge,
+    gauge_by,
+    histogram_by,
+)
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
+from pilotlight_core.model.spec import Priority
+
+COMMANDS: dict[type, str] = {Bind: "bind", Drain: "drain", Stop: "stop", Cut: "cut", SwitchMig: "switch_mig"}
+
+
+class ControllerMetrics:
+    """Counts passes and commands, and keeps the last pass for a scrape."""
+
+    def __init__(self) -> None:
+        self.passes = {"all": Histogram(), "one": Histogram()}
+        """Seconds of passes over all versions, and of those for one version's new calls."""
+        self.failed_passes = 0
+        self.views: Mapping[str, VersionView] = {}
+        """The versions as the last pass saw them."""
+        self.short = 0
+        """Versions that the last pass over all found no place for."""
+        self.refused_calls = self.late = 0
+        """Calls that homes counted as such, of all versions since this process began."""
+        self._commands: Counter[str] = Counter(dict.fromkeys(COMMANDS.values(), 0))
+
+    def pass_ended(self, seconds: float, *, whole: bool) -> None:
+        self.passes["all" if whole else "one"].observe(seconds)
+
+    def on_demand(self, demand: Demand) -> None:
+        self.refused_calls += demand.refused_calls
+        self.late += demand.late
+
+    def command_sent(self, command: object) -> None:
+        self._commands[COMMANDS.get(type(command), OTHER)] += 1
+
+    def collect(self, world: World, at: float, *, leads: bool) -> Iterator[Metric]:
+        """What this process did and heard by the instant `at`; only the leader knows what is wanted."""
+        yield gauge("pilotlight_controller_leads", "1 while this controller leads.", int(leads))
+        yield gauge("pilotlight_controller_nodes", "Nodes that this controller knows of.", len(world.nodes))
+        text = "How long passes took, over all versions or for one."
+        yield histogram_by("pilotlight_controller_pass_seconds", text, "versions", self.passes)
+        yield counter("pilotlight_controller_failed_passes", "Passes that went wrong.", self.failed_passes)
+        text = "Commands to agents, repeated ones too."
+        yield counter_by("pilotlight_controller_commands", text, "command", self._commands)
+        yield from self._demand([told for name in world.demands if (told := world.demand(name, at)) is not None])
+        if leads:
+            yield from self._wants()
+
+    def _demand(self, told: list[Demand]) -> Iterator[Metric]:
+        text = "Calls of all versions, as homes tell them: those that wait and those that run, by class."
+        calls = GaugeMetricFamily("pilotlight_controller_calls", text, labels=("state", "class"))
+        for priority in Priority:
+            loads = [demand.classes[priority] for demand in told if priority in demand.classes]
+            calls.add_metric(("queued", priority), sum(load.queued for load in loads))
+            calls.add_metric(("running", priority), sum(load.running for load in loads))
+        yield calls
+        backlogs: dict[str, int] = {}
+        for demand in told:  # each version of a function tells the jobs of them all
+            backlogs[demand.function] = max(demand.backlog, backlogs.get(demand.function, 0))
+        text = "Jobs that could begin and wait behind those that are queued."
+        yield gauge("pilotlight_controller_backlog_jobs", text, sum(backlogs.values()))
+        text = "Age of the oldest running call, since it was granted."
+        oldest_ms = max((demand.oldest_run_ms for demand in told), default=0.0)
+        yield gauge("pilotlight_controller_oldest_run_seconds", text, oldest_ms / 1000.0)
+        text = "Calls turned away at their arrival for want of room or time."
+        yield counter("pilotlight_controller_refused_calls", text, self.refused_calls)
+        yield counter("pilotlight_controller_late_calls", "Calls whose time was over in the queue.", self.late)
+
+    def _wants(self) -> Iterator[Metric]:
+        wants = [wanted(view) for view in self.views.values()]
+        held = [view.size for view in self.views.values()]
+        yield gauge_by(
+            "pilotlight_controller_versions",
+            "Versions that want containers, hold some, and found no place for all.",
+            "state",
+            {"wanting": sum(map(bool, wants)), "holding": sum(map(bool, held)), "short": self.short},
+        )
+        text = "Containers that versions want, and hold (with those on their way)."
+        yield gauge_by("pilotlight_controller_containers", text, "state", {"wanted": sum(wants), "held": sum(held)})

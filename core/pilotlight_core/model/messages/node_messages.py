@@ -1,0 +1,217 @@
+"""What agents tell of their nodes and containers, and the controller's commands to them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pilotlight_core.model.bounded import (
+    MOST_BASES,
+    MOST_CONTAINERS,
+    MOST_DEVICES,
+    MOST_FEATURES,
+    MOST_HELD,
+    MOST_SLICES,
+    Bytes,
+    Count,
+    Duration,
+    Ppm,
+    Rising,
+    ShortText,
+    StepTimes,
+)
+from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.usage_facts import Purpose
+
+STOP_GRACE_S = 30.0
+"""How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
+its app was stopped, or its tenant disabled. Then its container is killed."""
+
+
+class ContainerState(StrEnum):
+    BINDING = "binding"  # a blank (or a new sandbox) is bound to the version
+    LOADING = "loading"  # the module is imported and @enter runs
+    WARMING = "warming"  # runs representative shapes, then the check
+    READY = "ready"  # sends credits for calls
+    DRAINING = "draining"  # finishes its calls, accepts none
+    PARKED = "parked"  # off the device, weights in host memory
+    GONE = "gone"
+
+
+class Credit(Message, frozen=True, kw_only=True):
+    """One container's free slots: sent to all on every change of state and each second, to a home when a slot is free.
+
+    Once it is newer than the home's last grant, `held` (the calls in its slots) replaces the home's own count.
+    """
+
+    container: ShortText
+    version: ShortText
+    tenant: ShortText
+    node: ShortText
+    instance: ShortText
+    """The agent's incarnation: with a new one, everything of the old one is gone."""
+    epoch: Rising
+    """The highest home epoch that this agent has seen for the version."""
+    seq: Rising
+    """Rises with every credit of the incarnation."""
+    state: ContainerState
+    slots: Count
+    held: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_HELD)] = ()
+    function: ShortText = ""
+    """`tenant:app.function`, from which the shard and its home follow."""
+    timeline: StepTimes = msgspec.field(default_factory=dict)
+    """Milliseconds of each step of its start so far: bind, stage, load, warm, check."""
+    reason: str = ""
+    error: RemoteError | None = None
+    batch_room: Count = 0
+    """Items that fit into the batch being formed; such a container is preferred."""
+
+
+class SliceKind(StrEnum):
+    CPU = "cpu"  # a CPU slot
+    GPU = "gpu"  # a whole GPU
+    MIG = "mig"
+    SHARE = "share"  # a bounded share of a GPU
+
+
+class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A slice that a node offers. `id` is unique on the node; `ppm` is its part of its device."""
+
+    id: ShortText
+    kind: SliceKind
+    device: ShortText
+    ppm: Ppm
+    price: ShortText
+    gpu_type: ShortText = ""
+    memory: Bytes = 0
+    container: ShortText = ""
+
+
+class HostShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a host: what one container is promised of it, or what a node has to promise in all."""
+
+    cpu_millis: Count = 0
+    """Thousandths of a core."""
+    memory: Bytes = 0
+    """Bytes."""
+
+
+class SandboxCeilings(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that one container of a node may have of what functions ask for by `shm`, `scratch` and `pids`."""
+
+    shm: Bytes
+    scratch: Bytes
+    pids: Count
+
+
+class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
+    id: ShortText
+    version: ShortText
+    tenant: ShortText
+    app: ShortText
+    function: ShortText
+    slice: ShortText
+    state: ContainerState
+    slots: Count
+    running: Count
+    age_s: Duration
+    idle_s: Duration
+    """Seconds since it last held a call; 0 while it holds one."""
+    calls: Count = 0
+    reason: str = ""
+    timeline: StepTimes = msgspec.field(default_factory=dict)
+    memory_bytes: Bytes = 0
+    host: HostShare = HostShare()
+    """What it was promised of its host."""
+
+
+class NodeReport(Message, frozen=True, kw_only=True):
+    """A node's inventory and containers, the authoritative state for the controller and all gateways."""
+
+    node: ShortText
+    instance: ShortText
+    seq: Rising
+    region: ShortText
+    zone: ShortText
+    sandbox: ShortText
+    slices: Annotated[tuple[SliceReport, ...], Meta(max_length=MOST_SLICES)] = ()
+    containers: Annotated[tuple[ContainerReport, ...], Meta(max_length=MOST_CONTAINERS)] = ()
+    blanks: Annotated[dict[ShortText, Count], Meta(max_length=64)] = msgspec.field(default_factory=dict)
+    devices: Annotated[tuple[DeviceReport, ...], Meta(max_length=MOST_DEVICES)] = ()
+    controller_epoch: Rising = 0
+    draining: bool = False
+    spot: bool = False
+    """Whether the provider may take it away at short notice."""
+    stopped: bool = False
+    """Whether it is the last report of an agent that stops in order."""
+    host: HostShare | None = None
+    """What its containers may be promised of it, less the platform's reserve; None: not known, so not bounded."""
+    bases: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_BASES)] = ()
+    """The names of its base environments; none: an agent that has the one called "default"."""
+    features: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_FEATURES)] = ()
+    """What its agent can do: those of `manifest_codec.FEATURES` that it knows, sorted."""
+    ceilings: SandboxCeilings | None = None
+    """None: its agent knows no such limits, and lacks the feature."""
+
+
+class Shortage(Message, frozen=True, kw_only=True):
+    """A version's calls wait for capacity that the fleet lacks. Sent each tick while this lasts."""
+
+    version: str
+    epoch: int
+    reason: str
+    never: bool = False
+    """Whether the whole fleet could not hold it, even if it were free."""
+    shut_down: bool = False
+    """Whether nothing of the version is to run: its app was stopped, or its tenant disabled."""
+
+
+class Bind(Message, frozen=True, kw_only=True):
+    """Run a version on a slice, if it is free. Idempotent by container id. `neighbours`: others may share the slice."""
+
+    epoch: int
+    container: str
+    version: str
+    tenant: str
+    manifest_sha256: str
+    slice: str
+    function: str = ""
+    """`tenant:app.function`, for the credits of its start."""
+    neighbours: bool = False
+    host: HostShare = HostShare()
+    """What placement promises it of the host; the agent keeps a sum of its own, and holds the manifest to it."""
+    log_bytes_per_hour: int | None = None
+    """What its tenant may log on the node; None: there is no limit."""
+    purpose: Purpose = Purpose.CALL
+    """Why it is started, for the ledger."""
+
+
+class Drain(Message, frozen=True, kw_only=True):
+    """Accept no new calls, finish the present ones within `within_ms`, and stop."""
+
+    epoch: int
+    container: str
+    within_ms: float
+    reason: str = ""
+
+
+class Stop(Message, frozen=True, kw_only=True):
+    epoch: int
+    container: str
+    reason: str = ""
+
+
+ContainerCommand = Bind | Drain | Stop
+
+
+class CommandReply(Message, frozen=True, kw_only=True):
+    ok: bool
+    reason: str = ""
+    """"stale_epoch", "slice_taken", "no_such_slice", "gone", "cannot_verify", …, if not ok."""
+    epoch: int = 0
+    """The highest controller epoch that the agent has seen."""

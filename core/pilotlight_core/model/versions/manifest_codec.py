@@ -1,0 +1,112 @@
+"""The bytes of a manifest, and the identity of the version that they are.
+
+A version is named by the digest of the bytes that were signed, and nobody encodes them again to check them: readers of
+another release, with more fields or fewer, come to the same name. The bytes of a new manifest are such that
+
+- an unchanged function keeps its version however many fields later releases add: these are written only where they
+  differ from their default;
+- agents of release 0.1, which knows exactly `FIELDS_OF_0_1` and insists on all of them, run whatever uses no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pilotlight_core.model.placing import Measured, Model, Placing, Spread
+from pilotlight_core.model.spec import (
+    SLO,
+    ArtifactEntry,
+    Batching,
+    FileEntry,
+    FunctionSpec,
+    Manifest,
+    MethodSpec,
+    limit_of,
+)
+from pilotlight_core.model.units import GpuAsk
+
+ARTIFACTS = "artifacts"
+"""Lay out the files of `Manifest.artifacts` for the containers."""
+SANDBOX_LIMITS = "sandbox-limits"
+"""Hold a container to `shm`, `scratch` and `pids` of its specification."""
+FEATURES: frozenset[str] = frozenset({ARTIFACTS, SANDBOX_LIMITS})
+"""What this release can do that an earlier one cannot, and what a manifest may need therefore."""
+FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
+    Manifest: 6, FunctionSpec: 25, MethodSpec: 7, SLO: 3, Batching: 4, FileEntry: 3, GpuAsk: 2,
+    Placing: 12, Spread: 2, Model: 10, Measured: 5,
+}  # fmt: skip
+"""How many fields of each struct, the first ones, are written at their default too. Never changed."""
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The bytes to sign: equal manifests have equal ones."""
+    return msgspec.json.encode(_plain(manifest))
+
+
+def version_id(encoded: bytes) -> str:
+    """`ver_` and 32 hex digits of the sha256 of a manifest's bytes."""
+    return f"ver_{hashlib.sha256(encoded).hexdigest()[:32]}"
+
+
+def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> tuple[str, ...]:
+    """The features without which an agent cannot run a version, sorted: `Manifest.needs`."""
+    used = {
+        ARTIFACTS: bool(artifacts),
+        SANDBOX_LIMITS: any(map(limit_of, (spec.shm, spec.scratch, spec.pids))),
+    }
+    return tuple(sorted(feature for feature, is_used in used.items() if is_used))
+
+
+def lacking_features(manifest: Manifest) -> list[str]:
+    """What the manifest needs and this release cannot do, sorted."""
+    return sorted(set(manifest.needs) - FEATURES)
+
+
+def _plain(value: Any) -> Any:
+    """The value as objects, lists and scalars, in the order in which they are written."""
+    if isinstance(value, msgspec.Struct):
+        fields = _fields(type(value))
+        if fields is None:
+            return value
+        return {
+            field.name: _plain(inner)
+            for field in fields
+            if (inner := getattr(value, field.attribute)) != field.default or field.always
+        }
+    if isinstance(value, dict):
+        return {key: _plain(value[key]) for key in sorted(value)}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+class _Field(NamedTuple):
+    attribute: str
+    name: str
+    """As it is written."""
+    default: Any
+    always: bool
+    """Whether it is written at its default too."""
+
+
+@cache
+def _fields(cls: type[msgspec.Struct]) -> tuple[_Field, ...] | None:
+    """The fields of a type; None: it is written as msgspec does, since all of it is, and it has scalars only.
+
+    There are thousands of files in a manifest.
+    """
+    known = FIELDS_OF_0_1.get(cls, 0)
+    fields = tuple(
+        _Field(field.name, field.encode_name, _default(field), number < known)
+        for number, field in enumerate(msgspec.structs.fields(cls))
+    )
+    scalars = all(field.type in (str, int, float, bool) for field in msgspec.structs.fields(cls))
+    whole = all(field.always or field.default is msgspec.NODEFAULT for field in fields)
+    return None if scalars and whole else fields
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()

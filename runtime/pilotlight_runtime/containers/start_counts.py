@@ -1,0 +1,26 @@
+"""How many containers of a node became ready or failed to, and how long that took."""
+
+from __future__ import annotations
+
+from pilotlight_core.host.metrics.metric_families import Histogram
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_runtime.containers.container import Container
+
+
+class StartCounts:
+    """`note` each container from time to time and at its end: its start counts once."""
+
+    def __init__(self) -> None:
+        self.ready = Histogram()
+        """Seconds of all steps of starts that succeeded."""
+        self.failed = 0
+        self._counted: set[str] = set()
+        """Containers that are there still."""
+
+    def note(self, container: Container) -> None:
+        if container.runner is not None and container.id not in self._counted:
+            self._counted.add(container.id)
+            self.ready.observe(sum(container.timeline.values()) / 1000.0)
+        if container.state is ContainerState.GONE:
+            self.failed += container.runner is None
+            self._counted.discard(container.id)

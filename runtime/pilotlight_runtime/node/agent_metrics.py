@@ -1,0 +1,49 @@
+"""Metrics of an agent: its containers and their starts, slices, blanks, and usage that is not stored yet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+
+from pilotlight_core.host.metrics.metric_families import (
+    BoundedLabel,
+    counter,
+    gauge,
+    gauge_by,
+    histogram,
+)
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_runtime.node.agent_parts import AgentParts
+
+MOST_BASES = 20
+"""Base environments with a label of their own."""
+STATES = tuple(state for state in ContainerState if state is not ContainerState.GONE)
+
+
+class AgentMetrics:
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self._base = BoundedLabel(MOST_BASES)
+
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        containers, pools, metering = self._parts.containers, self._parts.pools, self._parts.metering
+        states = Counter(container.state for container in containers)
+        text = "Containers of this node, by state."
+        yield gauge_by("pilotlight_agent_containers", text, "state", {state.value: states[state] for state in STATES})
+        held = [bool(part.container) for part in containers.slices()]
+        text = "Slices that this node offers, by whether a container has them."
+        yield gauge_by("pilotlight_agent_slices", text, "state", {"free": held.count(False), "held": held.count(True)})
+        blanks = Counter[str]()
+        for base, ready in pools.ready.items():
+            blanks[self._base(base)] += ready
+        yield gauge_by("pilotlight_agent_blanks", "Blanks that are ready, by base environment.", "base", blanks)
+        starts = containers.starts
+        yield histogram("pilotlight_agent_start_seconds", "How long containers took to become ready.", starts.ready)
+        yield counter("pilotlight_agent_failed_starts", "Containers that did not become ready.", starts.failed)
+        text = "Usage on this node's disk that the bus has not stored yet."
+        yield gauge("pilotlight_agent_usage_unacknowledged_bytes", text, metering.unacknowledged_bytes)
+        text = "Records of usage that the disk has not taken yet."
+        yield gauge("pilotlight_agent_usage_unwritten_records", text, metering.unwritten)

@@ -1,0 +1,88 @@
+"""What a controller tells of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_autoscaler.controller_metrics import ControllerMetrics
+from pilotlight_autoscaler.version_views import views
+from pilotlight_autoscaler.world import World
+from pilotlight_core.host.metrics import ProcessMetrics
+from pilotlight_core.model.messages.demand import ClassLoad
+from pilotlight_core.model.messages.node_messages import Drain
+from tests.autoscaler.builders import demand, record, report
+from tests.builders.nodes import container
+
+
+def shown(metrics: ControllerMetrics, world: World, *, leads: bool) -> dict[str, float]:
+    """The values of a scrape."""
+    text = ProcessMetrics(lambda: metrics.collect(world, 1.0, leads=leads)).exposition().decode()
+    return {line.rpartition(" ")[0]: float(line.split()[-1]) for line in text.splitlines() if line[0] != "#"}
+
+
+def test_the_leader_tells_what_versions_want_and_hold() -> None:
+    """As its last pass saw them: one version waits for two containers, one has what it needs, one wants nothing."""
+    world = World()
+    world.on_report(report(container("c1", version="ver_2")), 0.0)
+    world.on_demand(demand("ver_1", queued=1), 0.0)
+    records = {
+        "ver_1": record("ver_1", max_containers=5, buffer_containers=1),
+        "ver_2": record("ver_2", min_containers=1),
+        "ver_3": record("ver_3"),
+    }
+    metrics = ControllerMetrics()
+    metrics.views = views(world, records, records, 0.0)
+    metrics.short = 1
+
+    found = shown(metrics, world, leads=True)
+
+    assert found["pilotlight_controller_leads"] == found["pilotlight_controller_nodes"] == 1
+    assert found['pilotlight_controller_versions{state="wanting"}'] == 2
+    assert found['pilotlight_controller_versions{state="holding"}'] == 1
+    assert found['pilotlight_controller_versions{state="short"}'] == 1
+    assert found['pilotlight_controller_containers{state="wanted"}'] == 3
+    assert found['pilotlight_controller_containers{state="held"}'] == 1
+
+
+def test_passes_and_commands_are_counted() -> None:
+    """Whoever leads; what was wanted is known to the leader alone."""
+    metrics = ControllerMetrics()
+    metrics.pass_ended(0.002, whole=True)
+    metrics.pass_ended(0.001, whole=False)
+    metrics.failed_passes += 1
+    metrics.command_sent(Drain(epoch=1, container="c1", within_ms=1.0, reason=""))
+
+    found = shown(metrics, World(), leads=False)
+
+    assert found["pilotlight_controller_leads"] == 0
+    assert found['pilotlight_controller_pass_seconds_count{versions="all"}'] == 1
+    assert found['pilotlight_controller_pass_seconds_sum{versions="one"}'] == 0.001
+    assert found["pilotlight_controller_failed_passes_total"] == 1
+    assert found['pilotlight_controller_commands_total{command="drain"}'] == 1
+    assert found['pilotlight_controller_commands_total{command="switch_mig"}'] == 0
+    assert not any(name.startswith("pilotlight_controller_versions") for name in found)
+
+
+def test_what_homes_tell_is_added_up() -> None:
+    """By class, where it is fresh; versions of one function tell the same jobs."""
+    world, metrics = World(), ControllerMetrics()
+    loads = {"batch": ClassLoad(queued=2, running=1), "standard": ClassLoad(queued=1)}
+    greet: dict[str, Any] = {"function": "acme:hello.greet", "backlog": 40, "oldest_run_ms": 1_500.0}
+    for told in (
+        demand("ver_1", classes=loads, **greet),
+        demand("ver_2", classes={"batch": ClassLoad(running=4)}, **greet),
+        demand("ver_3", function="acme:hello.other", backlog=2, refused_calls=5, late=1),
+    ):
+        world.on_demand(told, 0.5)
+        metrics.on_demand(told)
+    world.on_demand(demand("ver_4", backlog=9), -60.0)
+
+    found = shown(metrics, world, leads=False)
+
+    assert found['pilotlight_controller_calls{class="batch",state="queued"}'] == 2
+    assert found['pilotlight_controller_calls{class="batch",state="running"}'] == 5
+    assert found['pilotlight_controller_calls{class="interactive",state="queued"}'] == 0
+    assert found["pilotlight_controller_backlog_jobs"] == 42
+    assert found["pilotlight_controller_oldest_run_seconds"] == 1.5
+    assert found["pilotlight_controller_refused_calls_total"] == 5
+    assert found["pilotlight_controller_late_calls_total"] == 1

@@ -1,0 +1,38 @@
+"""Every type that one process writes and another one, perhaps of another release, reads: messages, records, files."""
+
+from __future__ import annotations
+
+import typing
+
+import msgspec
+
+from pilotlight_core.bus.lease import LeaseRecord
+from pilotlight_core.host.foundations import Foundation
+from pilotlight_core.host.registry_records import DEPLOYED, TENANCY
+from pilotlight_core.model.api.webhook_api import DeliveryRecord, WebhookRecord
+from pilotlight_core.model.devices import LayoutRecord
+from pilotlight_core.model.messages.bindings import Binding
+from pilotlight_core.model.messages.scheduling import HomeState
+from pilotlight_core.model.messages.wire import MESSAGE
+from pilotlight_core.model.records.batches import BatchChunk, BatchItem, BatchRecord
+from pilotlight_core.model.records.jobs import JobRecord
+from pilotlight_core.model.spec import Manifest, SignedManifest
+from pilotlight_gateway.cluster.shard_plan import ShardRecord
+from pilotlight_gateway.idempotency.key_record import FirstCall
+from pilotlight_gateway.limits.limits_state import LimitState
+from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
+from pilotlight_gateway.tenancy.bootstrap import ClientFile
+from pilotlight_runtime.calls.waiting_calls import WaitingCall
+from pilotlight_runtime.metering.meter import EndedShare
+from pilotlight_runtime.metering.usage_log import AcknowledgedOffset, UsageRecord
+
+STORED: tuple[type[msgspec.Struct], ...] = (
+    *TENANCY.values(), *DEPLOYED.values(), LeaseRecord, Foundation, LayoutRecord, Binding, HomeState, BatchChunk,
+    BatchItem, BatchRecord, JobRecord, SignedManifest, DeliveryRecord, WebhookRecord, ShardRecord, FirstCall,
+    LimitState, QuotaUsage, WaitingCall, EndedShare, UsageRecord,
+)  # fmt: skip
+FILES: tuple[type[msgspec.Struct], ...] = (Manifest, ClientFile, AcknowledgedOffset)
+
+MESSAGES: dict[str, type[msgspec.Struct]] = {each.__name__: each for each in typing.get_args(MESSAGE)}
+RECORDS = {each.__name__: each for each in STORED}
+JSON_FILES = {each.__name__: each for each in FILES}

@@ -1,0 +1,48 @@
+"""Starts of containers are counted once each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_runtime.containers.container import Container
+from pilotlight_runtime.containers.start_counts import StartCounts
+
+
+@dataclass(kw_only=True)
+class Life:
+    """What is asked of a container."""
+
+    id: str = "c1"
+    state: ContainerState = ContainerState.LOADING
+    runner: object | None = None
+    timeline: dict[str, float] = field(default_factory=dict)
+
+
+def test_a_start_counts_once_however_often_it_is_noted() -> None:
+    """With the sum of its steps, in seconds; also if it was over before anybody looked."""
+    counts, life = StartCounts(), Life(timeline={"blank": 20.0, "import": 230.0})
+    counts.note(cast("Container", life))
+    assert sum(counts.ready.counts) == 0
+    life.runner, life.state = object(), ContainerState.READY
+    for state in (ContainerState.READY, ContainerState.DRAINING, ContainerState.GONE):
+        life.state = state
+        counts.note(cast("Container", life))
+    counts.note(cast("Container", Life(id="c2", runner=object(), state=ContainerState.GONE)))
+
+    assert sum(counts.ready.counts) == 2
+    assert counts.ready.sum == pytest.approx(0.25)
+    assert counts.failed == 0
+
+
+def test_one_that_never_became_ready_has_failed() -> None:
+    """Once it is gone."""
+    counts, life = StartCounts(), Life()
+    counts.note(cast("Container", life))
+    life.state = ContainerState.GONE
+    counts.note(cast("Container", life))
+
+    assert (counts.failed, sum(counts.ready.counts)) == (1, 0)

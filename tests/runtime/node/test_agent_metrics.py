@@ -1,0 +1,44 @@
+"""What an agent tells Prometheus of its node."""
+
+from __future__ import annotations
+
+from pilotlight_core.host.metrics import ProcessMetrics
+from pilotlight_core.model.messages.node_messages import ContainerState
+from tests.runtime.harness import Harness
+from tests.waiting import until
+
+GREET = "def f():\n    return 1\n"
+BROKEN = "raise RuntimeError('no')\n"
+
+
+def shown(world: Harness) -> dict[str, float]:
+    """The values of a scrape."""
+    text = ProcessMetrics(world.agent.metrics.collect, world.agent.loop_watch.collect).exposition().decode()
+    return {line.rpartition(" ")[0]: float(line.split()[-1]) for line in text.splitlines() if line[0] != "#"}
+
+
+async def test_it_tells_of_containers_slices_blanks_and_usage(world: Harness) -> None:
+    """As they are at the scrape; the loop's lag beside them."""
+    await world.bind(await world.deploy(GREET), "cpu-1")
+    found = shown(world)
+
+    assert found['pilotlight_agent_containers{state="ready"}'] == 1
+    assert found['pilotlight_agent_containers{state="draining"}'] == 0
+    assert found['pilotlight_agent_slices{state="held"}'] == found['pilotlight_agent_slices{state="free"}'] == 1
+    assert sum(name.startswith("pilotlight_agent_blanks{base=") for name in found) == 1
+    assert found["pilotlight_agent_usage_unwritten_records"] == 0
+    assert found["pilotlight_agent_usage_unacknowledged_bytes"] >= 0
+    assert found["pilotlight_loop_lag_seconds_count"] > 0
+
+
+async def test_each_start_counts_once_by_how_it_ended(world: Harness) -> None:
+    """With how long it took; a container that did not become ready counts as failed."""
+    good, bad = await world.deploy(GREET), await world.deploy(BROKEN)
+    await world.bind(good, "cpu-1")
+    bind = world.bind_of(bad, "cpu-0")
+    assert (await world.command(bind)).ok
+    await world.credit(bind.container, ContainerState.GONE)
+
+    await until(lambda: shown(world)["pilotlight_agent_failed_starts_total"] == 1)
+    await until(lambda: shown(world)["pilotlight_agent_start_seconds_count"] == 1)
+    assert shown(world)["pilotlight_agent_start_seconds_sum"] > 0

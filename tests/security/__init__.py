@@ -1,0 +1,1 @@
+"""Attacks on a running platform, which ends with the last of them."""
