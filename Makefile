@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+BY_FILE := --dist loadfile --no-loadscope-reorder
 
 # The seed of the randomised suites; they print it, so that a failure can be had again with `make ... SEED=...`.
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -54,22 +55,22 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 # Tests wait for other processes half of the time: two cores have room for four workers.
 .PHONY: test
 test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
-	@$(PYTEST) --numprocesses 4 --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) --numprocesses 4 $(BY_FILE) $(ARGS)
 
 .PHONY: test-seeds
 test-seeds: setup ## Run the property tests on examples of their own (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-seeds SEED=$(SEED) repeats this run"
-	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=seeded --hypothesis-seed=$(SEED) --numprocesses 2 $(ARGS)
+	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=seeded --hypothesis-seed=$(SEED) --numprocesses 2 $(BY_FILE) $(ARGS)
 
 .PHONY: test-crash
 test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
-	@$(PYTEST) tests/system -m "crash and not long" --numprocesses 4 --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) tests/system -m "crash and not long" --numprocesses 4 $(BY_FILE) $(ARGS)
 
 .PHONY: test-both
-test-both: setup ## Run what `make test` and `make test-crash` run, each in the pauses of the other
+test-both: setup ## Run what `make test` and, but for variants, `make test-crash` run, each in the pauses of the other
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
-	@$(PYTEST) -m "not gpu and not long" --numprocesses 5 --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not gpu and not long and not variant" --numprocesses 5 $(BY_FILE) $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)

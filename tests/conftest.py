@@ -1,8 +1,8 @@
 """In which order tests run, and on which examples.
 
-Each file goes to one worker, since its tests share what is slow to make; of the files `test_crash*`, whose tests share
-nothing, each test. Any two may run at once, also those that start sandboxes and whole platforms: each has folders,
-ports, users and control groups of its own, and looks at no other's.
+Each file goes to one worker, since its tests share what is slow to make. Any two may run at once, also those that
+start sandboxes and whole platforms: each has folders, ports, users and control groups of its own, and looks at no
+other's.
 
 Where the environment variable PILOTLIGHT_PASSED names a file, the ids of tests that pass are appended to it.
 """
@@ -12,11 +12,9 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
 pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3"]
@@ -45,19 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if elsewhere:
         raise pytest.UsageError(f"tests marked `crash` belong into tests/system: {elsewhere}")
     items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
-
-
-class FilesAndCrashes(LoadFileScheduling):  # type: ignore[misc]
-    """Files, in the order of the tests, and of those that kill each test by itself."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return nodeid if Path(file).name.startswith("test_crash") else file
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndCrashes:
-    """Which worker runs what."""
-    return FilesAndCrashes(config, log)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

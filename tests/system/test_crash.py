@@ -146,6 +146,7 @@ def is_there(platform: Platform, part: str) -> bool:
     return part in pids and is_alive(pids[part])
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("part", ["agent", *(pytest.param(part, marks=pytest.mark.long) for part in OTHERS)])
 def test_a_model_is_back_in_fifteen_seconds(platform: Platform, part: str) -> None:
     """MiniLM, whose container was running, answers within 15 s of the death of a part."""
@@ -159,6 +160,7 @@ def test_a_model_is_back_in_fifteen_seconds(platform: Platform, part: str) -> No
     assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 1e-5
 
 
+@pytest.mark.variant
 def test_calls_in_a_batch_that_forms_survive_their_agent(platform: Platform) -> None:
     """They had not started: each runs elsewhere, once, though the function is not idempotent."""
     notes, names = platform.state / "node" / "local" / "waiting", [f"patient {number}" for number in range(6)]

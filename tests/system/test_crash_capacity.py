@@ -107,7 +107,11 @@ def freeze_agent(platform: Platform) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "within_s"),
-    [(kill_agent, KILLED_WITHIN_S), (kill_container, KILLED_WITHIN_S), (freeze_agent, FROZEN_WITHIN_S)],
+    [
+        (kill_agent, KILLED_WITHIN_S),
+        pytest.param(kill_container, KILLED_WITHIN_S, marks=pytest.mark.variant),
+        pytest.param(freeze_agent, FROZEN_WITHIN_S, marks=pytest.mark.variant),
+    ],
 )
 def test_admission_tightens_when_capacity_is_lost_and_loosens_when_it_is_back(
     platform: Platform, happens: Callable[[Platform], None], within_s: float

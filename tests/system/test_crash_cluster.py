@@ -72,6 +72,7 @@ def test_a_killed_server_of_three_is_survived(platform: Platform, chance: random
     assert {name: count for name, count in load.starts().items() if count > 1} == {}
 
 
+@pytest.mark.variant
 def test_jobs_end_once_though_servers_die(platform: Platform, chance: random.Random) -> None:
     """A hundred and fifty, while servers, a gateway and the agent are killed."""
     survive(platform, chance, (*SERVERS, "gateway-2", "agent"), jobs=150, kills=4, within=60.0)

@@ -64,7 +64,7 @@ def places(platform: Platform) -> set[str]:
     return {f"{one['profile']}@{one['start']}" for one in instances(platform)}
 
 
-@pytest.mark.parametrize("function", ["small", "large"])
+@pytest.mark.parametrize("function", ["small", pytest.param("large", marks=pytest.mark.variant)])
 def test_an_agent_killed_while_it_cuts_leaves_nothing_half(platform: Platform, function: str) -> None:
     """While it makes the first instance, then while it destroys that for a larger one: calls are answered all the same.
 
@@ -97,6 +97,7 @@ def check_books(platform: Platform, container: str) -> None:
     check_devices_are_accounted_whole(platform, "fake-h100")
 
 
+@pytest.mark.variant
 def test_a_controller_killed_in_the_middle_of_a_plan_leaves_nothing_to_its_successor(platform: Platform) -> None:
     """Killed while the GPU is cut for a container that waits for that: the next one begins anew from what there is.
 

@@ -90,6 +90,7 @@ def test_ten_thousand_jobs_end_once_though_servers_of_the_bus_die_too(cluster: P
     survive(cluster, chance, (*PARTS, "nats-2", "nats-3"), jobs=10_000, kills=60, within=900.0, longest=0.01)
 
 
+@pytest.mark.variant
 def test_a_dead_home_delays_jobs_by_seconds(platform: Platform, chance: random.Random) -> None:
     """Those that wait, and those that come: the heir of its shards goes on within its lease and a little."""
     names = ("gateway", "gateway-2")

@@ -17,22 +17,21 @@ import pilotlight
 from tests.system.support.platform import Platform
 from tests.system.support.sample_apps import APPS, deployed
 
-PATH = APPS / "typed" / "app.py"
+PATHS = {name: APPS / name / "app.py" for name in ("typed", "tensors")}
 
 
 @pytest.fixture(scope="module")
 def printed(platform: Platform) -> Iterator[str]:
-    with deployed(platform, PATH) as said:
-        yield said
+    with deployed(platform, PATHS["typed"]) as typed, deployed(platform, PATHS["tensors"]) as tensors:
+        yield typed + tensors
 
 
-@pytest.fixture(scope="module")
-def typed(printed: str) -> Any:
-    """The app as its author's own programs import it."""
-    spec = spec_from_file_location("typed_app", PATH)
+def imported(name: str) -> Any:
+    """An app as its author's own programs import it."""
+    spec = spec_from_file_location(f"{name}_app", PATHS[name])
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules["typed_app"] = module_from_spec(spec)
+    module = sys.modules[f"{name}_app"] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -52,15 +51,17 @@ def test_every_line_that_deploy_prints_works_as_it_stands(platform: Platform, pr
 
 def test_a_tensor_is_sent_as_nested_lists(platform: Platform, printed: str) -> None:
     """And what is none is the caller's mistake, not an exception of the function."""
-    assert platform.output("typed.norm", vector=[3.0, 4.0]) == 5.0
-    refused = platform.call("typed.norm", vector=[[1.0], [1.0, 2.0]])
+    assert platform.output("tensors.norm", vector=[3.0, 4.0]) == 5.0
+    refused = platform.call("tensors.norm", vector=[[1.0], [1.0, 2.0]])
     assert (refused.status_code, refused.json()["code"]) == (422, "bad_input"), refused.text
 
 
-def test_answers_are_what_the_hints_say(client: pilotlight.Client, typed: Any) -> None:
+@pytest.mark.usefixtures("printed")
+def test_answers_are_what_the_hints_say(client: pilotlight.Client) -> None:
     """Live, streamed, batched, mapped and stored alike; by name they are JSON types."""
+    typed, tensors = imported("typed"), imported("tensors")
     matches = [typed.Match("a", 1.0), typed.Match("b", 2.0)]
-    best, scorer = typed.best.options(client=client), typed.Scorer()
+    best, scorer = typed.best.options(client=client), tensors.Scorer()
 
     assert best.remote(matches) == matches[1]
     assert best.options(idempotency_key="auto").remote(matches) == matches[1]
@@ -72,7 +73,7 @@ def test_answers_are_what_the_hints_say(client: pilotlight.Client, typed: Any) -
     assert list(typed.each.options(client=client).remote_gen(["x", "y"])) == [
         typed.Match("x", 1.0), typed.Match("y", 1.0)
     ]  # fmt: skip
-    assert scorer.score.options(client=client).remote("z", [1.0, 2.0]) == typed.Match("z", 3.0)
+    assert scorer.score.options(client=client).remote("z", [1.0, 2.0]) == tensors.Match("z", 3.0)
     noon = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
     hour = datetime.timedelta(hours=1)
     assert typed.later.options(client=client).remote(noon, hour, noon.date()) == noon + hour

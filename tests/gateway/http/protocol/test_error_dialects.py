@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import httpx
-import openai
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -91,6 +90,8 @@ def test_every_error_has_its_form_in_every_dialect(code: str) -> None:
 
 async def test_an_openai_client_reads_what_went_wrong() -> None:
     """Also where no endpoint was reached: its class of errors, the code, the field."""
+    import openai
+
     cases: list[tuple[PilotlightError | None, str, type[openai.APIStatusError], str]] = [
         (TooMuch("Slow down.", retry_after=0.001), "good", openai.RateLimitError, "rate_limited"),
         (BadInput("model: there is none.", field="model"), "good", openai.UnprocessableEntityError, "bad_input"),

@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-import numpy
-import torch
-
-from pilotlight import App, batched
+from pilotlight import App
 
 app = App("typed")
 SHORT = 2.0
@@ -23,18 +20,6 @@ class Match:
 
     text: str
     score: float
-
-
-@app.gpu_function(scaledown_window=SHORT)
-def norm(vector: torch.Tensor) -> float:
-    """The length of a vector."""
-    return float(vector.norm())
-
-
-@app.gpu_function(scaledown_window=SHORT)
-def total(numbers: numpy.ndarray, weights: torch.LongTensor | None = None) -> float:
-    """The sum of an array."""
-    return float(numbers.sum())
 
 
 @app.gpu_function(scaledown_window=SHORT)
@@ -60,12 +45,3 @@ def each(texts: list[str]) -> Iterator[Match]:
     """A match for each text."""
     for text in texts:
         yield Match(text, 1.0)
-
-
-@app.gpu_function(scaledown_window=SHORT)
-class Scorer:
-    """Works on several at a time."""
-
-    @batched(max_batch_size=4, wait_ms=1)
-    def score(self, text: list[str], vector: list[torch.Tensor]) -> list[Match]:
-        return [Match(one, float(two.sum())) for one, two in zip(text, vector, strict=True)]
