@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.system.support.ledger import check_no_instant_is_sold_twice, ended, rows
-from tests.system.support.platform import Platform
+from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
 from tests.waiting import wait_until
 
@@ -160,8 +160,7 @@ def test_a_start_that_never_ends_is_ended_with_its_app(platform: Platform) -> No
 
 def test_a_disabled_tenant_holds_nothing(platform: Platform) -> None:
     """Neither its own functions nor those that were shared with it; another tenant's calls go on."""
-    platform.cli("tenant", "create", "rogue", "--tier", "enterprise")
-    key = platform.cli("key", "create", "--tenant", "rogue", "--scopes", "admin").stdout.strip()
+    key = make_tenant(platform, "rogue", tier="enterprise")
     platform.cli("deploy", str(APP), key=key)
     platform.cli("app", "share", "held", "rogue", "sleep")
     with platform.as_holder_of(key) as rogue, calling(platform, client=rogue) as own, calling(platform, "stay"):
@@ -181,10 +180,8 @@ def test_a_disabled_tenant_holds_nothing(platform: Platform) -> None:
 def test_a_container_is_stopped_by_hand(platform: Platform, who: str) -> None:
     """By the one whose it is, and by an operator; for everybody else there is none."""
     name = f"hand-{who}"
-    platform.cli("tenant", "create", name, "--tier", "enterprise")
-    key = platform.cli("key", "create", "--tenant", name, "--scopes", "admin").stdout.strip()
-    platform.cli("tenant", "create", f"other-{who}")
-    strange = platform.cli("key", "create", "--tenant", f"other-{who}", "--scopes", "admin").stdout.strip()
+    key = make_tenant(platform, name, tier="enterprise")
+    strange = make_tenant(platform, f"other-{who}")
     platform.cli("deploy", str(APP), key=key)
     with platform.as_holder_of(key) as client, calling(platform, client=client) as answer:
         container = wait_until(
@@ -205,8 +202,7 @@ def test_a_container_is_stopped_by_hand(platform: Platform, who: str) -> None:
 @pytest.mark.long
 def test_who_would_fill_the_fleet_is_refused_with_the_limit_named(platform: Platform) -> None:
     """A free tenant gets as many containers as its limit allows, and another tenant's call starts."""
-    platform.cli("tenant", "create", "greedy", "--tier", "free")
-    key = platform.cli("key", "create", "--tenant", "greedy", "--scopes", "admin").stdout.strip()
+    key = make_tenant(platform, "greedy", tier="free")
     too_long = platform.cli("deploy", str(APP), key=key, check=False)
     assert "timeout_s of greedy" in too_long.stderr
     platform.cli("quota", "set", "greedy", "timeout_s=86400")
@@ -233,8 +229,7 @@ def test_who_would_fill_the_fleet_is_refused_with_the_limit_named(platform: Plat
 @pytest.mark.long
 def test_an_operators_tier_holds_where_containers_are_decided(platform: Platform) -> None:
     """The controller knows it as gateways do."""
-    platform.cli("tenant", "create", "small", "--tier", "tiny")
-    key = platform.cli("key", "create", "--tenant", "small", "--scopes", "admin").stdout.strip()
+    key = make_tenant(platform, "small", tier="tiny")
     platform.cli("deploy", str(APP), key=key)
     with (
         platform.as_holder_of(key) as small,

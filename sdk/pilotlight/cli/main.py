@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ COMMANDS = (
 ALIASES = {"token": "key"}
 INTERRUPTED = 130
 JSON = "--json"
+GARBAGE = 20_000
+"""Objects between two collections: loading modules makes many, and none of them is garbage."""
 USAGE = "usage"
 """The code, in JSON, of an error in the words themselves."""
 USAGE_ERROR: type[Any] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
@@ -110,6 +113,9 @@ def root(
 
 
 def main() -> None:
+    """Run the command that the process was started with; what slows its start and serves no command is left out."""
+    gc.set_threshold(GARBAGE)
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # httpx's own command, with all of rich
     app()
 
 

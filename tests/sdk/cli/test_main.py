@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -89,6 +90,19 @@ def test_a_command_loads_what_it_needs() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("pilotlight 0.")
     assert not {"httpx", "rich", "pathspec"} & set(done.stdout.split())
+
+
+def test_a_command_that_asks_the_platform_starts_light() -> None:
+    """Nothing of it needs what others' libraries load with themselves: half of its start was theirs."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from pilotlight.cli.main import main; main()"
+    )
+    env = {**os.environ, "PILOTLIGHT_URL": "http://127.0.0.1:9", "PILOTLIGHT_API_KEY": "pk_none", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "app", "list"], env=env, capture_output=True, text=True, check=False
+    )
+    assert "Nothing answers" in done.stderr
+    assert not {"rich", "structlog", "prometheus_client"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize("noun", ["tenant", "key", "quota", "app"])

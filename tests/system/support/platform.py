@@ -217,5 +217,6 @@ def platform(
 
 def make_tenant(platform: Platform, name: str, tier: str = "paid") -> str:
     """Make a tenant as an operator does; returns a key of it."""
-    platform.cli("tenant", "create", name, "--tier", tier)
-    return platform.cli("key", "create", "--tenant", name, "--scopes", "admin").stdout.strip()
+    platform.http.post("/v1/tenants", json={"name": name, "tier": tier}).raise_for_status()
+    made = platform.http.post(f"/v1/tenants/{name}/keys", json={"scopes": ["admin"]}).raise_for_status()
+    return str(made.json()["key"])
