@@ -1,9 +1,12 @@
-"""Builders of the controller's tests: versions of `greet`, a node of CPU slots, and demand."""
+"""Builders of the controller's tests: versions of `greet`, a node of CPU slots, demand, and a pass over them."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decide import Decision, Pass, PassInput
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, NodeReport
 from pilotlight_core.model.spec import VersionRecord
@@ -30,3 +33,12 @@ def demand(version: str = "ver_1", **more: Any) -> Demand:
         "arrivals": more.get("queued", 0),
     }  # fmt: skip
     return Demand(version=version, **fields | more)
+
+
+def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None, **more: Any) -> Decision:
+    """What one pass decides on these versions."""
+    ids = count(1)
+    known = {version.id: version for version in versions}
+    return Pass(
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
+    ).run(only)

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_autoscaler.decide import Decision, Pass, PassInput, PassOptions
-from pilotlight_autoscaler.plan_execution import AgentCommand
-from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.passes.decide import Decision, Pass, PassInput, PassOptions
+from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig

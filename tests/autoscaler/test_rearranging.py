@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pilotlight_autoscaler.decide import PassOptions
-from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.passes.decide import PassOptions
+from pilotlight_autoscaler.policies.move_budget import MoveBudget
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import Bind, Drain

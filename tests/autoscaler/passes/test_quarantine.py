@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.quarantine import FOR_S, Quarantine
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.quarantine import FOR_S, Quarantine
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.fleet.audit import check_integrity

@@ -8,26 +8,18 @@ from typing import Any
 import msgspec
 
 from pilotlight_autoscaler.controller import subject_of_command
-from pilotlight_autoscaler.decide import Decision, Pass, PassInput
 from pilotlight_autoscaler.explain_answers import answer
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decide import Pass, PassInput
 from pilotlight_core.model.limits import NO_LIMITS, Limits
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState, Drain, HostShare
-from pilotlight_core.model.spec import SLO, VersionRecord
+from pilotlight_core.model.spec import SLO
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
-from tests.autoscaler.builders import demand, record, report
+from tests.autoscaler.builders import decide, demand, record, report
 from tests.builders.calls import credit
 from tests.builders.nodes import GIB, container
-
-
-def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None, **more: Any) -> Decision:
-    ids = count(1)
-    known = {version.id: version for version in versions}
-    return Pass(
-        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
-    ).run(only)
 
 
 def test_an_edge_starts_the_first_container_at_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.scaling_policy import (
+from pilotlight_autoscaler.policies.scaling_policy import (
     VersionSpeed,
     VersionView,
     may_give_way,

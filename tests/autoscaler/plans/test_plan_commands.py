@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.placing import Placing
-from tests.autoscaler.builders import demand, record, report
-from tests.autoscaler.test_decide import decide
+from tests.autoscaler.builders import decide, demand, record, report
 
 
 @pytest.mark.parametrize("agrees", [False, True])

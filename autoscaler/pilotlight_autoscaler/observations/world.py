@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.curve_learning import CurveLearner
-from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.plan_execution import PlanExecutions
-from pilotlight_autoscaler.start_backoff import StartBackoff
-from pilotlight_autoscaler.version_reservation import VersionReservation
-from pilotlight_autoscaler.version_shutdown import VersionShutdowns
+from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
+from pilotlight_autoscaler.policies.move_budget import MoveBudget
+from pilotlight_autoscaler.policies.start_backoff import StartBackoff
+from pilotlight_autoscaler.policies.version_reservation import VersionReservation
+from pilotlight_autoscaler.policies.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.demand import Demand

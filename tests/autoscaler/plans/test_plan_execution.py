@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.plan_execution import (
+from pilotlight_autoscaler.plans.plan_execution import (
     AVOID_S,
     END_S,
     LONGEST_S,

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.controller import subject_of_command
-from pilotlight_autoscaler.decide import Decision, Pass, PassInput
-from pilotlight_autoscaler.world import CallRate, World
+from pilotlight_autoscaler.observations.world import CallRate, World
+from pilotlight_autoscaler.passes.decide import Decision, Pass, PassInput
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
@@ -39,7 +39,7 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
-    from pilotlight_autoscaler.world import PendingBind
+    from pilotlight_autoscaler.observations.world import PendingBind
 
     world = World()
     world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)

@@ -15,10 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.plan_commands import AgentSteps, CommandContext
-from pilotlight_autoscaler.plan_execution import AgentCommand, PlanStep, independent_steps
-from pilotlight_autoscaler.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
-from pilotlight_autoscaler.scaling_policy import (
+from pilotlight_autoscaler.observations.world import LIVE, World
+from pilotlight_autoscaler.passes.version_views import ask_of, explain_level, function_of, holders, views
+from pilotlight_autoscaler.plans.plan_commands import AgentSteps, CommandContext
+from pilotlight_autoscaler.plans.plan_execution import AgentCommand, PlanStep, independent_steps
+from pilotlight_autoscaler.policies.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.policies.scaling_policy import (
     VersionSpeed,
     VersionView,
     purpose_of,
@@ -27,10 +29,8 @@ from pilotlight_autoscaler.scaling_policy import (
     wanted_by_demand,
     wanted_by_level,
 )
-from pilotlight_autoscaler.tenant_rooms import LimitedVersion, LimitsOf, TenantRooms, give_way, unlimited
-from pilotlight_autoscaler.version_reservation import VersionReservation, WaitingVersion, next_reservation
-from pilotlight_autoscaler.version_views import ask_of, explain_level, function_of, holders, views
-from pilotlight_autoscaler.world import LIVE, World
+from pilotlight_autoscaler.policies.tenant_rooms import LimitedVersion, LimitsOf, TenantRooms, give_way, unlimited
+from pilotlight_autoscaler.policies.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, ContainerReport, Drain, Shortage, Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from pilotlight_autoscaler.scaling_policy import FLOOR_IDLE_S, MIN_RESIDENCY_S, VersionView, idle_ones, may_give_way
+from pilotlight_autoscaler.policies.scaling_policy import (
+    FLOOR_IDLE_S,
+    MIN_RESIDENCY_S,
+    VersionView,
+    idle_ones,
+    may_give_way,
+)
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.curve_learning import (
+from pilotlight_autoscaler.observations.curve_learning import (
     FLOOR,
     MEMORY,
     MOST_AT_ONCE,
