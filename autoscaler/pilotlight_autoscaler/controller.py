@@ -28,7 +28,9 @@ from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.world import PendingBind, World
-from pilotlight_autoscaler.passes.decide import AddressedCommand, Decision, Pass, PassInput, PassOptions
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.passes.quarantine import Quarantine
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_autoscaler.registered_versions import RegisteredVersions

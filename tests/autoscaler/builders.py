@@ -6,7 +6,10 @@ from itertools import count
 from typing import Any
 
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.passes.decide import Decision, Pass, PassInput
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_core.model.limits import NO_LIMITS, Limits
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, NodeReport
 from pilotlight_core.model.spec import VersionRecord
@@ -42,3 +45,8 @@ def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | 
     return Pass(
         world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
     ).run(only)
+
+
+def limits(**of: int) -> dict[str, Any]:
+    """The input of a pass in which `acme` has these limits, and others have none."""
+    return {"limits_of": lambda tenant: Limits(**of) if tenant == "acme" else NO_LIMITS}

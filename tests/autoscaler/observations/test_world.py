@@ -9,7 +9,9 @@ import pytest
 
 from pilotlight_autoscaler.controller import subject_of_command
 from pilotlight_autoscaler.observations.world import CallRate, World
-from pilotlight_autoscaler.passes.decide import Decision, Pass, PassInput
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
