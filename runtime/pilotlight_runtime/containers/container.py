@@ -36,13 +36,13 @@ from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
-from pilotlight_runtime.containers.blank import Blank, BlankDied
-from pilotlight_runtime.containers.bundle import CannotVerify
+from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied
+from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
 from pilotlight_runtime.containers.container_io import ContainerIO
-from pilotlight_runtime.containers.disk_room import NoDiskRoom
+from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
-from pilotlight_runtime.containers.resource_limits import describe, frame_limit
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.logs.log_shipper import LogKey, LogShipper

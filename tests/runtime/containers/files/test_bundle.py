@@ -8,7 +8,7 @@ import pytest
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import FileEntry, Manifest, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
-from pilotlight_runtime.containers.bundle import CannotVerify, check_files, check_manifest, read_signed
+from pilotlight_runtime.containers.files.bundle import CannotVerify, check_files, check_manifest, read_signed
 from tests.builders import specs as builders
 from tests.builders.nodes import bind
 from tests.builders.specs import function_spec, id_of

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pilotlight_runtime.containers import blank as blank_module
-from pilotlight_runtime.containers.blank import Blank, BlankDied
-from pilotlight_runtime.containers.resource_limits import BASE
+from pilotlight_runtime.containers.blanks import blank as blank_module
+from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied
+from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Loaded, encode, header
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher, Guest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.spec import FileEntry
-from pilotlight_runtime.containers.disk_room import RESERVE_BYTES, DiskRoom, NoDiskRoom, disk_room
+from pilotlight_runtime.containers.files.disk_room import RESERVE_BYTES, DiskRoom, NoDiskRoom, disk_room
 
 BLOCK = 4096
 

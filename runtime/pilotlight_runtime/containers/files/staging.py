@@ -17,11 +17,18 @@ from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import ArtifactPart, FileEntry, Manifest, SignedManifest
-from pilotlight_runtime.containers.artifact_files import artifact_files, check_artifacts
-from pilotlight_runtime.containers.bundle import CannotVerify, check_manifest, read_signed
-from pilotlight_runtime.containers.disk_room import DiskRoom
-from pilotlight_runtime.containers.file_cache import CacheKey, FileCache, lay_out, link_or_copy, linked, verify_file
-from pilotlight_runtime.containers.version_files import VersionFiles
+from pilotlight_runtime.containers.files.artifact_files import artifact_files, check_artifacts
+from pilotlight_runtime.containers.files.bundle import CannotVerify, check_manifest, read_signed
+from pilotlight_runtime.containers.files.disk_room import DiskRoom
+from pilotlight_runtime.containers.files.file_cache import (
+    CacheKey,
+    FileCache,
+    lay_out,
+    link_or_copy,
+    linked,
+    verify_file,
+)
+from pilotlight_runtime.containers.files.version_files import VersionFiles
 
 AT_ONCE = 16
 """Files and parts of artifacts fetched at a time: what it takes to fill a network card from an object store."""

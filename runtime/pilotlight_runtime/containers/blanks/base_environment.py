@@ -11,7 +11,7 @@ from pathlib import Path
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import DEFAULT_BASE
-from pilotlight_runtime.containers.base_probe import OWN_PACKAGES, BaseProbe, CannotProbe, probe
+from pilotlight_runtime.containers.blanks.base_probe import OWN_PACKAGES, BaseProbe, CannotProbe, probe
 from pilotlight_runtime.guest.frames import FRAMES
 from pilotlight_runtime.sandbox.interpreter import USR, interpreter_mounts
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable

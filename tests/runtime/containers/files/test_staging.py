@@ -16,11 +16,11 @@ from pilotlight_core.host.signing import BadSignature, NoKey, Signer
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, Manifest
-from pilotlight_runtime.containers.bundle import CannotVerify
-from pilotlight_runtime.containers.disk_room import DiskRoom, NoDiskRoom
-from pilotlight_runtime.containers.file_cache import FileCache
-from pilotlight_runtime.containers.staging import AT_ONCE, OF_ONE, Stager, TrustedKey
-from pilotlight_runtime.containers.version_files import StoredFiles
+from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.disk_room import DiskRoom, NoDiskRoom
+from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.staging import AT_ONCE, OF_ONE, Stager, TrustedKey
+from pilotlight_runtime.containers.files.version_files import StoredFiles
 from tests.builders.nodes import bind
 from tests.builders.specs import function_spec, id_of, manifest
 

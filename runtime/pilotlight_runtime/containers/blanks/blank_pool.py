@@ -8,8 +8,8 @@ from typing import Protocol
 
 import structlog
 
-from pilotlight_runtime.containers.blank import Blank, BlankDied, ignore_exit
-from pilotlight_runtime.containers.blank_starter import BlankStarter
+from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, ignore_exit
+from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits

@@ -10,9 +10,9 @@ import structlog
 
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogLine
-from pilotlight_runtime.containers.base_environment import GUEST_ARGV, PREIMPORT, BaseEnvironment
-from pilotlight_runtime.containers.blank import Blank
-from pilotlight_runtime.containers.resource_limits import keeps_file_systems
+from pilotlight_runtime.containers.blanks.base_environment import GUEST_ARGV, PREIMPORT, BaseEnvironment
+from pilotlight_runtime.containers.blanks.blank import Blank
+from pilotlight_runtime.containers.blanks.resource_limits import keeps_file_systems
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Launcher

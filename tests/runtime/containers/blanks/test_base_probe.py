@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.containers import base_probe
-from pilotlight_runtime.containers.base_probe import OWN_PACKAGES, CannotProbe, probe
+from pilotlight_runtime.containers.blanks import base_probe
+from pilotlight_runtime.containers.blanks.base_probe import OWN_PACKAGES, CannotProbe, probe
 from pilotlight_runtime.guest.frames import FRAMES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from pilotlight_runtime.containers.blank_pool import BlankDemand, BlankPool
+from pilotlight_runtime.containers.blanks.blank_pool import BlankDemand, BlankPool
 
 
 class BlankPools:

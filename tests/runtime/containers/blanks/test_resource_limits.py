@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_core.model.spec import Batching, FunctionSpec, MethodSpec, Mode
-from pilotlight_runtime.containers.resource_limits import (
+from pilotlight_runtime.containers.blanks.resource_limits import (
     BASE,
     blank_limits,
     describe,

@@ -11,7 +11,7 @@ import pytest
 import pilotlight_runtime
 from pilotlight_core.host.config import AgentSettings, agent
 from pilotlight_core.model.errors import BadInput
-from pilotlight_runtime.containers.base_environment import other_environments, own_environment
+from pilotlight_runtime.containers.blanks.base_environment import other_environments, own_environment
 from tests.builders.base_venv import base_venv
 
 

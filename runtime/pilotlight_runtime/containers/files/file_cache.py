@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pilotlight_core.host.config import CACHE_BYTES
 from pilotlight_core.model.spec import FileEntry
-from pilotlight_runtime.containers.bundle import CannotVerify
+from pilotlight_runtime.containers.files.bundle import CannotVerify
 
 CHUNK = 2**20
 CacheKey = tuple[str, str]

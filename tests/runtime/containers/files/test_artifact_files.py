@@ -6,8 +6,8 @@ import pytest
 
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
 from pilotlight_core.model.versions.artifacts import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, PART_BYTES
-from pilotlight_runtime.containers.artifact_files import artifact_files, check_artifacts
-from pilotlight_runtime.containers.bundle import CannotVerify
+from pilotlight_runtime.containers.files.artifact_files import artifact_files, check_artifacts
+from pilotlight_runtime.containers.files.bundle import CannotVerify
 
 A, B = "a" * 64, "b" * 64
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.resource_limits import BASE
+from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
+from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_spec import SandboxSpec

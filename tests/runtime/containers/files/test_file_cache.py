@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.spec import FileEntry
-from pilotlight_runtime.containers.bundle import CannotVerify
-from pilotlight_runtime.containers.file_cache import FileCache, lay_out, link_or_copy, linked, verify_file
+from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.file_cache import FileCache, lay_out, link_or_copy, linked, verify_file
 
 
 def entry(content: bytes, path: str = "app.py") -> FileEntry:

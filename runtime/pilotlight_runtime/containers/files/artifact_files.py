@@ -18,7 +18,7 @@ from pilotlight_core.model.versions.artifacts import (
     bytes_of,
     files_of,
 )
-from pilotlight_runtime.containers.bundle import CannotVerify, check_digests, check_paths
+from pilotlight_runtime.containers.files.bundle import CannotVerify, check_digests, check_paths
 
 
 class ArtifactFile(msgspec.Struct, frozen=True):

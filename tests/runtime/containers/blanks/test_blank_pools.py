@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.blank_pools import BlankPools
-from pilotlight_runtime.containers.resource_limits import BASE
+from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
+from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
+from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.runtime.containers.fake_guests import greeting_guest, starter_of
 from tests.waiting import until

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.containers.blank_starter import BlankStarter
-from pilotlight_runtime.containers.resource_limits import BASE
+from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
+from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted

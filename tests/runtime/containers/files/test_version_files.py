@@ -13,8 +13,8 @@ from pilotlight_core.bus import BusTimeout, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs, NoBlobStore
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.message import Message
-from pilotlight_runtime.containers import version_files
-from pilotlight_runtime.containers.version_files import TRIES, LinkedFiles, StoredFiles, VersionFiles
+from pilotlight_runtime.containers.files import version_files
+from pilotlight_runtime.containers.files.version_files import TRIES, LinkedFiles, StoredFiles, VersionFiles
 from tests.builders.nodes import bind
 
 CONTENT = bytes(range(256)) * 9_000
