@@ -8,8 +8,8 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, Totals, Zone
+from pilotlight_placement.search.filters import FILTER_NAMES
 from pilotlight_placement.search.open_units import open_units, open_units_on, serving_on
-from pilotlight_placement.search.policy import FILTER_NAMES
 from pilotlight_placement.search.short_hosts import short_now
 from pilotlight_placement.search.tiers import avoided_nodes
 
