@@ -71,10 +71,10 @@ def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
 
 def _totals(fleet: Fleet, offers: Offers) -> Totals:
     totals = offers.totals
-    if totals.inventory != fleet.inventory:
-        totals.inventory = fleet.inventory
+    if totals.inventory != fleet.nodes.inventory:
+        totals.inventory = fleet.nodes.inventory
         totals.eligible = sum(group.total for group in offers.by_group)
-        totals.refused = {"draining": fleet.draining, "health": fleet.withdrawn}
+        totals.refused = {"draining": fleet.nodes.draining, "health": fleet.nodes.withdrawn}
         for group, refused in offers.why.items():
             totals.refused[refused.filter] = totals.refused.get(refused.filter, 0) + group.total
     return totals
