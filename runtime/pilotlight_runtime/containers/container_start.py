@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.calls.call_runner import truncated_error
+from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
