@@ -9,8 +9,8 @@ import sys
 import structlog
 
 from pilotlight_autoscaler.controller import Controller, Repacking
-from pilotlight_autoscaler.move_budget import MoveBudget
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.policies.move_budget import MoveBudget
 from pilotlight_core.bus import Bus, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.gc_tuning import freeze, freeze_again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer

@@ -25,13 +25,15 @@ from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
 from pilotlight_autoscaler.bindings.binding_terms import binding_of
 from pilotlight_autoscaler.container_stops import ContainerStops
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
-from pilotlight_autoscaler.decide import AddressedCommand, Decision, Pass, PassInput, PassOptions
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.node_intake import NodeIntake
-from pilotlight_autoscaler.plan_execution import AgentCommand
-from pilotlight_autoscaler.quarantine import Quarantine
+from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
+from pilotlight_autoscaler.passes.quarantine import Quarantine
+from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
-from pilotlight_autoscaler.world import PendingBind, World
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model.errors import PilotlightError

@@ -23,9 +23,9 @@ from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
-from pilotlight_runtime.containers.base_environment import BaseEnvironment, other_environments, own_environment
-from pilotlight_runtime.containers.staging import TrustedKey
-from pilotlight_runtime.containers.version_files import LinkedFiles, StoredFiles
+from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment, other_environments, own_environment
+from pilotlight_runtime.containers.files.staging import TrustedKey
+from pilotlight_runtime.containers.files.version_files import LinkedFiles, StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.fake.fake_machine import build
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness

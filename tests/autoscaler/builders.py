@@ -1,9 +1,15 @@
-"""Builders of the controller's tests: versions of `greet`, a node of CPU slots, and demand."""
+"""Builders of the controller's tests: versions of `greet`, a node of CPU slots, demand, and a pass over them."""
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_core.model.limits import NO_LIMITS, Limits
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, NodeReport
 from pilotlight_core.model.spec import VersionRecord
@@ -30,3 +36,17 @@ def demand(version: str = "ver_1", **more: Any) -> Demand:
         "arrivals": more.get("queued", 0),
     }  # fmt: skip
     return Demand(version=version, **fields | more)
+
+
+def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None, **more: Any) -> Decision:
+    """What one pass decides on these versions."""
+    ids = count(1)
+    known = {version.id: version for version in versions}
+    return Pass(
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
+    ).run(only)
+
+
+def limits(**of: int) -> dict[str, Any]:
+    """The input of a pass in which `acme` has these limits, and others have none."""
+    return {"limits_of": lambda tenant: Limits(**of) if tenant == "acme" else NO_LIMITS}

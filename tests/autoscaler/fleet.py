@@ -13,9 +13,11 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_autoscaler.decide import Decision, Pass, PassInput, PassOptions
-from pilotlight_autoscaler.plan_execution import AgentCommand
-from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
+from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, SliceName
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
@@ -31,11 +33,14 @@ from pilotlight_core.model.messages.node_messages import (
     Stop,
 )
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.hardware.catalogue import standard
 from tests.autoscaler.builders import record
+from tests.builders.nodes import bind
 
-MIB = 2**20
+MIB, GIB = 2**20, 2**30
+H100 = (GpuAsk("H100"),)
 HOST = HostShare(cpu_millis=8000, memory=64 * 2**30)
 
 
@@ -294,3 +299,25 @@ def version(name: str, *, tenant: str = "acme", **options: Any) -> VersionRecord
     """A version of a function of its own."""
     made = record(f"ver_{name}", **options)
     return msgspec.structs.replace(made, tenant=tenant, function=name)
+
+
+def h100(name: str, *, mig: bool = False) -> FakeGpu:
+    return FakeGpu(id=name, kind="H100-80GB", mig=MigMode.ON if mig else MigMode.OFF)
+
+
+def small(name: str = "small", gib: int = 8, **more: Any) -> VersionRecord:
+    return version(name, gpu=H100, vram=gib * GIB, **more)
+
+
+def fleet_of(*nodes: FakeNode, versions: tuple[VersionRecord, ...], bounds: PassOptions | None = None) -> FakeFleet:
+    known = {made.id: made for made in versions}
+    return FakeFleet(nodes=list(nodes), versions=known, bounds=bounds or PassOptions())
+
+
+def occupy(node: FakeNode, slice_: str, function: str, since: float) -> None:
+    """A container of `function` has run on the slice since that instant."""
+    node.take(bind(f"old_{node.name}", f"ver_{function}", slice=slice_, function=f"acme:hello.{function}"), since)
+
+
+def commands(node: FakeNode) -> list[str]:
+    return [type(command).__name__ for command in node.log]

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_autoscaler.observations.world import PendingBind, World
 from pilotlight_core.model.messages.node_messages import Bind, NodeReport
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import VersionRecord
-from tests.autoscaler.builders import demand
-from tests.autoscaler.test_decide import decide
+from tests.autoscaler.builders import decide, demand
 from tests.builders.nodes import bind, container, cpu_slot, node_report
 from tests.builders.specs import function_spec, version_record
 

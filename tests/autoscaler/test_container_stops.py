@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_autoscaler import container_stops
 from pilotlight_autoscaler.container_stops import ContainerStops
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.host.registry import Registry

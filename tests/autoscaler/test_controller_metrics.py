@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
-from pilotlight_autoscaler.version_views import views
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.version_views import views
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.model.messages.demand import ClassLoad
 from pilotlight_core.model.messages.node_messages import Drain

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.decide import Pass, PassInput
 from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
-from pilotlight_autoscaler.world import PendingBind, World
+from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
 from pilotlight_core.model.messages.demand import ClassLoad
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply

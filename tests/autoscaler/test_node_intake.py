@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.decide import Pass, PassInput
 from pilotlight_autoscaler.node_intake import STOP_AGAIN_S, STRAYS_OF_A_NODE, NodeIntake
-from pilotlight_autoscaler.world import World
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode

@@ -176,3 +176,10 @@ def instance(
 def kinds(made: Plan) -> list[str]:
     """The commands of a plan by their names."""
     return [type(command.command).__name__ for command in made.commands]
+
+
+def chosen(fleet: Fleet, wanted: Ask) -> Slice:
+    """Where an ask is placed, which has a place."""
+    found = place(fleet, wanted)
+    assert isinstance(found, Placement)
+    return found.slice

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.spec import Batching, Mode
-from pilotlight_runtime.calls.call_runner import CallRunner, InputFetched, OutputUploaded
+from pilotlight_runtime.calls.call_runner import CallRunner
+from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
 from tests.builders.specs import function_spec, method

@@ -40,9 +40,9 @@ from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.spec import DEFAULT_BASE, Batching, FileEntry, Manifest, MethodSpec, Mode
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_runtime.containers.base_environment import BaseEnvironment, own_environment
-from pilotlight_runtime.containers.staging import TrustedKey
-from pilotlight_runtime.containers.version_files import StoredFiles
+from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment, own_environment
+from pilotlight_runtime.containers.files.staging import TrustedKey
+from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.devices.several_devices import SeveralDevices

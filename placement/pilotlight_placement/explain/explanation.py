@@ -16,7 +16,8 @@ from pilotlight_placement.fleet.history import Op, chain
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
-from pilotlight_placement.search.policy import FILTERS, RULED_OUT, STEPS, best_on, first_difference, refusal_at
+from pilotlight_placement.search.filters import FILTERS, RULED_OUT, refusal_at
+from pilotlight_placement.search.policy import STEPS, best_on, first_difference
 
 MARGIN = 1000
 """More steps of 5 % than any two costs differ by."""

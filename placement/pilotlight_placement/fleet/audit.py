@@ -141,9 +141,9 @@ def _counts(fleet: Fleet) -> None:
     _require(resident == fleet.resident, "resident weights are not as the nodes say")
     _hosts(fleet)
     draining = sum(len(place.units) for place in fleet.places.values() if place.node.draining)
-    _require(draining == fleet.draining, "devices of draining nodes are miscounted")
+    _require(draining == fleet.nodes.draining, "devices of draining nodes are miscounted")
     out = sum(not unit.serves for unit in fleet.units.values()) - draining
-    _require(out == fleet.withdrawn, "devices that are withdrawn are miscounted")
+    _require(out == fleet.nodes.withdrawn, "devices that are withdrawn are miscounted")
 
 
 def _hosts(fleet: Fleet) -> None:

@@ -9,30 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TypeVar
 
 from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import NoOption, Prices
 from pilotlight_placement.fleet import group_index
-from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceClassIndex, DeviceGroup, rank_in
+from pilotlight_placement.fleet.device_classes import DeviceClass, DeviceGroup
+from pilotlight_placement.fleet.device_groups import DeviceGroups
+from pilotlight_placement.fleet.fleet_nodes import FleetNodes, is_same_hardware
+from pilotlight_placement.fleet.function_containers import FunctionContainers
 from pilotlight_placement.fleet.history import Journal, Op, Trail
-from pilotlight_placement.fleet.host_index import HostIndex
-from pilotlight_placement.fleet.model_rooms import ModelRooms
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
-from pilotlight_placement.fleet.offers import Offer, Offers, Zone, offers_of
+from pilotlight_placement.fleet.offers import Offer, Offers, offers_of
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
-from pilotlight_placement.fragmentation.scores import Scores, scores_of
-from pilotlight_placement.hardware.node import NO_SHARE, Domain, Gpu, Node, PlacedContainer, Slot, parts_of, rank_of
+from pilotlight_placement.hardware.node import Domain, Node, PlacedContainer, parts_of
 
 MAX_CACHED_ASKS = 8192
-
-
 RETUNE = 0.1
 """Scores are recomputed when a twentieth of the demand has changed."""
-NOTHING: Mapping[Zone, int] = MappingProxyType({})
-NOWHERE: Mapping[int, int] = MappingProxyType({})
 
 
 class ImpossibleChange(ValueError):
@@ -55,39 +49,36 @@ class Fleet:
     def __init__(self, nodes: Iterable[Node] = (), *, prices: Prices | None = None) -> None:
         self.revision = 0
         self.prices = prices or Prices()
-        self.places: dict[str, NodeOccupancy] = {}
-        self.by_rank: dict[int, NodeOccupancy] = {}
-        self.units: dict[int, Unit] = {}
-        self.groups: dict[tuple[DeviceClass, Domain], DeviceGroup] = {}
-        self.classes: dict[DeviceClass, list[DeviceGroup]] = {}
+        self.device_groups = DeviceGroups()
+        self.nodes = FleetNodes(self.device_groups)
         self.held: dict[str, PlacedContainer] = {}
-        self.functions: dict[str, dict[str, PlacedContainer]] = {}
-        self.resident: dict[str, set[int]] = {}
-        """weights -> ranks of the nodes that have them."""
-        self.hosts = HostIndex()
-        self.models = ModelRooms()
-        self.inventory = 0
-        """A counter of changes of the nodes' hardware."""
-        self.draining = 0
-        self.withdrawn = 0
-        """Withdrawn devices of other nodes."""
-        self.mix: dict[AskShape, float] = {}
+        self._containers = FunctionContainers()
+
+        # What searches read stands here too, as they read it often.
+        self.places: Mapping[str, NodeOccupancy] = self.nodes.by_name
+        self.by_rank: Mapping[int, NodeOccupancy] = self.nodes.by_rank
+        self.units: Mapping[int, Unit] = self.nodes.units
+        self.resident: Mapping[str, set[int]] = self.nodes.resident
+        self.hosts = self.nodes.hosts
+        self.groups: Mapping[tuple[DeviceClass, Domain], DeviceGroup] = self.device_groups.by_domain
+        self.classes: Mapping[DeviceClass, list[DeviceGroup]] = self.device_groups.by_class
+        self.models = self.device_groups.models
+        self.functions: Mapping[str, Mapping[str, PlacedContainer]] = self._containers.by_function
+        self.zones = self._containers.zones
+        self.nodes_of = self._containers.nodes_of
+        self.nodes_avoiding = self._containers.nodes_avoiding
+
         self.journal = Journal()
         self.trail: Trail | None = None
-        self._on_node: dict[str, dict[int, int]] = {}
-        self._avoided_on: dict[str, dict[int, int]] = {}
-        self._in_zone: dict[str, dict[Zone, int]] = {}
         self._trials = 0
         self._standing = 0
         self._offers: dict[Ask, tuple[tuple[int, int], Offers]] = {}
-        self._scores: dict[tuple[str, tuple[int, ...]], Scores] = {}
-        self._scores_by_kind: dict[str, Scores] = {}
         for node in nodes:
             self.put(node)
 
     @property
     def size(self) -> int:
-        return len(self.units) - self.draining - self.withdrawn
+        return len(self.units) - self.nodes.draining - self.nodes.withdrawn
 
     @property
     def standing(self) -> int:
@@ -110,7 +101,7 @@ class Fleet:
         if old == node:
             return
         staying = self._clear(place) if place and old and not is_same_hardware(old, node) else []
-        self._set_node(old, node)
+        self.nodes.replace(old, node)
         self._log(Op(revision=self.revision + 1, before=old, after=node))
         for held in staying:
             if not self.refusal(held):
@@ -124,7 +115,7 @@ class Fleet:
         """
         place = self.places[name]
         lost = self._clear(place)
-        self._set_node(place.node, None)
+        self.nodes.replace(place.node, None)
         self._log(Op(revision=self.revision + 1, before=place.node))
         return lost
 
@@ -133,16 +124,12 @@ class Fleet:
 
     def retune(self, mix: Mapping[AskShape, float]) -> None:
         """Score places by a new mix of demand: part of all asks, by shape."""
-        self.mix = dict(mix)
-        self._scores.clear()
-        for group in self.groups.values():
-            self._score(group)
-        self._claim()
+        self.device_groups.retune(mix)
 
     def follow(self, histogram: DemandHistogram) -> None:
         """Score places by a histogram's mix of demand, if that differs by more than `RETUNE`."""
         mix = histogram.shares()
-        if distance(mix, self.mix) > RETUNE:
+        if distance(mix, self.device_groups.mix) > RETUNE:
             self.retune(mix)
 
     # --- who holds what ---
@@ -203,18 +190,6 @@ class Fleet:
     def refusal_of(self, ask: Ask, group: DeviceGroup) -> NoOption | None:
         return self.offers(ask).why.get(group)
 
-    def zones(self, function: str) -> Mapping[Zone, int]:
-        """A function's containers by (region, zone)."""
-        return self._in_zone.get(function, NOTHING)
-
-    def nodes_of(self, function: str) -> Mapping[int, int]:
-        """A function's containers by rank of node."""
-        return self._on_node.get(function, NOWHERE)
-
-    def nodes_avoiding(self, function: str) -> Mapping[int, int]:
-        """The containers that avoid a function, by rank of node."""
-        return self._avoided_on.get(function, NOWHERE)
-
     def describe(self) -> str:
         """The serving devices and slots in words: "4 CPU slots, 1 H100-80GB"."""
         counts: dict[str, int] = {}
@@ -260,7 +235,7 @@ class Fleet:
         while self.trail is not start and self.trail is not None:
             op = self.trail.op
             if op.held is None:
-                self._set_node(op.after, op.before)
+                self.nodes.replace(op.after, op.before)
             elif op.taken:
                 self._release(op.held.container)
             else:
@@ -295,194 +270,23 @@ class Fleet:
         place = self.places[held.slice.node]
         units = [place.by_id[name] for name in held.slice.ids]
         for unit in units:
-            self._withdraw(unit)
+            group_index.withdraw(unit)
             unit.put(held)
         self.held[held.container] = held
-        self._promise(place, held, 1, units)
+        self.nodes.change_promise(place, held, 1, units)
         for unit in units:
-            self._offer(unit)
-        if held.function:
-            self.functions.setdefault(held.function, {})[held.container] = held
-            self._count(held.function, place, 1)
-        for function in held.avoid:
-            _change(self._avoided_on, function, place.rank, 1)
+            group_index.offer(unit)
+        self._containers.add(held, place)
 
     def _release(self, container: str) -> PlacedContainer:
         held = self.held.pop(container)
         place = self.places[held.slice.node]
         units = [place.by_id[name] for name in held.slice.ids]
         for unit in units:
-            self._withdraw(unit)
+            group_index.withdraw(unit)
             unit.drop(container)
-        self._promise(place, held, -1, units)
+        self.nodes.change_promise(place, held, -1, units)
         for unit in units:
-            self._offer(unit)
-        if held.function:
-            del self.functions[held.function][container]
-            if not self.functions[held.function]:
-                del self.functions[held.function]
-            self._count(held.function, place, -1)
-        for function in held.avoid:
-            _change(self._avoided_on, function, place.rank, -1)
+            group_index.offer(unit)
+        self._containers.remove(held, place)
         return held
-
-    def _promise(self, place: NodeOccupancy, held: PlacedContainer, change: int, outside: Sequence[Unit]) -> None:
-        place.memory += change * held.host.memory
-        place.cpu += change * held.host.cpu_millis
-        if (free := place.free_host) is not None:
-            self.hosts.change(place.rank, free)
-        self._measure(place, outside)
-
-    def _measure(self, place: NodeOccupancy, outside: Sequence[Unit] = ()) -> None:
-        """Set the node's room by what is free now; units that are being changed are not in the index."""
-        if (room := place.room_now()) != place.room:
-            group_index.move(place, room, outside)
-
-    def _count(self, function: str, place: NodeOccupancy, change: int) -> None:
-        domain = place.node.domain
-        _change(self._on_node, function, place.rank, change)
-        _change(self._in_zone, function, (domain.region, domain.zone), change)
-
-    def _withdraw(self, unit: Unit) -> None:
-        unit.node.different.clear()
-        if unit.is_offered:
-            group_index.remove(unit)
-
-    def _offer(self, unit: Unit) -> None:
-        if unit.is_offered:
-            group_index.add(unit)
-
-    def _set_node(self, before: Node | None, after: Node | None) -> None:
-        if before is not None and after is not None and is_same_hardware(before, after):
-            self._refresh(self.places[after.name], after)
-            return
-        self.inventory += 1
-        if before is not None:
-            self._take_away(self.places[before.name])
-        if after is not None:
-            self._bring(after)
-
-    def _refresh(self, place: NodeOccupancy, node: Node) -> None:
-        for weights in place.node.weights - node.weights:
-            self._forget_weights(weights, place.rank)
-        for weights in node.weights:
-            self.resident.setdefault(weights, set()).add(place.rank)
-        place.node = node
-        self.hosts.put(place.rank, node.host, place.free_host)
-        self._measure(place)
-        for gpu in node.gpus:
-            unit = place.by_id[gpu.id]
-            if unit.gpu != gpu:
-                self._withdraw(unit)
-                unit.describe(gpu)
-                self._offer(unit)
-
-    def _forget_weights(self, weights: str, rank: int) -> None:
-        self.resident[weights].discard(rank)
-        if not self.resident[weights]:
-            del self.resident[weights]
-
-    def _bring(self, node: Node) -> None:
-        rank = rank_of(node.name)
-        while rank in self.by_rank:
-            rank += 1
-        place = NodeOccupancy(node, rank)
-        self.places[node.name] = self.by_rank[rank] = place
-        for index, part in enumerate(parts_of(node)):
-            group = self._group(node, part)
-            unit = Unit(place, rank_in(rank, index), group, part)
-            place.add(unit)
-            self.units[unit.rank] = unit
-        place.room = place.room_now()
-        for unit in place.units:
-            group = unit.group
-            if unit.serves:
-                group.total += 1
-                group.nodes.add(rank)
-                group.serving[rank] = group.serving.get(rank, 0) + 1
-                self._offer(unit)
-            else:
-                self._count_out(node, 1)
-        for weights in node.weights:
-            self.resident.setdefault(weights, set()).add(rank)
-        self.hosts.put(rank, node.host, place.free_host)
-
-    def _count_out(self, node: Node, change: int) -> None:
-        if node.draining:
-            self.draining += change
-        else:
-            self.withdrawn += change
-
-    def _take_away(self, place: NodeOccupancy) -> None:
-        for unit in place.units:
-            if unit.serves:
-                unit.group.total -= 1
-                unit.group.nodes.discard(place.rank)
-                unit.group.serving.pop(place.rank, None)
-                self._withdraw(unit)
-            else:
-                self._count_out(place.node, -1)
-            del self.units[unit.rank]
-        for weights in place.node.weights:
-            self._forget_weights(weights, place.rank)
-        self.hosts.drop(place.rank)
-        del self.places[place.name], self.by_rank[place.rank]
-
-    def _group(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
-        sort = class_of_unit(part, spot=node.domain.spot)
-        if (group := self.groups.get((sort, node.domain))) is None:
-            device, slot = (part.device, None) if isinstance(part, Gpu) else (None, part)
-            alike = self.classes.setdefault(sort, [])
-            kinds = len(device.cuts) if device is not None and sort.mig else 1
-            class_index = alike[0].class_index if alike else DeviceClassIndex(kinds, sort.name, self.models)
-            group = DeviceGroup(sort, node.domain, device, slot, class_index, self._scores_by_kind)
-            self.groups[sort, node.domain] = group
-            alike.append(group)
-            self.classes[sort].sort(key=lambda group: group.domain)
-            self._score(group)
-            if len(alike) == 1:
-                self._claim()
-        return group
-
-    def _claim(self) -> None:
-        self.models.claim([group.device for group in self.groups.values() if group.device is not None], self.mix)
-
-    def _score(self, group: DeviceGroup) -> None:
-        if group.device is None:
-            group.class_index.reset_scores()
-            return
-        key = (group.kind.name, group.kind.variant)
-        if key not in self._scores:
-            self._scores[key] = scores_of(group.device, self.mix)
-        group.scores = self._scores_by_kind[group.kind.name] = self._scores[key]
-        group.class_index.reset_scores()
-
-
-def is_same_hardware(one: Node, other: Node) -> bool:
-    """Whether two descriptions of a node differ only in instances, weights and reservations."""
-
-    def hardware(node: Node) -> Node:
-        gpus = tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus)
-        return replace(node, weights=frozenset(), gpus=gpus, kept_host=NO_SHARE)
-
-    return hardware(one) == hardware(other)
-
-
-KeyT = TypeVar("KeyT")
-
-
-def _change(counts: dict[str, dict[KeyT, int]], function: str, key: KeyT, change: int) -> None:
-    inner = counts.setdefault(function, {})
-    if left := inner.get(key, 0) + change:
-        inner[key] = left
-    else:
-        del inner[key]
-        if not inner:
-            del counts[function]
-
-
-def class_of_unit(part: Gpu | Slot, *, spot: bool) -> DeviceClass:
-    if isinstance(part, Slot):
-        return DeviceClass(name=part.type, slot=f"{part.kind.value} {part.memory} {part.ppm}", spot=spot)
-    figures = (part.device.memory, *(cut.memory for cut in part.device.cuts))
-    return DeviceClass(name=part.device.name, mig=part.mig, shareable=part.shareable, spot=spot, variant=figures)

@@ -56,6 +56,19 @@ def remove(unit: Unit) -> None:
             del group.shared[unit.tenant, unit.agrees]
 
 
+def withdraw(unit: Unit) -> None:
+    """Remove a unit before it changes, if it is offered."""
+    unit.node.different.clear()
+    if unit.is_offered:
+        remove(unit)
+
+
+def offer(unit: Unit) -> None:
+    """Add a unit that has changed, if it is offered."""
+    if unit.is_offered:
+        add(unit)
+
+
 def move(node: NodeOccupancy, room: HostRoom, outside: Collection[Unit] = ()) -> None:
     """Set a node's room, and move its units to the states with that room, but for those that are not in the index."""
     old, node.room = node.room, room

@@ -8,8 +8,8 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, Totals, Zone
+from pilotlight_placement.search.filters import FILTER_NAMES
 from pilotlight_placement.search.open_units import open_units, open_units_on, serving_on
-from pilotlight_placement.search.policy import FILTER_NAMES
 from pilotlight_placement.search.short_hosts import short_now
 from pilotlight_placement.search.tiers import avoided_nodes
 
@@ -71,10 +71,10 @@ def _full_zones(fleet: Fleet, ask: Ask) -> set[Zone]:
 
 def _totals(fleet: Fleet, offers: Offers) -> Totals:
     totals = offers.totals
-    if totals.inventory != fleet.inventory:
-        totals.inventory = fleet.inventory
+    if totals.inventory != fleet.nodes.inventory:
+        totals.inventory = fleet.nodes.inventory
         totals.eligible = sum(group.total for group in offers.by_group)
-        totals.refused = {"draining": fleet.draining, "health": fleet.withdrawn}
+        totals.refused = {"draining": fleet.nodes.draining, "health": fleet.nodes.withdrawn}
         for group, refused in offers.why.items():
             totals.refused[refused.filter] = totals.refused.get(refused.filter, 0) + group.total
     return totals

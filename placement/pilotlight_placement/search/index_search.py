@@ -6,7 +6,7 @@ by rank. The merged streams equal all candidates sorted by `policy.STEPS`, which
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 
@@ -20,7 +20,7 @@ from pilotlight_placement.search.candidate import Candidate, empty_costs, shared
 from pilotlight_placement.search.node_search import PER_STATE, SearchScope
 from pilotlight_placement.search.open_units import joinable_shares
 
-NodesByRank = dict[int, NodeOccupancy]
+NodesByRank = Mapping[int, NodeOccupancy]
 
 
 def by_index(

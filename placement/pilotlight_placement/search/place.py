@@ -35,7 +35,7 @@ def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
         refused=refused,
         considered=considered,
         trail=fleet.trail,
-        mix=fleet.mix,
+        mix=fleet.device_groups.mix,
     )
     if winner is None:
         return no_fit(fleet, ask, offers, record)

@@ -16,8 +16,8 @@ from pilotlight_placement.search.diagnostics import (
     unknown_types,
 )
 from pilotlight_placement.search.feasibility import Feasibility, feasibility
+from pilotlight_placement.search.filters import RULED_OUT
 from pilotlight_placement.search.open_units import serving_on
-from pilotlight_placement.search.policy import RULED_OUT
 from pilotlight_placement.search.short_hosts import short_ever, short_now
 
 NAMED_ELSEWHERE = (

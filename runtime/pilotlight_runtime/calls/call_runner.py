@@ -12,81 +12,32 @@ works on at most `max_inputs` inputs at a time; a batch is one input.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import (
-    BodyRef,
-    CallFrame,
-    Chunk,
     Ended,
     Outcome,
     Refusal,
     Refused,
     RemoteError,
-    Spent,
     Started,
 )
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.messages.usage_facts import units_fault
-from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
+from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
+from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase
+from pilotlight_runtime.calls.stream_relay import STALLED_S, StreamRelay
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
 """A larger answer is uploaded to the origin's internal listener, since frames share one connection."""
-STALLED_S = 60.0
-"""A stream whose window has been full for so long has no reader."""
 ORPHANED_S = 10.0
 """An origin that has not cancelled a call so long after its deadline has died."""
 
 GUEST_OUTCOMES = frozenset((Outcome.OK, Outcome.RAISED, Outcome.BAD_INPUT, Outcome.BAD_OUTPUT, Outcome.CANCELLED))
-TYPE_CHARS = 200
-MESSAGE_CHARS = 4_000
-TRACEBACK_CHARS = 32_000
-"""Characters kept of the texts of a tenant's exception."""
-
-
-class RunnerIO(Protocol):
-    """What a `CallRunner` needs of its container. No method waits; instants are monotonic seconds."""
-
-    def send(self, gateway: str, frame: CallFrame) -> None: ...
-
-    def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
-
-    def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
-        """Fetch a large input, then call `done(call, data, at)`; `data` is None if the fetch failed."""
-
-    def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
-        """Upload `call.output` to the origin, then call `done(call, taken, at)`."""
-
-    def note_waiting(self, call: AcceptedCall) -> None:
-        """Note a call as not started; `start` or `release` follows."""
-
-    def start(self, call: AcceptedCall, at: float) -> Refusal | None:
-        """Count the call as started, right before the guest gets it; None if done, GONE if it has ended already."""
-
-    def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
-        """End the metering of a call that the guest has ended; returns what it cost."""
-
-    def record_batch(self, size: int, ms: float) -> None: ...
-
-    def release(self, call: AcceptedCall) -> None:
-        """Free the call's slot; `call.outcome` is None if it was refused."""
-
-    def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
-        """Call `pump(at)` at that instant instead of any set before; None: never."""
-
-    def retire(self, reason: str) -> None:
-        """Take no new call, let the held ones end, and end."""
-
-    def kill(self, reason: str) -> None: ...
-
-
-InputFetched = Callable[[AcceptedCall, bytes | None, float], None]
-OutputUploaded = Callable[[AcceptedCall, bool, float], None]
 
 
 class CallRunner:
@@ -98,7 +49,7 @@ class CallRunner:
         self._container = container
         self._io = io
         self._stop_grace_s = stop_grace_s
-        self._streams = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
+        self._streams = StreamRelay(spec, io)
         self._batches = DynamicBatches(spec)
         self._is_batching = bool(self._batches)
         self._held: dict[str, AcceptedCall] = {}
@@ -173,10 +124,8 @@ class CallRunner:
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
         """The origin has passed on a stream's chunks up to `upto`."""
-        call = self._running.get(call_id)
-        if call is not None and call.stream.read_seq < upto <= call.stream.sent_seq:
-            call.stream.read_seq, call.stream.full_since_at = upto, at
-            self._io.send_to_guest(guest.WindowUpdate(call_id=call_id, upto=upto))
+        if (call := self._running.get(call_id)) is not None:
+            self._streams.on_window(call, upto, at)
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
         size, call.output = len(call.output), b""
@@ -184,7 +133,7 @@ class CallRunner:
             self._end(call, Outcome.OK, at, answer_size=size)
         else:
             call.outcome = Outcome.BAD_OUTPUT
-            call.error = RemoteError("AnswerNotTaken", _not_taken(size, call.run.answer))
+            call.error = not_taken_error(size, call.run.answer)
             self._end(call, call.outcome, at)
 
     def drain(self, at: float) -> None:
@@ -228,27 +177,8 @@ class CallRunner:
         self.pump(at)
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
-        """Relay one chunk of a stream, unless its call is decided; its window holds all the same."""
-        call = self._running.get(frame.call_id)
-        if call is None or call.run.method not in self._streams:
-            self._kill_untrusted("the guest streamed for a call that does not stream")
-            return
-        run = call.run
-        if frame.seq != call.stream.heard_seq + 1 or frame.seq > call.stream.read_seq + run.window:
-            self._kill_untrusted("the guest streamed out of order or beyond its window")
-            return
-        if len(frame.data) > guest.MAX_CHUNK:
-            self._kill_untrusted(f"the guest sent a chunk of {len(frame.data)} bytes, {guest.MAX_CHUNK} is the most")
-            return
-        call.stream.heard_seq = frame.seq
-        if call.outcome is not None:
-            return
-        call.stream.sent_seq = frame.seq
-        if frame.seq == call.stream.read_seq + run.window:
-            call.stream.full_since_at = at
-        self._io.send(
-            run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=frame.seq, data=frame.data)
-        )
+        if fault := self._streams.relay(self._running.get(frame.call_id), frame, at):
+            self._kill_untrusted(fault)
 
     def halt(self) -> None:
         """Give the guest nothing more: its container is killed."""
@@ -292,15 +222,13 @@ class CallRunner:
         if oldest is not None and at - oldest.started_at > timeout:
             for call in self._running.values():
                 if at - call.started_at > timeout:
-                    call.decide(Outcome.TIMEOUT, reason=_late(timeout))
+                    call.decide(Outcome.TIMEOUT, reason=f"the function ran past its timeout of {timeout:g} s")
             self._io.kill(f"call {oldest.run.call_id} ran past its timeout of {timeout:g} s")
 
     def cancel_abandoned(self, at: float) -> None:
         """Cancel streams without a reader and calls long past their deadline. Once a second."""
         for call_id, call in list(self._held.items()):
-            stream = call.stream
-            full = call.run.method in self._streams and stream.sent_seq >= stream.read_seq + call.run.window
-            if full and at - stream.full_since_at > STALLED_S:
+            if self._streams.is_stalled(call, at):
                 self.cancel(call_id, f"nothing of its stream was read for {STALLED_S:g} s", at)
             elif at - call.deadline_at > ORPHANED_S:
                 self.cancel(call_id, "its deadline has passed", at)
@@ -451,19 +379,3 @@ class CallRunner:
             units=call.units,
         )
         self._io.send(run.gateway, ended)
-
-
-def truncated_error(error: RemoteError) -> RemoteError:
-    """`error` with bounded texts: the heads of type and message, the end of the traceback."""
-    return RemoteError(error.type[:TYPE_CHARS], error.message[:MESSAGE_CHARS], error.traceback[-TRACEBACK_CHARS:])
-
-
-def _late(timeout: float) -> str:
-    return f"the function ran past its timeout of {timeout:g} s"
-
-
-def _not_taken(size: int, answer: BodyRef | None) -> str:
-    most = answer.size if answer is not None else 0
-    if size > most > 0:
-        return f"an answer of {size} bytes is too large, {most} are the most: answer in parts, as a generator"
-    return f"the gateway did not take an answer of {size} bytes"

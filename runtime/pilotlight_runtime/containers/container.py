@@ -6,23 +6,20 @@
     DRAINING  held calls end, exit hooks run
     GONE      everything is removed, and the slice is free again
 
-The task `Container.run` goes through these; the guest's frames and the sandbox's exit call methods in between.
+The task `Container.run` goes through these, through BINDING and LOADING with a `ContainerStart`; the guest's frames and
+the sandbox's exit call methods in between.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, NoBlobStore
-from pilotlight_core.host.signing import BadSignature, NoKey
-from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
+from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
@@ -33,40 +30,27 @@ from pilotlight_core.model.messages.node_messages import (
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.calls.call_runner import CallRunner, truncated_error
+from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
-from pilotlight_runtime.containers.blank import Blank, BlankDied
-from pilotlight_runtime.containers.bundle import CannotVerify
+from pilotlight_runtime.containers.blanks.blank import Blank
+from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
 from pilotlight_runtime.containers.container_io import ContainerIO
-from pilotlight_runtime.containers.disk_room import NoDiskRoom
-from pilotlight_runtime.containers.host_budget import broken_promise
+from pilotlight_runtime.containers.container_start import START_ERRORS, ContainerStart, StartFailed, failure_of
+from pilotlight_runtime.containers.drain_deadline import DrainDeadline
 from pilotlight_runtime.containers.provisioner import Provisioner
-from pilotlight_runtime.containers.resource_limits import describe, frame_limit
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.logs.log_shipper import LogKey, LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter
-from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 
 log = structlog.get_logger(__name__)
 
-FETCH_S = 300.0
-"""Bounds a start until the manifest, and with it the function's own bound, is known."""
 LEAVE_S = 10.0
 """Bounds the exit hooks."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
-
-
-class StartFailed(Exception):
-    """The container will not become ready. `error` is what the tenant can mend; None: the platform's fault."""
-
-    def __init__(self, reason: str, error: RemoteError | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.error = error
 
 
 class Container:
@@ -88,12 +72,10 @@ class Container:
         self.function = bind.function
         self.slice = part.id
         self.state = ContainerState.BINDING
-        self.timeline: dict[str, float] = {}
         self.reason = ""
         self.error: RemoteError | None = None
         self.runner: CallRunner | None = None
         self._bind = bind
-        self._part = part
         self._provisioner = provisioner
         self._calls = calls
         self._logs = logs
@@ -102,21 +84,24 @@ class Container:
         self._meter = meter
         self._accepted = 0
         self._manifest: Manifest | None = None
-        self._blank: Blank | None = None
+        self._start = ContainerStart(
+            bind,
+            part,
+            provisioner=provisioner,
+            changed=lambda: calls.credits.publish_soon(self),
+            kill=self._kill_untrusted,
+            clock=clock,
+        )
+        self.timeline = self._start.timeline
         self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
         self._born_at = self._idle_since_at = self._clock()
-        self._start_timeout: asyncio.Timeout | None = None
-        self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._loaded.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
         self._ending = asyncio.Event()  # its end was asked for, or has come
-        self._idle = asyncio.Event()  # it holds no call any more
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
-        self._drain_until_at = math.inf
-        self._drain_timeout: asyncio.Timeout | None = None
+        self._drain_deadline = DrainDeadline(clock)
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -154,7 +139,7 @@ class Container:
             calls=self._accepted,
             reason=self.reason,
             timeline=self.timeline,
-            memory_bytes=self._blank.sandbox.memory_peak_bytes() if self._blank else 0,
+            memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
             host=self._bind.host,
         )
 
@@ -191,7 +176,7 @@ class Container:
     def drain(self, within_s: float, reason: str) -> None:
         """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one."""
         if self.state in (ContainerState.READY, ContainerState.DRAINING):
-            self._shorten_drain(within_s)
+            self._drain_deadline.limit(within_s)
         if self.state is ContainerState.READY:
             self._enter(ContainerState.DRAINING, reason)
             self._calls.slots.drain(self.id)
@@ -199,20 +184,15 @@ class Container:
             if self.runner is not None:
                 self.runner.drain(self._clock())
                 if self.runner.is_idle:
-                    self._idle.set()
+                    self._drain_deadline.on_idle()
             self._ending.set()
         elif self.is_starting:
             self.stop(reason)
 
     def stop(self, reason: str) -> None:
         """End now."""
-        if (
-            self.is_starting
-            and self._start_timeout is not None
-            and not self._ending.is_set()
-            and not self._start_timeout.expired()
-        ):
-            self._start_timeout.reschedule(asyncio.get_running_loop().time())
+        if self.is_starting and not self._ending.is_set():
+            self._start.cut_short()
         self._ending.set()
         self._kill(reason or "stopped", Fault.PLATFORM)
 
@@ -221,8 +201,8 @@ class Container:
         if self.runner is not None:
             self.runner.cancel_abandoned(at)
             self.runner.end_abandoned(at)
-        if self._blank is not None:
-            self._blank.tap.tick(at)
+        if self._start.blank is not None:
+            self._start.blank.tap.tick(at)
 
     async def wait_gone(self) -> None:
         await self._gone.wait()
@@ -238,75 +218,40 @@ class Container:
             await self._destroy()
 
     async def _start_up(self) -> bool:
+        start = self._start
         try:
             if self._ending.is_set():
                 raise StartFailed(self._kill_reason)
-            async with asyncio.timeout(FETCH_S) as self._start_timeout:
-                await self._become_ready()
+            async with start.bound():
+                manifest = await start.fetch_manifest()
+                self._set_manifest(manifest)
+                blank = await start.prepare(manifest, self._on_exit)
+                connection = self._hand_over(blank, manifest)
+                await start.load(manifest, blank, connection)
+                self._open(blank, connection, manifest)
             return True
         except TimeoutError:
-            bound = self._manifest.spec.startup_timeout if self._manifest else FETCH_S
-            text = f"not ready within {bound:g} s"
-            self._fail(self._kill_reason or text, None if self._kill_reason else RemoteError("StartupTimeout", text))
-        except StartFailed as failed:
-            self._fail(failed.reason, failed.error)
-        except (BlobMissing, NoBlobStore, NoKey, BadSignature, CannotVerify, NoDiskRoom) as error:
-            reason = f"could not be started: {error.detail}"
-            self._fail(reason, RemoteError(MISCONFIGURED, reason))
-        except (
-            SandboxError,
-            BlobsDown,
-            BlankDied,
-            OSError,
-        ) as error:  # not the tenant's fault: no error is shown
-            self._fail(f"could not be started: {error}", None)
-        except PilotlightError as error:
-            self._fail(error.detail, RemoteError(type(error).__name__, error.detail))
+            failed = StartFailed(self._kill_reason) if self._kill_reason else start.late()
+        except START_ERRORS as error:
+            failed = failure_of(error)
+        self._fail(failed)
         return False
-
-    async def _become_ready(self) -> None:
-        began_at = self._clock()
-        manifest = await self._provisioner.manifest(self._bind)
-        self._set_manifest(manifest)
-        began_at = self._step("manifest", began_at)
-        blank = self._blank = await self._provisioner.blank(manifest, self._part)
-        blank.on_exit = self._on_exit
-        was_ready = blank.is_ready
-        # A new sandbox starts while the files are staged: its step is what remains after that.
-        began_at = self._step("blank", began_at) if was_ready else self._clock()
-        await self._provisioner.stage(self._bind, manifest, blank)
-        began_at = self._step("stage", began_at)
-        if not was_ready:
-            await blank.wait_ready()
-            self._step("sandbox", began_at)
-        await self._load(blank, manifest)
 
     def _set_manifest(self, manifest: Manifest) -> None:
         """Take the verified manifest; from now on the tenant pays."""
-        if (lack := self._provisioner.refusal(manifest)) is not None:
-            raise StartFailed(lack.message, lack)
-        if why := broken_promise(manifest.spec, self._bind.host):
-            raise StartFailed(f"could not be started: {why}")
         self._manifest = manifest
         self.function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
         self._meter.set_owner(manifest, self.version, self.id)
         self._meter.enter(LeaseState.LOADING)
-        if self._start_timeout is not None:
-            self._start_timeout.reschedule(asyncio.get_running_loop().time() + manifest.spec.startup_timeout)
 
-    async def _load(self, blank: Blank, manifest: Manifest) -> None:
+    def _hand_over(self, blank: Blank, manifest: Manifest) -> GuestConnection:
+        """Give the sandbox to this container, which gets its lines and its guest's frames."""
         topic = LogKey(manifest.tenant, manifest.app, manifest.function)
         blank.tap.container = self.id
         blank.tap.sink = lambda line: self._logs.offer(topic, line)
-        connection = self._connection = blank.hand_over(self._on_frame)
+        self._connection = blank.hand_over(self._on_frame)
         self._enter(ContainerState.LOADING)
-        try:
-            env = dict(self._provisioner.env(self._part))
-            connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))
-        except GuestGone:
-            pass  # the sandbox's exit follows
-        await self._loaded
-        self._open(blank, connection, manifest)
+        return self._connection
 
     def _open(self, blank: Blank, connection: GuestConnection, manifest: Manifest) -> None:
         if blank.exit is not None:
@@ -333,12 +278,11 @@ class Container:
         if self._kill_reason:
             return
         try:
-            async with asyncio.timeout(max(0.0, self._drain_until_at - self._clock())) as self._drain_timeout:
-                await self._idle.wait()
+            await self._drain_deadline.wait_idle()
         except TimeoutError:
             self._kill(f"drained: its calls had not ended in time ({self.reason})", Fault.PLATFORM)
             return
-        if self._blank is None or self._connection is None or self._blank.exit is not None:
+        if self._start.blank is None or self._connection is None or self._start.blank.exit is not None:
             return
         try:
             self._connection.send(guest.Leave())
@@ -351,8 +295,8 @@ class Container:
         self._ending.set()
         self.reason = self.reason or self._kill_reason or "a mistake of the platform"
         self._calls.slots.drain(self.id)
-        if self._blank is not None:
-            await self._blank.destroy()
+        if self._start.blank is not None:
+            await self._start.blank.destroy()
         if self.runner is not None:  # if even the kernel could not end it, its callers must not wait
             self.runner.on_death(self.reason, self._clock())
         self._calls.slots.close(self.id)
@@ -366,7 +310,8 @@ class Container:
         at = self._clock()
         runner = self.runner
         if runner is None:
-            self._on_start_frame(frame)
+            if not self._start.on_frame(frame):
+                self._kill_unexpected(frame)
         elif isinstance(frame, guest.Result):
             runner.on_result(frame, at)
         elif isinstance(frame, guest.ChunkOut):
@@ -374,52 +319,31 @@ class Container:
         elif isinstance(frame, guest.BatchResult):
             runner.on_batch_result(frame, at)
         else:
-            self._kill_untrusted(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
-
-    def _on_start_frame(self, frame: Any) -> None:
-        if isinstance(frame, guest.LoadStep):
-            self._note_step(frame)
-        elif isinstance(frame, guest.Loaded) and not self._loaded.done():
-            self._loaded.set_result(None)
-        elif isinstance(frame, guest.LoadError) and not self._loaded.done():
-            error, step = truncated_error(frame.error), frame.step if frame.step in guest.STEPS else "start"
-            self._log(f"{step} failed: {error.type}: {error.message}")
-            self._loaded.set_exception(StartFailed(f"{step} failed", error))
-        else:
-            self._kill_untrusted(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
-
-    def _note_step(self, step: guest.LoadStep) -> None:
-        """Enter one of the guest's steps in the public timeline, once and no longer than possible."""
-        if step.name not in guest.STEPS or step.name in self.timeline:
-            self._kill_untrusted("the guest reported an unknown step")
-            return
-        longest = (self._clock() - self._born_at) * 1000
-        self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
-        self._calls.credits.publish_soon(self)
+            self._kill_unexpected(frame)
 
     def _on_exit(self, end: SandboxExit) -> None:
         in_order = self.state is ContainerState.DRAINING and not self.held and end.reason == "exited"
         if not in_order:
-            killed = end.reason == "killed" and (self._kill_reason or (self._blank.broken if self._blank else ""))
+            broken = self._start.blank.broken if self._start.blank else ""
+            killed = end.reason == "killed" and (self._kill_reason or broken)
             reason = killed or describe(end, self._provisioner.limits(self._manifest))
             if self.state is not ContainerState.GONE:  # else a failed start has set its reason
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
-        if not self._loaded.done():
-            self._loaded.set_exception(StartFailed(self.reason, RemoteError("ContainerDied", self.reason)))
+        self._start.on_exit(self.reason)
         if self.runner is not None:
             self.runner.on_death(self.reason, self._clock())
             self._set_gone()
         self._calls.slots.close(self.id)
-        self._idle.set()
+        self._drain_deadline.on_idle()
         self._ending.set()
         self._dead.set()
 
     def _release(self, call: AcceptedCall) -> None:
         self._calls.slots.release(call.call_id, call.grant_number)
-        if call.error is not None and self._blank is not None:
+        if call.error is not None and self._start.blank is not None:
             # Callers other than the owner get only a code; the owner finds the error in the log.
-            self._blank.tap.log_failure(call.call_id, call.error)
+            self._start.blank.tap.log_failure(call.call_id, call.error)
         if self._forming_changed():
             self._calls.credits.publish_soon(self)
         elif call.run.home != call.run.gateway:
@@ -427,7 +351,7 @@ class Container:
         if self.runner is not None and self.runner.is_idle:
             self._idle_since_at = self._clock()
             if self._ending.is_set():
-                self._idle.set()
+                self._drain_deadline.on_idle()
 
     # -- small steps --------------------------------------------------------------------------------------------
 
@@ -435,17 +359,12 @@ class Container:
         if self._manifest is not None and self.state is ContainerState.READY:
             self.drain(self._manifest.spec.timeout + RETIRE_MARGIN_S, reason)
 
-    def _shorten_drain(self, within_s: float) -> None:
-        until_at = self._clock() + within_s
-        if until_at >= self._drain_until_at:
-            return
-        self._drain_until_at = until_at
-        if self._drain_timeout is not None and not self._drain_timeout.expired() and not self._idle.is_set():
-            self._drain_timeout.reschedule(asyncio.get_running_loop().time() + within_s)
-
     def _forming_changed(self) -> bool:
         before, self._is_forming = self._is_forming, self.batch_room > 0
         return before is not self._is_forming
+
+    def _kill_unexpected(self, frame: Any) -> None:
+        self._kill_untrusted(f"the guest sent {type(frame).__name__} while it was {self.state.value}")
 
     def _kill_untrusted(self, reason: str) -> None:
         if not self._kill_reason:
@@ -458,12 +377,12 @@ class Container:
         self._calls.slots.drain(self.id)
         if self.runner is not None:
             self.runner.halt()
-        if self._blank is not None:
-            self._blank.sandbox.kill()
+        if self._start.blank is not None:
+            self._start.blank.sandbox.kill()
 
-    def _fail(self, reason: str, error: RemoteError | None) -> None:
-        self.reason, self.error = reason, error
-        log.warning("a container did not become ready", container=self.id, version=self.version, reason=reason)
+    def _fail(self, failed: StartFailed) -> None:
+        self.reason, self.error = failed.reason, failed.error
+        log.warning("a container did not become ready", container=self.id, version=self.version, reason=self.reason)
         self._set_gone()
 
     def _set_gone(self) -> None:
@@ -478,13 +397,6 @@ class Container:
         self.state, self.reason = state, reason
         self._calls.credits.publish_soon(self)
 
-    def _step(self, name: str, began_at: float) -> float:
-        """Enter a step of the start in the timeline; returns the present instant."""
-        now = self._clock()
-        self.timeline[name] = round(self.timeline.get(name, 0.0) + (now - began_at) * 1000, 3)
-        self._calls.credits.publish_soon(self)
-        return now
-
     def _log(self, sentence: str) -> None:
-        if self._blank is not None and self._manifest is not None:
-            self._blank.tap.log(sentence)
+        if self._start.blank is not None and self._manifest is not None:
+            self._start.blank.tap.log(sentence)

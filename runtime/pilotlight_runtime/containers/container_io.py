@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
-from pilotlight_runtime.calls.call_runner import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 from pilotlight_runtime.guest import frames as guest
@@ -17,7 +17,7 @@ from pilotlight_runtime.metering.container_meter import ContainerMeter
 
 
 class ContainerIO:
-    """Implements `call_runner.RunnerIO`. `release`, `retire` and `kill` are the container's own steps."""
+    """Implements `runner_io.RunnerIO`. `release`, `retire` and `kill` are the container's own steps."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.spec import FunctionSpec
-from pilotlight_runtime.containers.resource_limits import memory_text
+from pilotlight_runtime.containers.blanks.resource_limits import memory_text
 
 
 class HostBudget:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceKind, SliceReport
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.containers.blank import Blank
-from pilotlight_runtime.containers.blank_pools import BlankPools
-from pilotlight_runtime.containers.resource_limits import blank_limits, limits_of, over_ceiling
-from pilotlight_runtime.containers.staging import Stager
+from pilotlight_runtime.containers.blanks.blank import Blank
+from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
+from pilotlight_runtime.containers.blanks.resource_limits import blank_limits, limits_of, over_ceiling
+from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 

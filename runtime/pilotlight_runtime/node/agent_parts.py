@@ -21,18 +21,18 @@ from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import SlotTable
 from pilotlight_runtime.calls.waiting_calls import WaitingCalls
-from pilotlight_runtime.containers.base_environment import BaseEnvironment
-from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.blank_pools import BlankPools
-from pilotlight_runtime.containers.blank_starter import BlankStarter
+from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment
+from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
+from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
+from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
+from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
-from pilotlight_runtime.containers.file_cache import FileCache
+from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
+from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
-from pilotlight_runtime.containers.resource_limits import blank_limits
-from pilotlight_runtime.containers.staging import ManifestVerifier, Stager
-from pilotlight_runtime.containers.version_files import VersionFiles
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog

@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.node_messages import ContainerState, NodeRep
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS
 from pilotlight_runtime.calls.origin_frames import Publisher
-from pilotlight_runtime.containers.blank_pools import BlankPools
+from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.metering.container_meter import WorkLog
 from pilotlight_runtime.sandbox.sandbox_port import Guarantees

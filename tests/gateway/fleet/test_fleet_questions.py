@@ -30,8 +30,8 @@ async def test_the_fleet_is_put_together_once_as_long_as_it_consists_of_the_same
 
     busy = report("n1", gpu_device(changing=True, withdrawn="Xid 79"), seq=2, holder="ctr_1", draining=True)
     assert await inventory.ask([busy], identity) is first
-    assert not first.draining
-    assert not first.withdrawn
+    assert not first.nodes.draining
+    assert not first.nodes.withdrawn
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.hardware.catalogue import is_kind
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.filters import FILTERS, refusal_at
 from pilotlight_placement.search.place import place
-from pilotlight_placement.search.policy import FILTERS, STEPS, refusal_at
+from pilotlight_placement.search.policy import STEPS
 from tests.placement.makers import CHURN as HISTORY
 from tests.placement.makers import ask, asks, fill, gpu, node, some_nodes
 

@@ -21,8 +21,8 @@ from pilotlight_placement.fleet.reports import (
 )
 from pilotlight_placement.hardware.node import NodeAbilities, PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from pilotlight_placement.search.policy import refusal_at
 from tests.builders.nodes import container, cpu_slot, gpu_device, gpu_slice, node_report
 from tests.placement.makers import ask
 

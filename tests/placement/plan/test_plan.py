@@ -17,8 +17,8 @@ from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction
 from pilotlight_placement.plan.plan import DesiredState, plan
 from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from pilotlight_placement.search.policy import refusal_at
 from tests.placement.executor import carry_out
 from tests.placement.makers import QUIET, ask, asks, gpu, host, instance, kinds, node, some_nodes, want
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
+from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from pilotlight_placement.search.policy import refusal_at
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 

@@ -12,8 +12,9 @@ from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import Candidate, candidate_on, slice_of
 from pilotlight_placement.search.decision_record import NoFit, Placement, Value
+from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from pilotlight_placement.search.policy import STEPS, first_difference, refusal_at
+from pilotlight_placement.search.policy import STEPS, first_difference
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 

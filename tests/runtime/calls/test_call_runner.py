@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Refusal, Refused, RemoteError, Started
-from pilotlight_core.model.spec import Batching, Mode
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, RemoteError, Started
+from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.calls import call_runner
-from pilotlight_runtime.calls.call_runner import INLINE_BYTES, truncated_error
+from pilotlight_runtime.calls.call_runner import INLINE_BYTES
 from pilotlight_runtime.guest.frames import (
-    MAX_CHUNK,
     BatchResult,
     CancelCall,
     ChunkOut,
@@ -20,7 +19,6 @@ from pilotlight_runtime.guest.frames import (
     Invoke,
     InvokeBatch,
     Result,
-    WindowUpdate,
 )
 from tests.builders.calls import BODY, run
 from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
@@ -246,43 +244,6 @@ def test_a_timeout_kills_the_container_and_names_the_late(io: FakeRunnerIO) -> N
     assert runner.is_idle
 
 
-def test_chunks_are_passed_on_in_order(io: FakeRunnerIO) -> None:
-    """And the window moves with what the origin has passed on."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a", window=2), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.1)
-    runner.on_window("a", 1, 1.15)
-    runner.on_window("a", 5, 1.15)  # nobody can have passed on what was never sent
-    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b"2"), 1.2)
-    runner.on_result(Result(call_id="a", last_seq=2), 1.3)
-
-    assert [chunk.data for chunk in io.of(Chunk)] == [b"1", b"2"]
-    assert [update.upto for update in io.of(WindowUpdate)] == [1]
-    ended = io.last("a")
-    assert isinstance(ended, Ended)
-    assert ended.last_seq == 2
-
-
-@pytest.mark.parametrize("seq", [0, 2, 3])
-def test_a_guest_that_breaks_the_order_is_killed(io: FakeRunnerIO, seq: int) -> None:
-    """Nothing a guest sends is trusted."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a", window=2), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call_id="a", seq=seq, data=b""), 1.1)
-
-    assert io.kills == ["the guest streamed out of order or beyond its window"]
-
-
-def test_a_guest_that_exceeds_its_window_is_killed(io: FakeRunnerIO) -> None:
-    """The window protects the origin's memory."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a", window=1), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.1)
-    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b""), 1.1)
-
-    assert len(io.kills) == 1
-
-
 def test_a_guest_that_answers_for_others_is_killed(io: FakeRunnerIO) -> None:
     """Calls, batches and streams that it does not have."""
     runner = runner_of(io)
@@ -291,62 +252,6 @@ def test_a_guest_that_answers_for_others_is_killed(io: FakeRunnerIO) -> None:
     runner.on_chunk(ChunkOut(call_id="unknown", seq=1, data=b""), 1.0)
 
     assert len(io.kills) == 3
-
-
-def test_a_guest_that_sends_a_chunk_too_large_is_killed(io: FakeRunnerIO) -> None:
-    """Our own guest refuses such a value itself."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a"), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"x" * (MAX_CHUNK + 1)), 1.1)
-
-    assert not io.of(Chunk)
-    assert io.kills == [f"the guest sent a chunk of {MAX_CHUNK + 1} bytes, {MAX_CHUNK} is the most"]
-
-
-def test_a_decided_stream_is_dropped_within_its_window_and_killed_beyond(io: FakeRunnerIO) -> None:
-    """What was on its way is no crime; a guest that streams on is flooding us."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a", window=3), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.1)
-    runner.cancel("a", "not wanted", 1.2)
-    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b"2"), 1.3)
-    runner.on_chunk(ChunkOut(call_id="a", seq=3, data=b"3"), 1.3)
-    assert not io.kills
-
-    runner.on_chunk(ChunkOut(call_id="a", seq=4, data=b"4"), 1.3)
-    assert io.kills == ["the guest streamed out of order or beyond its window"]
-    runner.halt()
-    runner.on_chunk(ChunkOut(call_id="a", seq=5, data=b"5"), 1.3)
-    runner.on_death("flooded", 1.4)
-
-    assert len(io.kills) == 1  # once is enough
-    assert [chunk.seq for chunk in io.of(Chunk)] == [1]
-    ended = io.last("a")
-    assert isinstance(ended, Ended)
-    assert (ended.outcome, ended.last_seq) == (Outcome.CANCELLED, 1)
-
-
-def test_a_decided_stream_may_not_repeat_itself(io: FakeRunnerIO) -> None:
-    """A chunk that is sent again would never reach the end of the window."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a"), 1.0), 1.0)
-    runner.cancel("a", "not wanted", 1.2)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.3)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.3)
-
-    assert len(io.kills) == 1
-
-
-def test_a_stream_that_nobody_reads_is_cancelled(io: FakeRunnerIO) -> None:
-    """A full window for a minute means that there is no reader."""
-    runner = runner_of(io, mode=Mode.GENERATOR)
-    runner.add(accepted(run("a", window=1, timeout_ms=1e9), 1.0), 1.0)
-    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 2.0)
-
-    runner.cancel_abandoned(2.0 + call_runner.STALLED_S - 1)
-    assert not io.of(CancelCall)
-    runner.cancel_abandoned(2.0 + call_runner.STALLED_S + 1)
-    assert io.of(CancelCall)
 
 
 def test_a_call_whose_deadline_is_long_past_is_cancelled(io: FakeRunnerIO) -> None:
@@ -470,17 +375,6 @@ def test_calls_of_a_gateway_can_be_found(io: FakeRunnerIO) -> None:
     assert runner.only_call() == ""
     assert runner.held == ("a", "b")
     assert runner.holds("a")
-
-
-def test_an_exceptions_text_is_bounded() -> None:
-    """A traceback of megabytes would not fit a frame."""
-    error = truncated_error(RemoteError("E" * 10_000, "m" * 10_000, "t" * 100_000 + "end"))
-
-    assert error is not None
-    assert len(error.type) == call_runner.TYPE_CHARS
-    assert len(error.message) == call_runner.MESSAGE_CHARS
-    assert error.traceback.endswith("end")
-    assert truncated_error(ERROR) == ERROR
 
 
 def test_a_container_that_is_being_killed_starts_nothing(io: FakeRunnerIO) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import socket
 from pathlib import Path
 
-from pilotlight_runtime.containers.base_environment import BaseEnvironment
-from pilotlight_runtime.containers.blank_starter import BlankStarter
-from pilotlight_runtime.containers.resource_limits import BASE
+from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment
+from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
+from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.guest.frames import FRAMES, Hello, encode
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec

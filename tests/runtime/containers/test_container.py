@@ -221,18 +221,6 @@ async def test_a_later_drain_may_be_shorter(world: Harness) -> None:
     await world.credit(container, ContainerState.GONE)
 
 
-async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> None:
-    """Nothing runs in it that could be waited for."""
-    version = await world.deploy("import time\ntime.sleep(1_000)\ndef f(): ...", startup_timeout=1_000.0)
-    container = await world.bind(version, state=ContainerState.LOADING)
-
-    assert (await world.drain(container, within_ms=1_000_000)).ok
-
-    gone = await world.credit(container, ContainerState.GONE)
-    assert gone.error is None
-    await world.report(lambda report: not any(s.container for s in report.slices))
-
-
 async def test_a_call_that_nobody_wants_any_more_has_a_grace(server_url: str, tmp_path: Path) -> None:
     """Then its container is killed, the call was cancelled and metered, and the slice is free again."""
     async with everybody(server_url, tmp_path) as world, agent(world, stop_grace_s=0.2):
@@ -334,8 +322,8 @@ def is_socket(fd):
     [
         'frames.LoadError(step="x" * 5_000_000, error=frames.RemoteError("E", "m"))',
         'frames.LoadError(step="import", error=frames.RemoteError("E" * 5_000_000, "m" * 5_000_000))',
-        '*(frames.Step(name=f"{n}", ms=1.0) for n in range(100_000))',
-        '*(frames.Step(name="import", ms=float("nan")) for n in range(3))',
+        '*(frames.LoadStep(name=f"{n}", ms=1.0) for n in range(100_000))',
+        '*(frames.LoadStep(name="import", ms=float("nan")) for n in range(3))',
     ],
 )
 async def test_a_guest_that_writes_its_own_frames_while_it_loads_harms_only_itself(world: Harness, frame: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.versions.manifest_codec import FEATURES
-from pilotlight_runtime.containers.base_environment import other_environments
+from pilotlight_runtime.containers.blanks.base_environment import other_environments
 from tests.builders.base_venv import base_venv
 from tests.builders.nodes import CEILINGS
 from tests.runtime.harness import harness

@@ -12,11 +12,11 @@ from typing import Any
 from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Refusal
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_runtime.calls.call_runner import RunnerIO
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
+from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE, WaitingCalls
 from pilotlight_runtime.containers.container_io import ContainerIO

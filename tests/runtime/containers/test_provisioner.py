@@ -12,13 +12,13 @@ import pytest
 from pilotlight_core.host.blobs import BlobMissing, MemoryBlobs
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
-from pilotlight_runtime.containers.blank_pool import BlankPool
-from pilotlight_runtime.containers.blank_pools import BlankPools
-from pilotlight_runtime.containers.file_cache import FileCache
+from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
+from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
+from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
+from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.staging import Stager, TrustedKey
+from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.containers.provisioner import Provisioner
-from pilotlight_runtime.containers.resource_limits import blank_limits
-from pilotlight_runtime.containers.staging import Stager, TrustedKey
-from pilotlight_runtime.containers.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model.messages.node_messages import Drain, HostShare, SandboxCeilings
-from pilotlight_runtime.containers.file_cache import FileCache
-from pilotlight_runtime.containers.staging import TrustedKey
-from pilotlight_runtime.containers.version_files import StoredFiles
+from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.staging import TrustedKey
+from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.node import agent_parts
 from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders

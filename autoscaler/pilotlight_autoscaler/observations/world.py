@@ -1,0 +1,306 @@
+"""The controller's observations: node reports, demands, commands under way. Pure: time is an argument (seconds).
+
+The agents' reports are authoritative. The world is rebuilt from repeated messages (reports each second, demand each 250
+ms), so a new leader has it within a second, and what is not repeated is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
+from pilotlight_autoscaler.policies.move_budget import MoveBudget
+from pilotlight_autoscaler.policies.start_backoff import StartBackoff
+from pilotlight_autoscaler.policies.version_reservation import VersionReservation
+from pilotlight_autoscaler.policies.version_shutdown import VersionShutdowns
+from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.ewma import ewma
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
+from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.ask import avoided_by
+from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.explain.decision_journal import DecisionLog
+from pilotlight_placement.explain.speeds import key_of_slice
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, slice_named
+from pilotlight_placement.fragmentation.histogram import DemandHistogram
+
+NODE_SILENT_S = 3.0
+"""A node without a report for so long (three reports) gets no new containers."""
+NODE_LOST_S = 6.0
+"""After this its containers count as gone; if the agent was only paused, its instance number fences it."""
+DEMAND_STALE_S = 2.0
+"""Homes repeat demand each 250 ms; after this the home is gone."""
+BIND_LOST_S = 2.0
+"""A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
+BIND_TRIES = 3
+PASSING = frozenset(
+    {"slice_taken", "memory_taken", "cpu_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"}
+)
+"""Temporary refusals: the next report, or the next leader, resolves them."""
+MAX_WEIGHTS = 256
+"""Weights remembered for a node; older ones have left its file cache."""
+SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
+"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
+RATE_SMOOTHING_S = 2.0
+"""A rate follows a step by 63 % in this time."""
+LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingBind:
+    """A bind that was sent and that no report shows yet."""
+
+    bind: Bind
+    node: str
+    at: float
+    tries: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRate:
+    """Calls per second, as of an instant."""
+
+    value: float = 0.0
+    at: float = -math.inf
+
+    def after(self, arrivals: int, at: float) -> CallRate:
+        """The rate after so many more calls until `at`."""
+        elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
+        part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
+        value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
+        return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)
+
+
+@dataclass(kw_only=True)
+class World:
+    nodes: dict[str, NodeReport] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+    demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
+    pending: dict[str, PendingBind] = field(default_factory=dict)
+    draining: dict[str, float] = field(default_factory=dict)
+    """Containers with a drain under way, and when it was sent."""
+    backoff: StartBackoff = field(default_factory=StartBackoff)
+    decisions: DecisionLog = field(default_factory=DecisionLog)
+    asked: DemandHistogram = field(default_factory=DemandHistogram)
+    """The recent demand by shape of ask."""
+    executions: PlanExecutions = field(default_factory=PlanExecutions)
+    levels: dict[str, str] = field(default_factory=dict)
+    """The number of containers for each function with a service level and a known curve, in words."""
+    moves: MoveBudget = field(default_factory=MoveBudget)
+    learner: CurveLearner = field(default_factory=CurveLearner)
+    reservation: VersionReservation | None = None
+    """Devices reserved for the version that has waited longest."""
+    preemption_turn: int = 0
+    """Index of the blocked version with which the next pass begins its preemption."""
+    shutdowns: VersionShutdowns = field(default_factory=VersionShutdowns)
+    agreeing: frozenset[str] = frozenset()
+    """Versions that agree to other tenants on their GPU."""
+    avoiding: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """version -> the functions that it avoids, of those that avoid any."""
+    _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
+    """node -> its incarnation, and its loaded weights, the latest last."""
+    _rates: dict[str, CallRate] = field(default_factory=dict)
+    _index: dict[str, ContainerReport] | None = None
+    prices: Prices = field(default_factory=Prices)
+    """What devices cost, in the operator's book."""
+    _mirror: FleetMirror = field(init=False)
+    _settled: dict[str, float] = field(default_factory=dict)
+    """Containers whose start is over, and the time of their last credit."""
+
+    def __post_init__(self) -> None:
+        self._mirror = FleetMirror(self.prices)
+
+    def on_report(self, report: NodeReport, at: float) -> None:
+        """Record a node's report, unless it is older than the last one of the incarnation."""
+        last = self.nodes.get(report.node)
+        if last is not None and last.instance == report.instance and report.seq <= last.seq:
+            return
+        self._index = None
+        if report.stopped:
+            self.nodes.pop(report.node, None)
+            return
+        self.nodes[report.node] = report
+        self.seen[report.node] = at
+        for container in report.containers:
+            self.pending.pop(container.id, None)
+
+    def on_demand(self, demand: Demand, at: float) -> None:
+        self.demands[demand.version] = (demand, at)
+        self._rates[demand.version] = self._rates.get(demand.version, CallRate()).after(demand.arrivals, at)
+
+    def rate(self, version: str, at: float) -> float:
+        """Calls per second that arrive for a version; 0 without reports of it."""
+        return self._rates[version].value if self.demand(version, at) is not None and version in self._rates else 0.0
+
+    def on_ran(self, ran: Ran, at: float) -> None:
+        """Learn the durations of batches on known slices."""
+        report = self.nodes.get(ran.node)
+        place = self._mirror.fleet.places.get(ran.node)
+        if report is None or place is None or report.instance != ran.instance:
+            return
+        for batches in ran.batches:
+            slice_ = slice_named(place.node, batches.slice)
+            if slice_ is not None and (cut := key_of_slice(slice_)):
+                gpu = self.device(ran.node, slice_.ids[0])
+                self.learner.observe(batches, (slice_.type, cut, gpu is not None and gpu.fake), at)
+
+    def on_credit(self, credit: Credit, at: float) -> None:
+        """Record the end of a start: a failed one delays the next by up to 30 s; a success resets that."""
+        name = credit.container
+        if credit.state is ContainerState.READY:
+            self._settled[name] = at
+            self.backoff.succeeded(credit.version)
+        elif credit.state is ContainerState.GONE:
+            # Whether the tenant's code or the platform failed, the next start would fail too.
+            if name not in self._settled and name not in self.draining:
+                self.backoff.failed(credit.version, credit.tenant, at)
+            self._settled[name] = at
+            self.pending.pop(name, None)
+
+    def on_refused(self, bind: Bind, reason: str, at: float) -> None:
+        """Record a refused bind: unless the reason is temporary, the next start is delayed as after a failed one."""
+        self.pending.pop(bind.container, None)
+        if reason not in PASSING:
+            self.backoff.failed(bind.version, bind.tenant, at)
+
+    def forget(self, at: float) -> None:
+        """Drop what was not repeated for too long."""
+        for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
+            self.nodes.pop(node, None)
+            self._resident.pop(node, None)
+            self._index = None
+            del self.seen[node]
+        self.demands = {v: (d, t) for v, (d, t) in self.demands.items() if at - t <= 60.0}
+        self._rates = {v: rate for v, rate in self._rates.items() if v in self.demands}
+        self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
+        self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
+        self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
+        self.backoff.forget(at)
+
+    def demand(self, version: str, at: float) -> Demand | None:
+        demand, seen = self.demands.get(version, (None, 0.0))
+        return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
+
+    def demands_of(self, function: str, at: float) -> list[Demand]:
+        """The demands of versions of a function (`tenant:app.function`) that have calls or jobs; none of homes of 0.1.
+
+        They do not say whose they are.
+        """
+        fresh = (told for name in self.demands if (told := self.demand(name, at)) is not None)
+        return [told for told in fresh if told.function == function and (told.queued or told.running or told.backlog)]
+
+    def containers(self, at: float) -> Iterator[tuple[str, ContainerReport]]:
+        """Every container on a node that is not lost, with its node's name."""
+        for node in self.nodes.values():
+            if at - self.seen.get(node.node, at) <= NODE_LOST_S:
+                for container in node.containers:
+                    yield node.node, container
+
+    def lost_binds(self, at: float) -> list[PendingBind]:
+        """Binds to send again; each is marked as sent at `at`."""
+        lost = [p for p in self.pending.values() if at - p.at > BIND_LOST_S and p.tries < BIND_TRIES]
+        for item in lost:
+            self.pending[item.bind.container] = replace(item, at=at, tries=item.tries + 1)
+        return lost
+
+    def fleet(self, at: float) -> Fleet:
+        """The fleet of nodes that accept containers, with incoming ones; always the same object, updated."""
+        live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
+        binds = [(pending.node, pending.bind) for pending in self.pending.values()]
+        binds += [(step.node, bind) for step, bind in self.executions.starts()]
+        coming = tuple(
+            IncomingContainer(
+                container=bind.container,
+                node=node,
+                slice=bind.slice,
+                function=bind.function,
+                tenant=bind.tenant,
+                neighbours=bind.version in self.agreeing,
+                host=bind.host,
+                avoid=self.avoiding.get(bind.version, ()),
+            )
+            for node, bind in binds
+        )
+        beside = ReportOverlay(
+            coming=coming,
+            closed=self.executions.closed(),
+            resident=self._weights_by_node(),
+            agreeing=self.agreeing,
+            avoiding=self.avoiding,
+        )
+        return self._mirror.sync(live, beside, at)
+
+    def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
+        """Record what reports lack: which versions agree to neighbours or avoid functions, and which weights are where.
+
+        Weights are resident on a node where a container that loads them became ready, as long as its agent runs.
+        """
+        self.agreeing = frozenset(name for name, record in versions.items() if record.spec.placing.neighbours)
+        self.avoiding = {
+            name: avoided_by(record.spec, record.tenant)
+            for name, record in versions.items()
+            if record.spec.placing.avoid
+        }
+        weights = {
+            name: f"{record.tenant}:{record.spec.placing.weights}"
+            for name, record in versions.items()
+            if record.spec.placing.weights
+        }
+        for report in self.nodes.values() if weights else ():
+            for container in report.containers:
+                if container.state is ContainerState.READY and (loaded := weights.get(container.version)):
+                    self._load(report, loaded)
+
+    def _load(self, report: NodeReport, weights: str) -> None:
+        instance, known = self._resident.get(report.node, ("", {}))
+        known = known if instance == report.instance else {}
+        known.pop(weights, None)
+        known[weights] = None
+        if len(known) > MAX_WEIGHTS:
+            del known[next(iter(known))]
+        self._resident[report.node] = (report.instance, known)
+
+    def _weights_by_node(self) -> dict[str, frozenset[str]]:
+        return {
+            node: frozenset(known)
+            for node, (instance, known) in self._resident.items()
+            if node in self.nodes and self.nodes[node].instance == instance
+        }
+
+    # --- NodeObservations ---
+
+    def state(self, container: str) -> ContainerState | None:
+        if self._index is None:
+            self._index = {each.id: each for report in self.nodes.values() for each in report.containers}
+        found = self._index.get(container)
+        return found.state if found else None
+
+    def present(self) -> set[str]:
+        """The containers that are there, and those whose start is on its way."""
+        there = {
+            each.id
+            for report in self.nodes.values()
+            for each in report.containers
+            if each.state is not ContainerState.GONE
+        }
+        return there | self.pending.keys() | {bind.container for _, bind in self.executions.starts()}
+
+    def lately_drained(self, at: float, within_s: float) -> list[str]:
+        """The present containers whose drain began within the last `within_s` seconds."""
+        recent = (name for name, since in self.draining.items() if at - since < within_s)
+        return [name for name in recent if self.state(name) not in (None, ContainerState.GONE)]
+
+    def device(self, node: str, gpu: str) -> DeviceReport | None:
+        report = self.nodes.get(node)
+        return next((device for device in report.devices if device.id == gpu), None) if report else None
+
+    def last_report_at(self, node: str) -> float | None:
+        """When a node reported last; None if it is gone or drains."""
+        report = self.nodes.get(node)
+        return None if report is None or report.draining else self.seen.get(node)

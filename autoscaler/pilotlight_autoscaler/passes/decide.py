@@ -1,0 +1,124 @@
+"""Decisions: one pass over all versions, from the `World` to commands. Pure and level-triggered.
+
+    needless_containers   what is shut down, or idle beyond what is wanted, ends
+    missing_containers    what is wanted and not there, as far as tenants' limits allow it
+    plan                  where it starts, and what is cut for it (`pilotlight_placement.plan.plan`)
+    preemption_round      which idle containers are drained for a version without a place
+    moving_plan           what moves for one that has none even so
+    pass_reservations     which devices are kept for the one that has waited longest
+    shortage_reports      what callers hear who still wait
+
+Commands may be repeated: agents know container ids and epochs, and the effect of a lost command is still missing at the
+next tick.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
+from pilotlight_autoscaler.passes.missing_containers import MissingContainers
+from pilotlight_autoscaler.passes.moving_plan import plan_with_moves, shortfalls_without
+from pilotlight_autoscaler.passes.needless_containers import drain_surplus, end_shut_down
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_autoscaler.passes.pass_reservations import current_reservation, reservation_after
+from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.passes.preemption_round import PreemptionRound
+from pilotlight_autoscaler.passes.shortage_reports import report_limit, report_shortfall
+from pilotlight_autoscaler.passes.version_views import explain_level, function_of
+from pilotlight_autoscaler.plans.plan_commands import AgentSteps, CommandContext
+from pilotlight_autoscaler.plans.plan_execution import independent_steps
+from pilotlight_autoscaler.policies.scaling_policy import VersionView, purpose_of
+from pilotlight_core.model.messages.node_messages import Stop
+from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fragmentation.histogram import AskShape
+from pilotlight_placement.plan.commands import PlannedStart
+from pilotlight_placement.plan.plan import DesiredState, Plan, plan
+from pilotlight_placement.search.decision_record import NoFit, Placement
+
+
+class Pass:
+    def __init__(self, world: World, given: PassInput) -> None:
+        self._state = PassState(world, given)
+        self._missing = MissingContainers(self._state)
+        self._kept = current_reservation(self._state)
+        self._started = Counter[str]()
+
+    @property
+    def views(self) -> Mapping[str, VersionView]:
+        """The versions as it sees them."""
+        return self._state.views
+
+    def run(self, only: str | None = None) -> Decision:
+        """Decide for all versions, or for the one with a new demand."""
+        state, options = self._state, self._state.given.options
+        if only is None:
+            state.world.levels = {
+                function_of(state.versions[name]): explain_level(state.versions[name], view)
+                for name, view in state.views.items()
+                if view.speed is not None and view.rate
+            }
+            end_shut_down(state)
+            drain_surplus(state)
+        asks, missing = self._missing.find(only)
+        desired = DesiredState(wants=(), starts=tuple(missing), epoch=state.given.epoch, kept=self._kept)
+        made = plan(state.fleet, desired, state.at, options.plain)
+        shorts, blocked = made.short, PreemptionRound(state, asks, self._kept).run(made)
+        helped = shortfalls_without(shorts, blocked)
+        if only is None and ((blocked and options.force) or options.repack):
+            made = plan_with_moves(state, missing, made, blocked, self._kept)
+            blocked = list(made.short)
+        self._add_commands(made, asks)
+        if only is None:
+            state.world.reservation = reservation_after(state, [*helped, *blocked], asks)
+        for short in blocked:
+            report_shortfall(state, short, asks)
+        for limited in self._missing.limited:
+            report_limit(state, limited)
+        return state.decision
+
+    def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
+        """Convert a plan to commands, and record its decisions."""
+        state, given = self._state, self._state.given
+        context = CommandContext(
+            epoch=given.epoch, new_id=given.new_id, drain=state.drain_command, limits_of=given.limits_of
+        )
+        steps = AgentSteps(context=context)
+        outcomes = dict(made.outcomes)
+        starts = [(planned.group, planned.command) for planned in made.commands]
+        movers = {g: s.held.tenant for g, s in starts if isinstance(s, PlannedStart) and not s.replaces}
+        for planned in made.commands:
+            command = planned.command
+            if isinstance(command, PlannedStart):
+                if command.replaces:
+                    state.world.moves.spend(state.at, movers.get(planned.group, ""))
+                outcome = outcomes[command.held.container]
+                record = self._version_of(command, outcome.record.ask, asks)
+                purpose = Purpose.MOVE if command.replaces else self._purpose(record.id)
+                self._remember(outcome, steps.start(planned, command, record, purpose), record)
+            elif isinstance(command, Stop):
+                steps.stop(planned, command, state.versions[state.running[command.container]])
+            else:
+                steps.change_device(planned, command)
+        for part in independent_steps(steps.steps):
+            if len(part) == 1:
+                state.decision.commands.append(AddressedCommand(node=part[0].node, command=part[0].command))
+            else:
+                state.decision.executions.append(part)
+        state.decision.notes += steps.notes
+
+    def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
+        return self._state.versions[self._state.running[command.replaces] if command.replaces else asks[ask].pop(0)]
+
+    def _purpose(self, version: str) -> Purpose:
+        self._started[version] += 1
+        return purpose_of(self._state.views[version], self._started[version] - 1)
+
+    def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
+        self._state.world.decisions.add(outcome, container, version=record.ref, at=self._state.at)
+        if (shape := AskShape.of(outcome.record.ask)) is not None:
+            self._state.world.asked.observe(shape, self._state.at)

@@ -1,0 +1,63 @@
+"""The containers that versions should have and have not, as far as their tenants' limits allow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.passes.version_views import explain_level, holders
+from pilotlight_autoscaler.policies.scaling_policy import wanted, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policies.tenant_rooms import LimitedVersion, TenantRooms
+from pilotlight_placement.asks.ask import Ask
+
+
+class MissingContainers:
+    def __init__(self, state: PassState) -> None:
+        given = state.given
+        self._state = state
+        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions, given.at), given.weight_of)
+        self.limited: list[LimitedVersion] = []
+        """The versions with more missing than their tenant's limits allow."""
+
+    def find(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
+        """Missing containers by ask, in turn, and for each ask their versions."""
+        asks: dict[Ask, list[str]] = {}
+        missing = []
+        short = self._short(only)
+        backoff = self._state.world.backoff
+        delayed = backoff.refused(short, self._state.at)
+        for version in self._in_order(short.keys() - delayed):
+            # One that fails is tried by one container, however many should be there.
+            allowed = self._allowed(version, 1 if backoff.is_failing(version) else short[version])
+            if allowed > 0:
+                backoff.tried(version, self._state.at)
+                ask = self._state.ask(version)
+                asks.setdefault(ask, []).extend([version] * allowed)
+                missing.append((ask, allowed))
+        return asks, missing
+
+    def _allowed(self, version: str, wanted: int) -> int:
+        """How many of the missing containers the tenant's limits allow; the rest is noted."""
+        record = self._state.versions[version]
+        allowed, reached = self._rooms.take(record.tenant, record.spec, wanted)
+        if reached is not None:
+            self.limited.append(LimitedVersion(version=version, missing=wanted - allowed, reached=reached))
+        return allowed
+
+    def _short(self, only: str | None) -> dict[str, int]:
+        """The versions that should have more containers, and how many."""
+        short = {}
+        for version in self._state.views.keys() if only is None else self._state.views.keys() & {only}:
+            view = self._state.views[version]
+            count = wanted(view) - view.size
+            if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
+                self._state.decision.notes.append(explain_level(self._state.versions[version], view))
+            if count > 0:
+                short[version] = count
+        return short
+
+    def _in_order(self, versions: Iterable[str]) -> list[str]:
+        """The one that has waited longest first, of the tenant that holds least for its weight."""
+        waiting = {name: view.demand.oldest_ms if view.demand else 0.0 for name, view in self._state.views.items()}
+        ordered = sorted(versions, key=lambda version: (-waiting[version], version))
+        return self._rooms.in_turn((version, self._state.versions[version].tenant) for version in ordered)

@@ -1,0 +1,35 @@
+"""Containers that nobody wants: of versions that are shut down, and idle ones beyond what their versions want."""
+
+from __future__ import annotations
+
+from pilotlight_autoscaler.passes.decision import AddressedCommand
+from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.policies.scaling_policy import to_drain
+from pilotlight_core.model.messages.node_messages import Drain, Shortage
+
+
+def end_shut_down(state: PassState) -> None:
+    """End the containers of versions that are shut down, and their waiting calls."""
+    nodes, shut_down, grace_s = state.world.nodes, state.given.shut_down, state.given.stop_grace_s
+    there = ((node, each) for node, each in state.world.containers(state.at) if not nodes[node].draining)
+    for node, container in state.world.shutdowns.due(shut_down, there, state.at):
+        why = shut_down[container.version]
+        within_ms = grace_s * 1000.0
+        command = Drain(epoch=state.given.epoch, container=container.id, within_ms=within_ms, reason=why)
+        state.leaving.add(container.id)
+        state.decision.commands.append(AddressedCommand(node=node, command=command))
+        state.decision.notes.append(f"{container.id} ends within {grace_s:g} s: {why}")
+    for version, why in shut_down.items():
+        view = state.views.get(version)
+        if view is not None and view.demand is not None and view.demand.queued:
+            state.decision.shortages.append(
+                Shortage(version=version, epoch=state.given.epoch, reason=why, never=True, shut_down=True)
+            )
+
+
+def drain_surplus(state: PassState) -> None:
+    """Drain idle containers that their versions have beyond what they want."""
+    for version, view in state.views.items():
+        for container in to_drain(view):
+            if container.id not in state.leaving:
+                state.drain(container.id, state.versions[version], f"idle for {container.idle_s:.0f} s")

@@ -1,0 +1,56 @@
+"""What a pass is given, beside the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pilotlight_autoscaler.policies.tenant_rooms import LimitsOf, unlimited
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.curves import Curves
+from pilotlight_placement.plan.draft import PlanLimits
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassOptions:
+    """What a pass may do beyond starting and stopping: `force` makes room by moving, `repack` empties devices."""
+
+    limits: PlanLimits = field(default_factory=PlanLimits)
+    force: bool = True
+    repack: bool = False
+
+    @property
+    def plain(self) -> PlanLimits:
+        return replace(self.limits, moves=0, blocked=0, empties=0)
+
+    @property
+    def forceful(self) -> PlanLimits:
+        forced = self.limits if self.force else replace(self.limits, blocked=0)
+        return forced if self.repack else replace(forced, empties=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassInput:
+    """The input of a pass, beside the world. `at` is in seconds, on the world's clock."""
+
+    versions: Mapping[str, VersionRecord]
+    """By id."""
+    deployed: Iterable[str]
+    epoch: int
+    """Of the leader's lease."""
+    new_id: Callable[[VersionRecord], str]
+    at: float
+    curves: Mapping[str, Curves] = field(default_factory=dict)
+    """By version."""
+    shut_down: Mapping[str, str] = field(default_factory=dict)
+    """The versions of which nothing should run, and why."""
+    limits_of: LimitsOf = unlimited
+    """By tenant."""
+    weight_of: Callable[[str], float] = lambda _: 1.0
+    """By tenant: its share where several wait."""
+    floors: Mapping[str, int] = field(default_factory=dict)
+    """By version, where the tenant's limit allows less than the spec's."""
+    stop_grace_s: float = STOP_GRACE_S
+    """How long calls of versions that are shut down may go on."""
+    options: PassOptions = field(default_factory=PassOptions)

@@ -1,0 +1,49 @@
+"""Devices reserved for the version that has waited longest: before a pass, in it, and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.policies.version_reservation import VersionReservation, WaitingVersion, next_reservation
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.plan.plan import Shortfall
+from pilotlight_placement.plan.reservation import Reservation, missing_host
+
+
+def current_reservation(state: PassState) -> Reservation | None:
+    """The reservation, as long as calls of its version wait."""
+    reservation = state.world.reservation
+    if reservation is None or reservation.version not in state.views:
+        return None
+    demand = state.views[reservation.version].demand
+    waited_for = demand is not None and demand.waiting
+    return replace(reservation.kept, ask=state.ask(reservation.version)) if waited_for else None
+
+
+def drain_reserved(state: PassState, kept: Reservation) -> None:
+    """Drain idle containers on reserved devices and on hosts that are short, even if that is not enough yet."""
+    places = state.fleet.places
+    short = {name for name in kept.nodes if name in places and missing_host(places[name], kept.ask)}
+    for container, version in state.idle.beyond_floors(waited_for=True):
+        held = state.fleet.held.get(container.id)
+        on = {(held.slice.node, name) for name in held.slice.ids} if held is not None else set()
+        in_the_way = on & kept.devices or any(node in short for node, _ in on)
+        if in_the_way and container.id not in state.leaving:
+            state.drain(container.id, state.versions[version], f"its place is kept for {kept.ask.function}")
+
+
+def reservation_after(
+    state: PassState, shorts: Sequence[Shortfall], asks: Mapping[Ask, list[str]]
+) -> VersionReservation | None:
+    """The next reservation; none for a tenant with more than an even share."""
+    even = state.fleet.size / max(1, len(state.idle.held))
+    greedy = {tenant for tenant, count in state.idle.held.items() if count > even}
+    waiting = []
+    for short in shorts:
+        ask = short.refusal.record.ask
+        demand = state.views[asks[ask][0]].demand
+        if not short.refusal.never and demand is not None and demand.waiting and ask.tenant not in greedy:
+            waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
+    return next_reservation(state.world.reservation, waiting, state.fleet, state.at)

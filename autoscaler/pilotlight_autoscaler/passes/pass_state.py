@@ -1,0 +1,67 @@
+"""What one pass knows, and what it has decided so far: the fleet, the versions, and who is leaving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_autoscaler.passes.version_speed import speed_of
+from pilotlight_autoscaler.passes.version_views import ask_of, views
+from pilotlight_autoscaler.policies.preemption import IdleContainers
+from pilotlight_autoscaler.policies.scaling_policy import VersionSpeed
+from pilotlight_core.model.messages.node_messages import ContainerReport, Drain
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+
+DRAIN_MARGIN_S = 5.0
+"""Beyond the function's timeout, after which no call can still run."""
+
+
+class PassState:
+    def __init__(self, world: World, given: PassInput) -> None:
+        self.world = world
+        self.given = given
+        self.at = given.at
+        self.versions = given.versions
+        self.decision = Decision()
+        containers = list(world.containers(given.at))
+        self._where = {container.id: node for node, container in containers}
+        self.running = {container.id: container.version for _, container in containers}
+        """container -> its version, of those on nodes."""
+        self.leaving: set[str] = set(world.executions.containers())
+        """Containers that this pass, or a plan under way, ends."""
+        world.observe_versions(given.versions)
+        self.fleet: Fleet = world.fleet(given.at)
+        self.fleet.follow(world.asked)
+        self.views = views(
+            world,
+            given.versions,
+            given.deployed,
+            given.at,
+            self._speed,
+            shut_down=given.shut_down,
+            floors=given.floors,
+        )
+        self.idle = IdleContainers(
+            views=self.views, tenants={name: record.tenant for name, record in given.versions.items()}
+        )
+
+    def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
+        return speed_of(self.versions[version], self.given.curves.get(version), containers, self.fleet)
+
+    def ask(self, version: str) -> Ask:
+        return ask_of(self.versions[version], self.given.curves.get(version))
+
+    def drain(self, container: str, record: VersionRecord, reason: str) -> None:
+        """Have a container take no more calls, end those that it has, and end."""
+        self.leaving.add(container)
+        command = self.drain_command(container, record, reason)
+        self.decision.commands.append(AddressedCommand(node=self._where[container], command=command))
+        self.decision.notes.append(f"{record.ref}: {container} drains: {reason}")
+
+    def drain_command(self, container: str, record: VersionRecord, reason: str) -> Drain:
+        within_ms = (record.spec.timeout + DRAIN_MARGIN_S) * 1000.0
+        return Drain(epoch=self.given.epoch, container=container, within_ms=within_ms, reason=reason)

@@ -1,0 +1,187 @@
+"""The choice of idle containers to drain for a version without a place. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+
+from pilotlight_autoscaler.policies.scaling_policy import (
+    FLOOR_IDLE_S,
+    MIN_RESIDENCY_S,
+    VersionView,
+    idle_ones,
+    may_give_way,
+)
+from pilotlight_core.model.messages.node_messages import ContainerReport
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.plan.mig_switches import has_place_after_switch
+from pilotlight_placement.plan.plan import Shortfall
+from pilotlight_placement.search.decision_record import Placement
+from pilotlight_placement.search.place import place
+
+ALONE = 48
+"""Containers that are tried alone."""
+NODES = 16
+"""Nodes on which several together are tried."""
+PRUNED = 8
+TRIALS = 1_024
+"""Sets of containers that one pass tries for all blocked versions: 0.1 ms each."""
+PreemptionVictim = tuple[ContainerReport, str]
+
+
+@dataclass(kw_only=True)
+class TrialBudget:
+    left: int = TRIALS
+
+    def take(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdleContainers:
+    """The idle containers of all versions, computed once per pass."""
+
+    views: Mapping[str, VersionView]
+    tenants: Mapping[str, str]
+
+    def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
+        """Idle containers beyond the floors; with `waited_for` (calls wait) also recently used ones."""
+        return self._for_a_call if waited_for else self._for_a_floor
+
+    @cached_property
+    def _for_a_call(self) -> list[PreemptionVictim]:
+        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, MIN_RESIDENCY_S)]
+
+    @cached_property
+    def _for_a_floor(self) -> list[PreemptionVictim]:
+        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_IDLE_S)]
+
+    @cached_property
+    def with_floors(self) -> list[PreemptionVictim]:
+        """All idle containers, including those of floors."""
+        return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
+
+    @cached_property
+    def held(self) -> Counter[str]:
+        """Number of containers by tenant."""
+        counts: Counter[str] = Counter(dict.fromkeys(self.tenants.values(), 0))
+        for name, view in self.views.items():
+            counts[self.tenants[name]] += view.size
+        return counts
+
+
+def choose_victims(
+    fleet: Fleet,
+    ask: Ask,
+    version: str,
+    idle: IdleContainers,
+    *,
+    waited_for: bool,
+    spared: Collection[str] = (),
+    trials: TrialBudget | None = None,
+) -> Sequence[PreemptionVictim]:
+    """The idle containers to drain so that the ask has a place: as few as possible, the longest idle first.
+
+    Containers of a floor stay, unless calls wait and the floor's tenant has more than an even share. A switch of MIG
+    mode is considered only if no set of containers makes a place without one.
+    """
+    trials = trials or TrialBudget()
+    spare = [victim for victim in idle.beyond_floors(waited_for=waited_for) if victim[1] != version]
+    if found := _enough(fleet, ask, spare, spared, trials):
+        return found
+    # A floor is guaranteed within the tenant's share only: it must not keep others from running at all.
+    greedy = tenants_over_share(idle.tenants[version], idle.held, fleet.size) if waited_for else set()
+    if not greedy:
+        return ()
+    kept = [victim for victim in idle.with_floors if idle.tenants[victim[1]] in greedy and victim[1] != version]
+    return _enough(fleet, ask, kept, spared, trials)
+
+
+def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
+    """The shortfalls from number `first` on, one of each tenant in turn, so that no tenant crowds out the others."""
+    by_tenant: dict[str, list[Shortfall]] = {}
+    for short in shorts:
+        by_tenant.setdefault(short.refusal.record.ask.tenant, []).append(short)
+    ordered = [short for each in zip_longest(*by_tenant.values()) for short in each if short is not None]
+    start = first % len(ordered) if ordered else 0
+    return ordered[start:] + ordered[:start]
+
+
+def tenants_over_share(waiting: str, held: Mapping[str, int], size: int) -> set[str]:
+    """The tenants with more containers than an even share of the slices, if `waiting` has none of its own."""
+    if held[waiting]:
+        return set()
+    return {tenant for tenant, count in held.items() if count > size / len(held)}
+
+
+def _enough(
+    fleet: Fleet, ask: Ask, victims: list[PreemptionVictim], spared: Collection[str], trials: TrialBudget
+) -> Sequence[PreemptionVictim]:
+    there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
+    if not there or trials.left <= 0:
+        return ()
+    of_use = fleet.offers(ask).by_group
+    there.sort(key=lambda victim: (_group_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
+    for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
+        attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, trials=trials)
+        if group := attempt.one(there) or attempt.several(there):
+            return group
+    return ()
+
+
+def _group_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
+    slice_ = fleet.held[victim[0].id].slice
+    return fleet.places[slice_.node].by_id[slice_.ids[0]].group
+
+
+def has_place(fleet: Fleet, ask: Ask) -> bool:
+    return isinstance(place(fleet, ask), Placement)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreemptionSearch:
+    """A search for containers without which `fits` finds a place."""
+
+    fleet: Fleet
+    ask: Ask
+    fits: Callable[[Fleet, Ask], bool]
+    trials: TrialBudget
+
+    def one(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
+        """The first container that suffices alone."""
+        return next(((victim,) for victim in victims[:ALONE] if self._enough((victim,))), ())
+
+    def several(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
+        """The smallest sufficient set on one node; nodes with many containers are tried first."""
+        by_node: dict[str, list[PreemptionVictim]] = {}
+        for victim in victims:
+            by_node.setdefault(self.fleet.held[victim[0].id].slice.node, []).append(victim)
+        nodes = sorted((on_node for on_node in by_node.values() if len(on_node) > 1), key=len, reverse=True)
+        found = [self._fewest(on_node) for on_node in nodes[:NODES] if self._enough(on_node)]
+        return min(found, key=len, default=())
+
+    def _fewest(self, on_node: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
+        """A small sufficient subset of one node's containers."""
+        least, most = 1, len(on_node)
+        while least < most:
+            middle = (least + most) // 2
+            least, most = (least, middle) if self._enough(on_node[:middle]) else (middle + 1, most)
+        chosen = list(on_node[:most])
+        for victim in chosen[:-1][:PRUNED]:
+            if self._enough(fewer := [each for each in chosen if each is not victim]):
+                chosen = fewer
+        return chosen
+
+    def _enough(self, group: Sequence[PreemptionVictim]) -> bool:
+        if not self.trials.take():
+            return False
+        with self.fleet.trial():
+            for container, _ in group:
+                self.fleet.release(container.id)
+            return self.fits(self.fleet, self.ask)

@@ -1,0 +1,50 @@
+"""The port between a `CallRunner` and its container: what it sends, and what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
+from pilotlight_runtime.calls.slot_table import AcceptedCall
+from pilotlight_runtime.guest import frames as guest
+
+
+class RunnerIO(Protocol):
+    """What a `CallRunner` needs of its container. No method waits; instants are monotonic seconds."""
+
+    def send(self, gateway: str, frame: CallFrame) -> None: ...
+
+    def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
+
+    def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
+        """Fetch a large input, then call `done(call, data, at)`; `data` is None if the fetch failed."""
+
+    def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
+        """Upload `call.output` to the origin, then call `done(call, taken, at)`."""
+
+    def note_waiting(self, call: AcceptedCall) -> None:
+        """Note a call as not started; `start` or `release` follows."""
+
+    def start(self, call: AcceptedCall, at: float) -> Refusal | None:
+        """Count the call as started, right before the guest gets it; None if done, GONE if it has ended already."""
+
+    def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
+        """End the metering of a call that the guest has ended; returns what it cost."""
+
+    def record_batch(self, size: int, ms: float) -> None: ...
+
+    def release(self, call: AcceptedCall) -> None:
+        """Free the call's slot; `call.outcome` is None if it was refused."""
+
+    def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
+        """Call `pump(at)` at that instant instead of any set before; None: never."""
+
+    def retire(self, reason: str) -> None:
+        """Take no new call, let the held ones end, and end."""
+
+    def kill(self, reason: str) -> None: ...
+
+
+InputFetched = Callable[[AcceptedCall, bytes | None, float], None]
+OutputUploaded = Callable[[AcceptedCall, bool, float], None]

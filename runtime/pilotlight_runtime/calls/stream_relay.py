@@ -1,0 +1,54 @@
+"""The streams of one container: chunks of the guest on their way to origins, within each stream's window."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.call_messages import Chunk
+from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_runtime.calls.runner_io import RunnerIO
+from pilotlight_runtime.calls.slot_table import AcceptedCall
+from pilotlight_runtime.guest import frames as guest
+
+STALLED_S = 60.0
+"""A stream whose window has been full for so long has no reader."""
+
+
+class StreamRelay:
+    def __init__(self, spec: FunctionSpec, io: RunnerIO) -> None:
+        self._io = io
+        self._methods = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
+
+    def relay(self, call: AcceptedCall | None, frame: guest.ChunkOut, at: float) -> str:
+        """Relay one chunk, unless its call is decided; its window holds all the same.
+
+        Returns which rule the guest has broken, "" for none. `call` is the running one of the frame's id.
+        """
+        if call is None or call.run.method not in self._methods:
+            return "the guest streamed for a call that does not stream"
+        run, stream = call.run, call.stream
+        if frame.seq != stream.heard_seq + 1 or frame.seq > stream.read_seq + run.window:
+            return "the guest streamed out of order or beyond its window"
+        if len(frame.data) > guest.MAX_CHUNK:
+            return f"the guest sent a chunk of {len(frame.data)} bytes, {guest.MAX_CHUNK} is the most"
+        stream.heard_seq = frame.seq
+        if call.outcome is not None:
+            return ""
+        stream.sent_seq = frame.seq
+        if frame.seq == stream.read_seq + run.window:
+            stream.full_since_at = at
+        self._io.send(
+            run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=frame.seq, data=frame.data)
+        )
+        return ""
+
+    def on_window(self, call: AcceptedCall, upto: int, at: float) -> None:
+        """The origin has passed on chunks up to `upto`."""
+        stream = call.stream
+        if stream.read_seq < upto <= stream.sent_seq:
+            stream.read_seq, stream.full_since_at = upto, at
+            self._io.send_to_guest(guest.WindowUpdate(call_id=call.call_id, upto=upto))
+
+    def is_stalled(self, call: AcceptedCall, at: float) -> bool:
+        """Whether nothing of a call's stream was read for too long."""
+        stream = call.stream
+        is_full = call.run.method in self._methods and stream.sent_seq >= stream.read_seq + call.run.window
+        return is_full and at - stream.full_since_at > STALLED_S

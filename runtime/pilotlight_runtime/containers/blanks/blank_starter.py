@@ -1,0 +1,78 @@
+"""Starting sandboxes with a guest in them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.logs import LogLine
+from pilotlight_runtime.containers.blanks.base_environment import GUEST_ARGV, PREIMPORT, BaseEnvironment
+from pilotlight_runtime.containers.blanks.blank import Blank
+from pilotlight_runtime.containers.blanks.resource_limits import keeps_file_systems
+from pilotlight_runtime.devices.device_port import DeviceAccess
+from pilotlight_runtime.logs.log_tap import LogTap
+from pilotlight_runtime.sandbox.sandbox_port import Launcher
+from pilotlight_runtime.sandbox.sandbox_spec import APP, ResourceLimits, SandboxSpec
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlankStarter:
+    """Starts blanks of one base environment, each with its folders below `folder`, and watches them in `group`."""
+
+    launcher: Launcher
+    base: BaseEnvironment
+    folder: Path
+    group: asyncio.TaskGroup
+    limits: ResourceLimits
+    """Of those that are started ahead."""
+
+    def can_limit_later(self, limits: ResourceLimits) -> bool:
+        """Whether a blank that was started ahead can get these limits: rlimits are set at the start alone."""
+        guarantees = self.launcher.guarantees()
+        if guarantees.memory == "rlimit" or (guarantees.pids == "rlimit" and limits.pids != self.limits.pids):
+            return False
+        return keeps_file_systems(limits, self.limits)
+
+    async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:
+        """Start a blank that sees the devices of `access`; it is not ready yet.
+
+        `ahead`: no container waits for it, so it makes the costly imports.
+
+        Raises:
+            SandboxError: if it could not be started.
+        """
+        access = access or DeviceAccess()
+        name = f"b-{token(12)}"
+        folder = self.folder / name
+        (folder / "app").mkdir(parents=True)
+        (folder / "models").mkdir()
+        sandbox = await self.launcher.start(
+            SandboxSpec(
+                name=name,
+                python=self.base.python,
+                argv=GUEST_ARGV,
+                code_dir=folder / "app",
+                models_dir=folder / "models",
+                read_only=(*self.base.read_only, *access.read_only),
+                device_nodes=access.nodes,
+                env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),
+                limits=limits,
+                uid=None,
+            )
+        )
+        tap = LogTap(stdout_fd=sandbox.stdout_fd, stderr_fd=sandbox.stderr_fd, container=name, sink=_log_line)
+        # Plain processes have the host's file system, not one of their own.
+        root = APP if self.launcher.name == "bubblewrap" else folder / "app"
+        blank = Blank(sandbox, folder=folder, root=root, tap=tap)
+        self.group.create_task(blank.watch())
+        return blank
+
+
+def _log_line(line: LogLine) -> None:
+    log.warning("a sandbox says", sandbox=line.container, line=line.text)

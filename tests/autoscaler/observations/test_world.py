@@ -1,0 +1,114 @@
+"""What the controller has seen, and what it forgets."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import msgspec
+import pytest
+
+from pilotlight_autoscaler.controller import subject_of_command
+from pilotlight_autoscaler.observations.world import CallRate, World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.decision import Decision
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_core.model.api.curve_api import CurveSource
+from pilotlight_core.model.messages.node_messages import Bind
+from pilotlight_core.model.messages.ran import BatchesRan, Ran
+from pilotlight_core.model.spec import VersionRecord
+from tests.autoscaler.builders import demand, record, report
+from tests.builders.nodes import bind, container
+
+
+def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
+    ids = count(1)
+    known = {version.id: version for version in versions}
+    return Pass(
+        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at)
+    ).run(only)
+
+
+def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> None:
+    """An older report of the same agent is dropped; a restarted agent starts with its first report."""
+    world = World()
+    world.on_report(report(container(), seq=5), 1.0)
+    world.on_report(report(seq=4), 1.1)
+
+    assert len(list(world.containers(1.2))) == 1
+    world.on_report(report(seq=1, instance="i2"), 1.3)
+    assert list(world.containers(1.4)) == []
+
+
+def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
+    """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
+    from pilotlight_autoscaler.observations.world import PendingBind
+
+    world = World()
+    world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)
+
+    assert world.lost_binds(2.0) == []
+    assert [lost.bind.container for lost in world.lost_binds(3.5)] == ["new1"]
+    assert world.lost_binds(3.6) == []
+    world.forget(20.0)
+    assert world.pending == {}
+
+
+def test_containers_of_a_silent_node_are_forgotten() -> None:
+    """After six seconds without a report the node has no containers."""
+    world = World()
+    world.on_report(report(container()), 1.0)
+    world.forget(8.0)
+
+    assert list(world.containers(8.0)) == []
+
+
+def test_what_ran_is_learnt_by_the_slice_of_its_container() -> None:
+    """Of a node that is known, and of the same incarnation of its agent."""
+    world = World()
+    world.on_report(report(container("c1"), slots=2), 1.0)
+    decide(world, record())
+    done = BatchesRan(container="c1", version="ver_1", slice="cpu-0", batch=1, count=50, ms=(10.0,))
+    elsewhere = msgspec.structs.replace(done, slice="cpu-9")
+
+    world.on_ran(Ran(node="n1", instance="other", batches=(done,)), 1.0)
+    world.on_ran(Ran(node="n2", instance="i1", batches=(done,)), 1.0)
+    world.on_ran(Ran(node="n1", instance="i1", batches=(elsewhere,)), 1.0)
+    assert world.learner.due(2.0, 0.0) == {}
+    world.on_ran(Ran(node="n1", instance="i1", batches=(done,)), 1.0)
+
+    (curve,) = world.learner.due(2.0, 0.0)["ver_1"]
+    assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", CurveSource.LEARNT)
+    assert curve.points[0].throughput == 100.0
+
+
+def test_a_node_that_takes_no_such_container_is_not_asked_again_and_again() -> None:
+    """Such as one whose sandbox allows one tenant only. A refusal that the next report resolves is decided again at
+    once.
+    """
+    for reason, soon in (("other_tenant", []), ("slice_taken", ["new1"])):
+        world = World()
+        world.on_report(report(), 1.0)
+        world.on_demand(demand(queued=1), 1.0)
+        (sent,) = decide(world, record()).commands
+        assert isinstance(sent.command, Bind)
+
+        world.on_refused(sent.command, reason, 1.0)
+
+        assert [subject_of_command(again.command) for again in decide(world, record(), at=1.1).commands] == soon
+        assert [subject_of_command(again.command) for again in decide(world, record(), at=1.6).commands] == ["new1"]
+
+
+def test_a_steady_rate_is_found_within_seconds() -> None:
+    """25 calls each 250 ms are 100 a second."""
+    rate = CallRate()
+    for number in range(40):
+        rate = rate.after(25, number * 0.25)
+
+    assert rate.value == pytest.approx(100.0, rel=0.02)
+
+
+def test_what_comes_after_a_pause_came_at_its_end() -> None:
+    """One call after an idle hour is no rate of one an hour, nor what was before."""
+    rate = CallRate(value=500.0, at=0.0).after(10, 3600.0)
+
+    assert rate.value == pytest.approx(10 * (1 - 2.718281828**-0.5), rel=0.01)

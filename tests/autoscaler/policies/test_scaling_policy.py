@@ -1,0 +1,198 @@
+"""How many containers a version should have, and which may go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_autoscaler.policies.scaling_policy import (
+    VersionSpeed,
+    VersionView,
+    may_give_way,
+    purpose_of,
+    to_drain,
+    wanted,
+    wanted_by_level,
+)
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.usage_facts import Purpose
+from tests.autoscaler.builders import demand
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
+
+
+def view(*containers: Any, queued: int = 0, running: int = 0, service_ms: float = 0.0, **options: Any) -> VersionView:
+    asked = demand(queued=queued, running=running, service_ms=service_ms) if queued or running else None
+    return VersionView(spec=function_spec(**options), deployed=True, demand=asked, containers=containers)
+
+
+def test_nothing_runs_while_nobody_calls() -> None:
+    """No demand, no floor: zero."""
+    assert wanted(view()) == 0
+
+
+def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
+    """What is beyond both is headroom."""
+    assert [purpose_of(view(queued=1, min_containers=3, buffer_containers=2), n) for n in range(3)] == [
+        Purpose.CALL, Purpose.FLOOR, Purpose.FLOOR,
+    ]  # fmt: skip
+    assert [purpose_of(view(queued=1, buffer_containers=1), n) for n in range(2)] == [Purpose.CALL, Purpose.BUFFER]
+    assert purpose_of(view(container(), min_containers=2), 0) is Purpose.FLOOR
+
+
+def test_the_first_call_gets_one_container_however_many_wait() -> None:
+    """Before the first call has run its duration is unknown."""
+    assert wanted(view(queued=50)) == 1
+
+
+def test_calls_that_were_refused_for_lack_of_a_container_get_one() -> None:
+    """It counts as one call that waits, whatever its time and however many there were, within the ceiling."""
+    refused = VersionView(
+        spec=function_spec(), deployed=True, demand=demand(refused=True, arrivals=500, service_ms=900.0), containers=()
+    )
+    assert wanted(refused) == 1
+    assert wanted(replace(refused, containers=(container(state=ContainerState.LOADING),))) == 1
+    assert may_give_way(replace(refused, containers=(container(idle_s=50.0),))) == []
+
+
+def test_a_queue_is_sized_to_drain_within_the_wait_target() -> None:
+    """64 calls of 10 ms are 640 ms of work: three containers drain it in 250 ms."""
+    assert wanted(view(queued=64, service_ms=10.0)) == 3
+
+
+def test_long_calls_get_one_slot_each_but_no_more() -> None:
+    """Five calls of 20 s cannot use more than five containers."""
+    assert wanted(view(queued=5, service_ms=20_000.0)) == 5
+    assert wanted(view(queued=5, service_ms=20_000.0, max_containers=3)) == 3
+
+
+def test_the_floor_and_the_buffer_are_kept() -> None:
+    """min_containers always, buffer_containers while there is traffic."""
+    assert wanted(view(min_containers=2)) == 2
+    assert wanted(view(container(running=1), running=1, buffer_containers=2)) == 3
+
+
+def test_one_caller_after_another_needs_one_container() -> None:
+    """A running call asks for nothing more; a container nearly full of them does."""
+    assert wanted(view(container(running=1), running=1)) == 1
+    assert wanted(view(container(running=51), running=51, max_inputs=64)) == 1
+    assert wanted(view(container(running=53), running=53, max_inputs=64)) == 2
+
+
+def test_a_call_that_has_just_left_the_queue_counts_once() -> None:
+    """The node's report shows it running before the home's next demand."""
+    assert wanted(view(container(running=1), queued=1, service_ms=600.0)) == 1
+    assert wanted(view(container(running=1), queued=2, service_ms=600.0)) == 2
+    assert wanted(view(container(running=1), running=1, queued=1, service_ms=600.0)) == 2
+
+
+def test_a_call_whose_container_is_gone_asks_for_no_other() -> None:
+    """The home has not heard of its end; what runs in a container that drains still runs, and others will come."""
+    gone = view(running=1)
+    assert wanted(gone) == 0
+    assert wanted(replace(gone, leaving=1)) == 1
+    assert wanted(replace(gone, demand=demand(running=3), leaving=1, spec=function_spec(max_inputs=2))) == 1
+    assert wanted(replace(gone, pending=1)) == 1
+
+
+def test_only_what_was_idle_for_the_whole_window_goes() -> None:
+    """The window is per container, and the longest idle goes first."""
+    containers = (container("c1", idle_s=59.0), container("c2", idle_s=61.0), container("c3", idle_s=80.0))
+
+    assert [c.id for c in to_drain(view(*containers))] == ["c3"]
+
+
+def test_a_step_down_takes_at_most_a_fifth() -> None:
+    """Ten idle containers lose two, not ten."""
+    containers = tuple(container(f"c{n}", idle_s=100.0) for n in range(10))
+
+    assert len(to_drain(view(*containers))) == 2
+
+
+def test_a_load_longer_than_the_window_is_not_reaped() -> None:
+    """A container that is still loading is never idle, whatever its age."""
+    loading = container(state=ContainerState.LOADING, idle_s=1000.0)
+
+    assert to_drain(view(loading, scaledown_window=1.0)) == []
+    assert may_give_way(view(loading)) == []
+
+
+def test_a_start_under_way_counts_as_a_container() -> None:
+    """A slow start is not answered by more starts."""
+    starting = view(container(state=ContainerState.LOADING), queued=5)
+
+    assert wanted(starting) - starting.size == 0
+
+
+def test_a_superseded_version_goes_when_idle_whatever_its_floor() -> None:
+    """min_containers is a promise of the deployed version only."""
+    old = VersionView(
+        spec=function_spec(min_containers=2), deployed=False, demand=None, containers=(container(idle_s=2.0),)
+    )
+
+    assert len(to_drain(old)) == 1
+
+
+def test_busy_containers_never_give_way() -> None:
+    """Only idle ones beyond the floor do."""
+    assert may_give_way(view(container(running=1), running=1)) == []
+    assert may_give_way(view(container(idle_s=5.0), min_containers=1)) == []
+    assert len(may_give_way(view(container(idle_s=5.0)))) == 1
+
+
+def carrying(rate: float, *there: float, best: float = 100.0) -> VersionView:
+    containers = tuple(container(f"c{n}", running=1) for n in range(len(there)))
+    return replace(
+        view(*containers, running=1, max_containers=50), rate=rate, speed=VersionSpeed(there=there, next=best)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "there", "count"),
+    [
+        (0.0, (), 0),
+        (80.0, (), 1),
+        (81.0, (), 2),
+        (80.0, (100.0,), 1),
+        (200.0, (100.0,), 3),
+        (80.0, (0.0, 0.0), 3),
+        (80.0, (50.0, 100.0, 100.0), 1),
+        (120.0, (50.0, 100.0, 100.0), 2),
+    ],
+)
+def test_a_service_level_gets_the_containers_that_carry_the_calls(
+    rate: float, there: tuple[float, ...], count: int
+) -> None:
+    """At 80 % of what they do within it; one that is too slow for it carries nothing."""
+    assert wanted_by_level(carrying(rate, *there)) == count
+
+
+def test_without_a_known_curve_or_level_only_demand_counts() -> None:
+    """And the ceiling binds in any case."""
+    assert wanted_by_level(replace(carrying(800.0), speed=None)) == 0
+    assert wanted(replace(view(container(running=1), running=1), rate=800.0)) == 1
+    assert wanted(carrying(1e9)) == 50
+
+
+@given(
+    st.floats(0, 1e5),
+    st.lists(st.sampled_from((0.0, 3.0, 40.0, 500.0)), max_size=8),
+    st.sampled_from((3.0, 40.0, 500.0)),
+)
+def test_what_is_wanted_carries_the_calls_and_one_less_does_not(rate: float, there: list[float], best: float) -> None:
+    """Of the fastest of those that are there first, then of new ones."""
+    count = wanted_by_level(carrying(rate, *there, best=best))
+
+    fastest = [*sorted(there, reverse=True), *[best] * max(0, count - len(there))]
+    needed = rate / TARGET_UTILISATION
+    assert sum(fastest[:count]) >= needed * (1 - 1e-9)
+    if count > len(there):
+        assert sum(fastest[: count - 1]) < needed or math.isclose(sum(fastest[: count - 1]), needed)
+    elif count:
+        assert sum(fastest[: count - 1]) < needed

@@ -1,0 +1,116 @@
+"""Streams of a container: order, windows, and readers that are gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome
+from pilotlight_core.model.spec import Mode
+from pilotlight_runtime.calls.stream_relay import STALLED_S
+from pilotlight_runtime.guest.frames import (
+    MAX_CHUNK,
+    CancelCall,
+    ChunkOut,
+    Result,
+    WindowUpdate,
+)
+from tests.builders.calls import run
+from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
+
+
+@pytest.fixture
+def io() -> FakeRunnerIO:
+    return FakeRunnerIO()
+
+
+def test_chunks_are_passed_on_in_order(io: FakeRunnerIO) -> None:
+    """And the window moves with what the origin has passed on."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=2), 1.0), 1.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.1)
+    runner.on_window("a", 1, 1.15)
+    runner.on_window("a", 5, 1.15)  # nobody can have passed on what was never sent
+    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b"2"), 1.2)
+    runner.on_result(Result(call_id="a", last_seq=2), 1.3)
+
+    assert [chunk.data for chunk in io.of(Chunk)] == [b"1", b"2"]
+    assert [update.upto for update in io.of(WindowUpdate)] == [1]
+    ended = io.last("a")
+    assert isinstance(ended, Ended)
+    assert ended.last_seq == 2
+
+
+@pytest.mark.parametrize("seq", [0, 2, 3])
+def test_a_guest_that_breaks_the_order_is_killed(io: FakeRunnerIO, seq: int) -> None:
+    """Nothing a guest sends is trusted."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=2), 1.0), 1.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=seq, data=b""), 1.1)
+
+    assert io.kills == ["the guest streamed out of order or beyond its window"]
+
+
+def test_a_guest_that_exceeds_its_window_is_killed(io: FakeRunnerIO) -> None:
+    """The window protects the origin's memory."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=1), 1.0), 1.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b""), 1.1)
+
+    assert len(io.kills) == 1
+
+
+def test_a_guest_that_sends_a_chunk_too_large_is_killed(io: FakeRunnerIO) -> None:
+    """Our own guest refuses such a value itself."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a"), 1.0), 1.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"x" * (MAX_CHUNK + 1)), 1.1)
+
+    assert not io.of(Chunk)
+    assert io.kills == [f"the guest sent a chunk of {MAX_CHUNK + 1} bytes, {MAX_CHUNK} is the most"]
+
+
+def test_a_decided_stream_is_dropped_within_its_window_and_killed_beyond(io: FakeRunnerIO) -> None:
+    """What was on its way is no crime; a guest that streams on is flooding us."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=3), 1.0), 1.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.1)
+    runner.cancel("a", "not wanted", 1.2)
+    runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b"2"), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=3, data=b"3"), 1.3)
+    assert not io.kills
+
+    runner.on_chunk(ChunkOut(call_id="a", seq=4, data=b"4"), 1.3)
+    assert io.kills == ["the guest streamed out of order or beyond its window"]
+    runner.halt()
+    runner.on_chunk(ChunkOut(call_id="a", seq=5, data=b"5"), 1.3)
+    runner.on_death("flooded", 1.4)
+
+    assert len(io.kills) == 1  # once is enough
+    assert [chunk.seq for chunk in io.of(Chunk)] == [1]
+    ended = io.last("a")
+    assert isinstance(ended, Ended)
+    assert (ended.outcome, ended.last_seq) == (Outcome.CANCELLED, 1)
+
+
+def test_a_decided_stream_may_not_repeat_itself(io: FakeRunnerIO) -> None:
+    """A chunk that is sent again would never reach the end of the window."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a"), 1.0), 1.0)
+    runner.cancel("a", "not wanted", 1.2)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.3)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 1.3)
+
+    assert len(io.kills) == 1
+
+
+def test_a_stream_that_nobody_reads_is_cancelled(io: FakeRunnerIO) -> None:
+    """A full window for a minute means that there is no reader."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=1, timeout_ms=1e9), 1.0), 1.0)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b""), 2.0)
+
+    runner.cancel_abandoned(2.0 + STALLED_S - 1)
+    assert not io.of(CancelCall)
+    runner.cancel_abandoned(2.0 + STALLED_S + 1)
+    assert io.of(CancelCall)
