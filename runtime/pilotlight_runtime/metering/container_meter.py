@@ -11,7 +11,8 @@ from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.metering.meter import NOTHING, SliceOwner
+from pilotlight_runtime.metering.meter import NOTHING
+from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
 
 MOST_KINDS = 512

@@ -8,7 +8,8 @@ from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
-from pilotlight_runtime.metering.meter import MeteredSlice, MeterMisuse, SliceMeter, SliceOwner
+from pilotlight_runtime.metering.meter import MeterMisuse, SliceMeter
+from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
 from tests.builders.calls import run
 from tests.builders.specs import function_spec, manifest
 

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.device_meter import DeviceMeter, MeteredDevice
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
-from pilotlight_runtime.metering.meter import MAX_SHARES, DeviceMeter, MeteredDevice, MeterMisuse, SliceOwner
+from pilotlight_runtime.metering.meter import MAX_SHARES, MeterMisuse
+from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import by_tenant
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
