@@ -10,7 +10,7 @@ from pilotlight_core.model.messages.call_messages import Outcome, Run, Spent
 from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_core.model.spec import Manifest
+from pilotlight_core.model.spec import Manifest, tags_of
 from pilotlight_runtime.metering.meter import NOTHING
 from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
@@ -69,6 +69,7 @@ class ContainerMeter:
             container=container,
             purpose=self._purpose,
             memory=self._memory,
+            tags=tags_of(manifest.spec),
         )
 
     def enter(self, state: LeaseState) -> None:

@@ -90,7 +90,11 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     meter = ContainerMeter(
         container.slice, container.work, key, purpose=Purpose.FLOOR, memory=2**31, clock=lambda: container.at_ns
     )
-    meter.set_owner(manifest(function_spec("rank"), tenant="acme", app="shop", function="rank"), "ver_1", "c1")
+    meter.set_owner(
+        manifest(function_spec("rank", tags={"stage": "live"}), tenant="acme", app="shop", function="rank"),
+        "ver_1",
+        "c1",
+    )
     meter.enter(LeaseState.IDLE)
     container.at_ns = 100
     (idle,) = container.slice.checkpoint(100)
@@ -105,6 +109,7 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     assert (idle.function, idle.purpose, idle.memory, idle.used) == ("rank", Purpose.FLOOR, 2**31, False)
     assert (busy.purpose, busy.memory, busy.used) == (Purpose.FLOOR, 2**31, True)
     assert (free.purpose, free.memory, free.used) == (Purpose.CALL, 0, False)
+    assert (idle.tags, busy.tags, free.tags) == ({"stage": "live"}, {"stage": "live"}, {})
     (share,) = busy.shares
     assert (share.key, share.tags, share.fault, share.units) == (
         "key_1", {"team": "red"}, Fault.NONE, {"prompt_tokens": 12},

@@ -42,7 +42,11 @@ def test_nothing_left_behind_is_no_record() -> None:
 
 def test_ended_calls_are_busy_time_and_the_rest_is_the_operators() -> None:
     """The whole device is metered, from the end of its records to the last end of a call."""
-    notes = [ended_share("b", ns=20, ended_ns=180), ended_share("a", ns=30, ended_ns=150, checkpoint_ns=100)]
+    owner = msgspec.structs.replace(ACME, tags={"team": "search"})
+    notes = [
+        ended_share("b", ns=20, ended_ns=180, owner=owner),
+        ended_share("a", ns=30, ended_ns=150, checkpoint_ns=100, owner=owner),
+    ]
 
     records = recovered_usage(notes, {"cpu": 100})
 
@@ -53,6 +57,7 @@ def test_ended_calls_are_busy_time_and_the_rest_is_the_operators() -> None:
     ]
     busy = events_of(records)[1]
     assert [(share.call_id, share.ns, share.ended) for share in busy.shares] == [("a", 30, "ok"), ("b", 20, "ok")]
+    assert busy.tags == {"team": "search"}
     assert (busy.app, busy.function, busy.version, busy.container, busy.state) == (
         "shop", "cut", "v1", "c1", LeaseState.BUSY,
     )  # fmt: skip

@@ -33,6 +33,7 @@ class CallShare(msgspec.Struct, frozen=True):
     key: str = ""
     """The id of the API key that asked for the call; "": not known."""
     tags: dict[str, str] = {}
+    """Of the call itself, beside its function's."""
     fault: Fault = Fault.NONE
     """Whose fault the end was, in the interval in which the call ended."""
     units: dict[str, int] = {}
@@ -77,6 +78,8 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""
     purchase: str = ""
     """How the node was bought, a `Purchase`; "": not known."""
+    tags: dict[str, str] = {}
+    """Of the function, as its owner set them."""
 
 
 class UsageBatch(Message, frozen=True, kw_only=True):
