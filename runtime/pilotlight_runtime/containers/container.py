@@ -241,6 +241,7 @@ class Container:
         try:
             if self._ending.is_set():
                 raise StartFailed(self._kill_reason)
+            self._meter.enter(LeaseState.PROVISIONING)
             async with asyncio.timeout(FETCH_S) as self._start_timeout:
                 await self._become_ready()
             return True
@@ -290,7 +291,7 @@ class Container:
         self._manifest = manifest
         self.function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
         self._meter.set_owner(manifest, self.version, self.id)
-        self._meter.enter(LeaseState.LOADING)
+        self._meter.enter(LeaseState.PROVISIONING)
         if self._start_timeout is not None:
             self._start_timeout.reschedule(asyncio.get_running_loop().time() + manifest.spec.startup_timeout)
 
@@ -300,6 +301,7 @@ class Container:
         blank.tap.sink = lambda line: self._logs.offer(topic, line)
         connection = self._connection = blank.hand_over(self._on_frame)
         self._enter(ContainerState.LOADING)
+        self._meter.enter(LeaseState.LOADING)
         try:
             env = dict(self._provisioner.env(self._part))
             connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))

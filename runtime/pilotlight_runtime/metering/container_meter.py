@@ -73,7 +73,7 @@ class ContainerMeter:
         )
 
     def enter(self, state: LeaseState) -> None:
-        """Put the slice in `state`; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
+        """Put the slice in `state`; its `owner`, once that is known, pays for all but the release."""
         self._meter.transition(state, self._clock(), self.owner)
 
     def release(self) -> None:

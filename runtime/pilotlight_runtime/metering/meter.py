@@ -1,7 +1,7 @@
 """What each slice was doing, to the nanosecond, and who pays. Pure: instants are ns of the node's boot clock.
 
-A slice is always in one state. `transition` sets FREE, BLANK, LOADING, IDLE and DRAINING; while calls run it is BUSY
-instead, and that time is split among them.
+A slice is always in one state. `transition` sets FREE, BLANK, PROVISIONING, LOADING, IDLE and DRAINING; while calls run
+it is BUSY instead, and that time is split among them.
 
 *The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by 1/k
 ns per ns, so a call's share is the difference between its end and its start. It is whole ns; the remainder of a
@@ -76,7 +76,7 @@ class _Running(msgspec.Struct, kw_only=True):
 
 
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
-"""The states that a tenant pays for, beside BUSY."""
+"""The states that a tenant pays for, beside BUSY. For PROVISIONING whoever is known to have the slice pays."""
 
 
 class SliceMeter:
@@ -126,7 +126,8 @@ class SliceMeter:
         Raises:
             MeterMisuse: for BUSY, which only calls make; for an owned state without tenant, or the reverse.
         """
-        if state is LeaseState.BUSY or (state in OWNED) is not bool(owner.tenant):
+        fits = state is LeaseState.PROVISIONING or (state in OWNED) is bool(owner.tenant)
+        if state is LeaseState.BUSY or not fits:
             raise MeterMisuse(f"a slice cannot be {state.value} for tenant {owner.tenant!r}")
         if (state, owner) == (self._state, self._owner):
             return

@@ -127,7 +127,7 @@ def test_usage_is_grouped_by_tags(ledger: Ledger) -> None:
     assert [(row["tag:team"], row["tag:stage"]) for row in rows[3:5]] == [("blue", "live"), ("red", "")]
 
 
-def test_reserved_and_provisioning_time_costs_what_its_part_and_price_say(ledger: Ledger) -> None:
+def test_parked_and_provisioning_time_costs_what_its_part_and_price_say(ledger: Ledger) -> None:
     """As warm time does, and it is a line of its own."""
     small = {"ppm": 62_500, "price": "16xcpu", "tenant": "parker"}
     for number, state in enumerate((LeaseState.IDLE, LeaseState.PARKED, LeaseState.PROVISIONING), 20):

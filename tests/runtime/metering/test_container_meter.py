@@ -52,6 +52,24 @@ def test_the_owner_pays_from_loading_to_the_release() -> None:
     ]
 
 
+def test_a_slice_is_provisioned_for_nobody_until_its_owner_is_known() -> None:
+    """Then for that one, and the time before stays the operator's."""
+    container = MeteredContainer()
+    container.meter.enter(LeaseState.PROVISIONING)
+    container.at_ns = 10
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.PROVISIONING)
+    container.at_ns = 30
+    container.meter.enter(LeaseState.LOADING)
+    container.at_ns = 60
+
+    assert container.events() == [
+        (LeaseState.PROVISIONING, "", 10),
+        (LeaseState.PROVISIONING, "acme", 20),
+        (LeaseState.LOADING, "acme", 30),
+    ]
+
+
 def test_no_owned_state_without_an_owner() -> None:
     """Until the manifest is verified nobody can be made to pay."""
     with pytest.raises(MeterMisuse):

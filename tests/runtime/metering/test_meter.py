@@ -204,7 +204,7 @@ def test_misuse_is_refused() -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["start", "end", "checkpoint", "loading", "idle", "draining", "free", "blank"]),
+        st.sampled_from(["start", "end", "checkpoint", "provisioning", "loading", "idle", "draining", "free", "blank"]),
         st.integers(0, 50),
         st.integers(0, 30),
     ),

@@ -235,7 +235,7 @@ class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     version: str
     state: str
-    """busy, idle, provisioning, loading, draining or parked."""
+    """busy, idle, provisioning, loading or draining."""
     price: str
     ppm: int
     calls: int

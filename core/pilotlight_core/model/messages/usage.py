@@ -11,13 +11,19 @@ from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 
 
 class LeaseState(StrEnum):
+    """What a slice was doing.
+
+    PARKED is reserved: no agent sends it yet. It costs what its part and price say, as IDLE does; so whoever parks
+    containers meters them as a part of their host, not of the device that they have left.
+    """
+
     FREE = "free"  # unused: the operator pays
     BLANK = "blank"  # held by a blank: the operator pays
-    LOADING = "loading"
+    LOADING = "loading"  # the function's code is imported and started
     IDLE = "idle"  # ready, without calls
     BUSY = "busy"
     DRAINING = "draining"
-    PROVISIONING = "provisioning"  # bound, and its process does not run yet
+    PROVISIONING = "provisioning"  # bound: files and a sandbox are prepared; nobody's until the version is verified
     PARKED = "parked"  # off the device, with its weights in host memory
 
 
