@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
+import msgspec
+from msgspec import UNSET
+
 from pilotlight.cls import Cls
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.options import Options
+from pilotlight.definitions.options import Options, spec_fields
 from pilotlight.definitions.specs import build_spec
 from pilotlight.function import Function
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.spec import DEFAULT_BASE
+from pilotlight_core.model.ids import check_name, tags_fault
+from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, tags_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,13 +38,13 @@ class App:
     """A named set of functions; `functions` maps their names, in order of decoration.
 
     They run in the base environment `base`, one of those that the platform's nodes have: an interpreter with packages.
-    Every node has "default".
+    Every node has "default". `tags` are those of all its functions, which may have others beside them, or instead.
 
     Raises:
-        OptionError: if the name, or that of the base environment, is not a legal one.
+        OptionError: if the name, that of the base environment, or a tag is not a legal one.
     """
 
-    def __init__(self, name: str, *, base: str = DEFAULT_BASE) -> None:
+    def __init__(self, name: str, *, base: str = DEFAULT_BASE, tags: Mapping[str, str] | None = None) -> None:
         try:
             self.name = check_name(name, "app")
         except BadInput as error:
@@ -50,6 +53,7 @@ class App:
             self.base = check_name(base, "base")
         except BadInput as error:
             raise OptionError(error.detail, field="base") from None
+        self.tags: dict[str, str] = spec_fields({"tags": tags or {}})["tags"]
         self.functions: dict[str, Function[..., Any] | Cls[Any]] = {}
 
     @overload
@@ -107,6 +111,7 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
         raise OptionError("@gpu_function takes its options by keyword: app=, gpu=, …")
     spec, callees = build_spec(target, options)
     app = _app_of(options.get("app"), spec.module)
+    spec = _with_tags(spec, app)
     wrapped: Function[..., Any] | Cls[Any]
     if spec.is_class:
         wrapped = Cls(target, app=app.name, spec=spec, callees=callees)
@@ -115,6 +120,14 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
     wrapped.artifacts = artifacts_of(options)
     app.register(wrapped)
     return wrapped
+
+
+def _with_tags(spec: FunctionSpec, app: App) -> FunctionSpec:
+    """The specification with the app's tags too, of which its own come first."""
+    tags = app.tags | tags_of(spec)
+    if why := tags_fault(tags):
+        raise OptionError(f"{spec.name}: tags= of it and of the app {app.name!r} together: {why}.", field="tags")
+    return msgspec.structs.replace(spec, tags=tags or UNSET)
 
 
 def _app_of(app: Any, module: str) -> App:

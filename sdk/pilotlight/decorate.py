@@ -47,6 +47,7 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         buffer_containers: Containers kept beyond the busy ones. Default 0.
         scaledown_window: Seconds without calls after which a container ends. Default 60.
         env: Environment variables by name; nothing secret, since they are stored in plain text.
+        tags: What usage is reported by (`pilotlight usage --by tag:team`): {"team": "search"}, beside those of the app.
         artifacts: Weights, tokenizers and other large files, apart from the code: a list of Artifact(kind, name, path).
         secrets: Not supported yet.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".

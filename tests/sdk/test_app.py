@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from pilotlight import App, Function, OptionError, gpu_function
 from pilotlight.app import app_named, collecting
@@ -43,6 +44,28 @@ def test_an_app_has_a_base_environment() -> None:
     with pytest.raises(OptionError, match="is not a name") as caught:
         App("a", base="torch 2")
     assert caught.value.more["field"] == "base"
+
+
+def test_tags_of_an_app_are_those_of_its_functions() -> None:
+    """A function's own come first; without any the specification says nothing."""
+    app = App("tests", tags={"team": "search", "stage": "live"})
+    plain, own = app.gpu_function(name="plain")(embed), app.gpu_function(name="own", tags={"stage": "test"})(embed)
+    assert plain.spec.tags == {"team": "search", "stage": "live"}
+    assert own.spec.tags == {"team": "search", "stage": "test"}
+    assert App("untagged").gpu_function(tags={})(embed).spec.tags is UNSET
+
+
+def test_tags_that_cannot_be_are_refused() -> None:
+    """Of the app, of a function, and of both together."""
+    with pytest.raises(OptionError, match="team is 'a b': expected 1 to 64") as caught:
+        App("a", tags={"team": "a b"})
+    assert caught.value.more["field"] == "tags"
+    with pytest.raises(OptionError, match=r"tags='red': expected a dict of strings"):
+        gpu_function(tags="red")(embed)  # type: ignore[call-overload]
+    app = App("tests", tags={f"a{n}": "x" for n in range(6)})
+    with pytest.raises(OptionError, match=r"embed: tags= of it and of the app 'tests' together: 12 tags") as caught:
+        app.gpu_function(tags={f"b{n}": "x" for n in range(6)})(embed)
+    assert caught.value.more["field"] == "tags"
 
 
 def test_an_app_has_one_decorator() -> None:

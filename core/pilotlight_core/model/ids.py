@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
@@ -26,6 +27,11 @@ CONTAINER_PATTERN = f"^[A-Za-z0-9_.~-]{{1,128}}{END}"
 """Schema patterns of a name, a ref, a ref without a pin, and a container's id."""
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
+TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
+TAG_VALUE = re.compile(r"[A-Za-z0-9._:/@+-]{1,64}")
+MOST_TAGS = 10
+TAGS_CHARACTERS = 512
+"""Of all names and values together: every interval of usage has them, and a message is bounded."""
 LENGTH = 20
 REF = re.compile(r"(?:(?P<tenant>[^:.@]+):)?(?P<app>[^:.@]+)\.(?P<function>[^:.@]+)(?:@(?P<pin>[^:.@]+))?")
 VERSION_PIN = re.compile(r"v([1-9][0-9]{0,8})")
@@ -73,6 +79,20 @@ def check_name(name: str, field: str) -> str:
             field=field,
         )
     return name
+
+
+def tags_fault(tags: Mapping[str, str]) -> str:
+    """Why these cannot be the tags of usage, naming the first that is wrong; "": they can."""
+    if len(tags) > MOST_TAGS:
+        return f"{len(tags)} tags are too many: expected at most {MOST_TAGS}"
+    for name, value in tags.items():
+        if not isinstance(name, str) or not TAG.fullmatch(name):
+            return f"{name!r:.100} is no name: expected 1 to 32 letters, digits, '_' or '-', not starting with '-'"
+        if not isinstance(value, str) or not TAG_VALUE.fullmatch(value):
+            return f"{name} is {value!r:.100}: expected 1 to 64 letters, digits or characters of ._:/@+-"
+    if sum(len(name) + len(value) for name, value in tags.items()) > TAGS_CHARACTERS:
+        return f"they are too long: expected names and values of at most {TAGS_CHARACTERS} characters together"
+    return ""
 
 
 class CallId(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.units import GpuAsk, is_gpu
 
@@ -143,6 +143,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of /tmp; as `shm`."""
     pids: int | UnsetType = UNSET
     """Processes and threads of a container; unset: the platform's default."""
+    tags: dict[str, str] | UnsetType = UNSET
+    """What its usage is reported by, beside its names; unset: nothing."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -387,6 +389,8 @@ def check_spec(spec: FunctionSpec) -> None:
             f"{spec.name}: shm= and scratch= are together {named} bytes, more than memory={spec.memory}: both live in "
             "memory and count into it. Raise memory=.", field="memory",
         )  # fmt: skip
+    if why := tags_fault(tags_of(spec)):
+        raise BadInput(f"{spec.name}: tags: {why}.", field="tags")
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
             raise BadInput(
@@ -408,6 +412,10 @@ def check_spec(spec: FunctionSpec) -> None:
 def limit_of(named: int | UnsetType) -> int:
     """A limit of a sandbox; 0 if the spec does not name it."""
     return 0 if named is UNSET else named
+
+
+def tags_of(spec: FunctionSpec) -> dict[str, str]:
+    return {} if spec.tags is UNSET else spec.tags
 
 
 def _is_level(level: float | None) -> bool:

@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, Isolation, VersionRecord
 from pilotlight_core.model.suggestions import as_sentence
-from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS
+from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS
 from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_placement.asks.ask import Ask
@@ -184,11 +184,18 @@ LET_GO: dict[str, dict[str, Any]] = {
     "shm": {"shm": 0},
     "scratch": {"scratch": 0},
     "pids": {"pids": 0},
+    "tags": {},
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
 """By option, changes to an ask that remove its demand. What remains is the GPUs' kind and number."""
-FEATURE_OF = {"artifacts": ARTIFACTS, "shm": SANDBOX_LIMITS, "scratch": SANDBOX_LIMITS, "pids": SANDBOX_LIMITS}
+FEATURE_OF = {
+    "artifacts": ARTIFACTS,
+    "shm": SANDBOX_LIMITS,
+    "scratch": SANDBOX_LIMITS,
+    "pids": SANDBOX_LIMITS,
+    "tags": USAGE_TAGS,
+}
 """The feature of its agent that an option needs, which is let go with it."""
 
 

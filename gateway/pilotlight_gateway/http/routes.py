@@ -189,7 +189,7 @@ ACCOUNT = (
         parameters=(
             Parameter(name="from", about="First day, 2026-11-01; default: 30 days before 'to'.", schema=DAY_SCHEMA),
             Parameter(name="to", about="First day that is not in it; default: tomorrow.", schema=DAY_SCHEMA),
-            Parameter(name="group", about="Comma-separated: day, app, function, version, state, price, ppm."),
+            Parameter(name="group", about="Comma-separated: day, app, function, version, state, price, ppm, tag:NAME."),
             Parameter(name="format", about="json or csv.", schema={"enum": ["json", "csv"]}),
         ),
     ),

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.usage import UsageEvent
+from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
 
@@ -60,6 +60,8 @@ class LedgerRows:
     leases: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
     calls: dict[CallKey, CallSum] = field(default_factory=dict)
+    tags: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The tags of an owner's version, as a JSON object."""
     unpriced: int = 0
     """Events whose price id is unknown; their rate is 0."""
 
@@ -115,6 +117,8 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
         entries.unpriced += not book.knows(event.price)
         days = cut_at_midnights(end, event.t1 - event.t0)
         entries.leases.append(_lease_row(event, rate, days[-1][0]))
+        if event.tenant and event.tags:
+            entries.tags.setdefault((event.tenant, event.version), as_json(event.tags))
         if event.shares:
             _add_shares(entries, event, rate, days)
         else:
@@ -141,6 +145,11 @@ def _usage(entries: LedgerRows, event: UsageEvent, rate: int, day: str, tenant: 
     return entries.usage.setdefault(key, UsageSum())
 
 
+def _call_tags(event: UsageEvent, share: CallShare) -> str:
+    """The call's own and its function's; these are its owner's alone, and not shown to others that call it."""
+    return as_json(event.tags | share.tags if share.tenant == event.tenant else share.tags)
+
+
 def _add_whole(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
     for day, ns in days:
         _usage(entries, event, rate, day, event.tenant).ns += ns
@@ -161,8 +170,8 @@ def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tu
             line.ns += ns
             line.batch_size = max(line.batch_size, share.batch_size)
             line.key_id = share.key
-            if share.tags:
-                line.tags = as_json(share.tags)
+            if share.tags or (event.tags and share.tenant == event.tenant):
+                line.tags = _call_tags(event, share)
         if share.ended:
             line.outcome, line.fault = share.ended, share.fault.value if event.wall_ns else ""
             if share.units:

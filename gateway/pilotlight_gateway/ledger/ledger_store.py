@@ -29,6 +29,7 @@ from pilotlight_gateway.ledger.ledger_tables import (
     quarantine_count,
     quarantined_usage,
     usage_day,
+    version_tags,
 )
 from pilotlight_gateway.ledger.ledger_upgrade import upgrade
 from pilotlight_gateway.ledger.unread_usage import (
@@ -196,6 +197,7 @@ class Ledger:
         if entries.leases:
             connection.execute(sa.insert(lease_line), entries.leases)
         self._add_usage(connection, entries)
+        self._add_tags(connection, entries)
         self._add_calls(connection, entries)
         self._write_bounds(connection, found)
         beyond = keep_unread(connection, found.unread) if found.unread else []
@@ -224,6 +226,13 @@ class Ledger:
         insert = self._insert(usage_day)
         grown = {"ns": usage_day.c.ns + insert.excluded.ns, "calls": usage_day.c.calls + insert.excluded.calls}
         connection.execute(insert.on_conflict_do_update(index_elements=USAGE_KEY, set_=grown), rows)
+
+    def _add_tags(self, connection: sa.Connection, entries: LedgerRows) -> None:
+        rows = [
+            {"tenant": tenant, "version": version, "tags": tags} for (tenant, version), tags in entries.tags.items()
+        ]
+        if rows:  # a version is tagged once
+            connection.execute(self._insert(version_tags).on_conflict_do_nothing(), rows)
 
     def _add_calls(self, connection: sa.Connection, entries: LedgerRows) -> None:
         if not entries.calls:

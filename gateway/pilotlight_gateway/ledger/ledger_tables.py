@@ -2,8 +2,8 @@
 
 `lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day` and
 `call_line` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only `usage_day`
-is not pruned by age. `bound_container` and `known_device` bound what nodes may say; what does not fit is in
-`quarantined_usage`, and what cannot be read yet in `unread_usage`.
+and `version_tags` are not pruned by age. `bound_container` and `known_device` bound what nodes may say; what does not
+fit is in `quarantined_usage`, and what cannot be read yet in `unread_usage`.
 """
 
 from __future__ import annotations
@@ -101,6 +101,15 @@ usage_day = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("calls", sa.BigInteger, nullable=False),
 )
+
+version_tags = sa.Table(
+    "version_tags",
+    metadata,
+    sa.Column("tenant", sa.String(63), primary_key=True),
+    sa.Column("version", sa.String(63), primary_key=True),
+    sa.Column("tags", sa.Text, nullable=False),
+)
+"""What an owner has tagged a version with, as a JSON object; a version without tags is not there."""
 
 bound_container = sa.Table(
     "bound_container",

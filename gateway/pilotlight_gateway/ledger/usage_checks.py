@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.ids import NAME, tags_fault
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
-from pilotlight_core.model.messages.usage_facts import MOST_UNITS, are_tags
+from pilotlight_core.model.messages.usage_facts import MOST_UNITS
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
@@ -167,6 +167,7 @@ def _are_names(event: UsageEvent) -> bool:
         and len(event.price) <= 63
         and all(not name or _is_name(name) for name in (event.region, event.zone))
         and event.purchase in PURCHASES
+        and (not event.tags or not tags_fault(event.tags))
     )
 
 
@@ -198,7 +199,7 @@ def _is_share(share: CallShare) -> bool:
         and _is_name(share.tenant)
         and TEXT.fullmatch(share.ended) is not None
         and (not share.key or CALL.fullmatch(share.key) is not None)
-        and (not share.tags or are_tags(share.tags))
+        and (not share.tags or not tags_fault(share.tags))
         and (not share.units or _are_units(share.units))
     )
 

@@ -10,16 +10,20 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import UsageLine
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import TAG
 from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import call_line, usage_day
+from pilotlight_gateway.ledger.ledger_tables import call_line, usage_day, version_tags
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions of a line; one without grouping is "" (`ppm`: 0)."""
-COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine))
+BY_TAG = "tag:"
+"""Before the name of a tag, which is a dimension too."""
+COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine) if field.name != "tags")
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,29 +44,39 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_groups(text: str) -> tuple[str, ...]:
-    """The dimensions in text such as `day,function`; all of them for "".
+    """The dimensions in text such as `day,function` or `tag:team`; all of GROUPS for "".
 
     Raises:
         BadInput: names an unknown dimension.
     """
     asked = [part.strip() for part in text.split(",") if part.strip()]
     for part in asked:
-        if part not in GROUPS:
-            raise BadInput(f"usage cannot be grouped by {part!r}: expected some of {', '.join(GROUPS)}.", field="group")
-    return tuple(name for name in GROUPS if name in asked) if asked else GROUPS
+        if part not in GROUPS and not (part.startswith(BY_TAG) and TAG.fullmatch(part.removeprefix(BY_TAG))):
+            expected = f"expected some of {', '.join(GROUPS)}, or {BY_TAG}NAME"
+            raise BadInput(f"usage cannot be grouped by {part!r}: {expected}.", field="group")
+    tags = dict.fromkeys(part for part in asked if part not in GROUPS)
+    return (*(name for name in GROUPS if name in asked), *tags) if asked else GROUPS
 
 
 def usage_report(ledger: Ledger, tenant: str, first: str, until: str, groups: Sequence[str] = GROUPS) -> UsageReport:
     """A tenant's usage of the days from `first` to before `until`. Blocks: call it in a thread."""
     own = sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.day >= first, usage_day.c.day < until)
+    if _tags_in(groups):
+        same = sa.and_(version_tags.c.tenant == usage_day.c.tenant, version_tags.c.version == usage_day.c.version)
+        own = own.add_columns(version_tags.c.tags).outerjoin_from(usage_day, version_tags, same)
     return summarise(ledger.read(own), groups, ledger.book.currency)
 
 
 def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: str) -> UsageReport:
     """Report lines of `usage_day` rows, ordered by group and each rounded once."""
     sums: dict[tuple[Any, ...], list[Any]] = {}
+    tags = _tags_in(groups)
     for row in rows:
-        key = tuple(row[name] if name in groups else _blank(name) for name in GROUPS)
+        tagged = msgspec.json.decode(row["tags"]) if tags and row["tags"] else {}
+        key = (
+            *(row[name] if name in groups else _blank(name) for name in GROUPS),
+            *(tagged.get(name, "") for name in tags),
+        )
         line = sums.setdefault(key, [0, 0, 0, Fraction(0)])
         line[0] += row["calls"]
         line[1] += row["ns"]
@@ -70,12 +84,13 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
         line[3] += cost_of(row["ns"], row["ppm"], row["rate"])
     lines = tuple(
         UsageLine(
-            **dict(zip(GROUPS, key, strict=True)),
+            **dict(zip(GROUPS, key, strict=False)),
             calls=calls,
             ns=ns,
             gpu_seconds=_device_seconds(ns_ppm),
             cost=money(cost),
             currency=currency,
+            tags=dict(zip(tags, key[len(GROUPS) :], strict=True)) if tags else UNSET,
         )
         for key, (calls, ns, ns_ppm, cost) in sorted(sums.items())
     )
@@ -88,12 +103,21 @@ def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
     return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
 
 
-def as_csv(report: UsageReport) -> str:
+def as_csv(report: UsageReport, groups: Sequence[str] = GROUPS) -> str:
+    """The report as CSV, with a column for each tag that it is grouped by."""
+    tags = _tags_in(groups)
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    writer.writerows([getattr(line, name) for name in COLUMNS] for line in report.lines)
+    writer.writerow([*COLUMNS, *(f"{BY_TAG}{name}" for name in tags)])
+    writer.writerows(
+        [*(getattr(line, name) for name in COLUMNS), *(line.tags[name] for name in tags if line.tags)]
+        for line in report.lines
+    )
     return out.getvalue()
+
+
+def _tags_in(groups: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.removeprefix(BY_TAG) for name in groups if name.startswith(BY_TAG))
 
 
 def _blank(name: str) -> str | int:

@@ -222,6 +222,7 @@ class Container:
         try:
             if self._ending.is_set():
                 raise StartFailed(self._kill_reason)
+            self._meter.enter(LeaseState.PROVISIONING)
             async with start.bound():
                 manifest = await start.fetch_manifest()
                 self._set_manifest(manifest)
@@ -242,7 +243,7 @@ class Container:
         self._manifest = manifest
         self.function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
         self._meter.set_owner(manifest, self.version, self.id)
-        self._meter.enter(LeaseState.LOADING)
+        self._meter.enter(LeaseState.PROVISIONING)
 
     def _hand_over(self, blank: Blank, manifest: Manifest) -> GuestConnection:
         """Give the sandbox to this container, which gets its lines and its guest's frames."""
@@ -251,6 +252,7 @@ class Container:
         blank.tap.sink = lambda line: self._logs.offer(topic, line)
         self._connection = blank.hand_over(self._on_frame)
         self._enter(ContainerState.LOADING)
+        self._meter.enter(LeaseState.LOADING)
         return self._connection
 
     def _open(self, blank: Blank, connection: GuestConnection, manifest: Manifest) -> None:

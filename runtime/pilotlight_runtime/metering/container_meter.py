@@ -10,8 +10,9 @@ from pilotlight_core.model.messages.call_messages import Outcome, Run, Spent
 from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_core.model.spec import Manifest
-from pilotlight_runtime.metering.meter import NOTHING, SliceOwner
+from pilotlight_core.model.spec import Manifest, tags_of
+from pilotlight_runtime.metering.meter import NOTHING
+from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
 
 MOST_KINDS = 512
@@ -68,10 +69,11 @@ class ContainerMeter:
             container=container,
             purpose=self._purpose,
             memory=self._memory,
+            tags=tags_of(manifest.spec),
         )
 
     def enter(self, state: LeaseState) -> None:
-        """Put the slice in `state`; its `owner` pays for LOADING, IDLE, BUSY and DRAINING."""
+        """Put the slice in `state`; its `owner`, once that is known, pays for all but the release."""
         self._meter.transition(state, self._clock(), self.owner)
 
     def release(self) -> None:

@@ -1,7 +1,7 @@
 """What each slice was doing, to the nanosecond, and who pays. Pure: instants are ns of the node's boot clock.
 
-A slice is always in one state. `transition` sets FREE, BLANK, LOADING, IDLE and DRAINING; while calls run it is BUSY
-instead, and that time is split among them.
+A slice is always in one state. `transition` sets FREE, BLANK, PROVISIONING, LOADING, IDLE and DRAINING; while calls run
+it is BUSY instead, and that time is split among them.
 
 *The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by 1/k
 ns per ns, so a call's share is the difference between its end and its start. It is whole ns; the remainder of a
@@ -16,7 +16,7 @@ per call.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -24,42 +24,14 @@ import msgspec
 
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
-from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
+from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.units import NS_PER_S
+from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
 
 MAX_SHARES = 1000
 """Of one event, so that it stays well below the size of a message of the bus."""
 LOST = "died"
 """The outcome of calls that were running when their container ended."""
-
-
-class SliceOwner(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Who pays for a slice; all empty is the operator."""
-
-    tenant: str = ""
-    app: str = ""
-    function: str = ""
-    version: str = ""
-    container: str = ""
-    purpose: Purpose = Purpose.CALL
-    memory: int = 0
-    """Bytes of memory that the container was promised."""
-
-
-OPERATOR = SliceOwner()
-
-
-class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    instance: str
-    """The agent's incarnation: event ids are `{instance}.{slice}.{n}`."""
-    node: str
-    device: str
-    slice: str
-    ppm: int
-    price: str
-    region: str = ""
-    zone: str = ""
-    purchase: str = ""
 
 
 class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -104,7 +76,7 @@ class _Running(msgspec.Struct, kw_only=True):
 
 
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
-"""The states that a tenant pays for, beside BUSY."""
+"""The states that a tenant pays for, beside BUSY. For PROVISIONING whoever is known to have the slice pays."""
 
 
 class SliceMeter:
@@ -154,7 +126,8 @@ class SliceMeter:
         Raises:
             MeterMisuse: for BUSY, which only calls make; for an owned state without tenant, or the reverse.
         """
-        if state is LeaseState.BUSY or (state in OWNED) is not bool(owner.tenant):
+        fits = state is LeaseState.PROVISIONING or (state in OWNED) is bool(owner.tenant)
+        if state is LeaseState.BUSY or not fits:
             raise MeterMisuse(f"a slice cannot be {state.value} for tenant {owner.tenant!r}")
         if (state, owner) == (self._state, self._owner):
             return
@@ -325,161 +298,6 @@ class SliceMeter:
                 region=lease.region,
                 zone=lease.zone,
                 purchase=lease.purchase,
+                tags=owner.tags,
             )
         )
-
-
-class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
-    instance: str
-    node: str
-    device: str
-    price: str
-    region: str = ""
-    zone: str = ""
-    purchase: str = ""
-
-
-class DeviceMeter:
-    """The meters of one device's slices; the rest of it is metered as the operator's slice `{device}.rest`.
-
-    A device may be cut meanwhile (`recut`): the meters of removed parts end, those of new parts begin at the same
-    instant, and the sum stays the whole device.
-    """
-
-    def __init__(
-        self,
-        device: MeteredDevice,
-        slices: dict[str, int],
-        *,
-        at_ns: int,
-        since_ns: int | None = None,
-        wall_offset_ns: int = 0,
-        on_ended: Callable[[EndedShare], None] | None = None,
-    ) -> None:
-        """Meter `slices` (id -> ppm) from `since_ns`, where an earlier incarnation of the agent stopped, or `at_ns`.
-
-        It is one instant for the whole device: an older record of a part that was cut away and is back would be wrong.
-
-        Raises:
-            MeterMisuse: if the slices are more than the device.
-        """
-        self._device = device
-        self._wall_offset_ns = wall_offset_ns
-        self._on_ended = on_ended
-        self._numbers = itertools.count(1)
-        self._now = at_ns
-        self._closed: list[UsageEvent] = []
-        self._past = 0  # ppm-ns of meters that have ended
-        self._meters: dict[str, SliceMeter] = {}
-        self._first = at_ns if since_ns is None else min(at_ns, since_ns)
-        for name, ppm in self._whole(slices).items():
-            self._meters[name] = self._meter(name, ppm, self._first)
-
-    def slice(self, name: str) -> SliceMeter:
-        return self._meters[name]
-
-    @property
-    def slices(self) -> dict[str, int]:
-        """The present parts without the rest: id -> ppm."""
-        rest = f"{self._device.device}.rest"
-        return {name: meter.lease.ppm for name, meter in self._meters.items() if name != rest}
-
-    def recut(self, slices: dict[str, int], at_ns: int) -> None:
-        """Meter these parts from `at_ns` on.
-
-        Raises:
-            MeterMisuse: if they are more than the device, or a removed part is in use.
-        """
-        parts = self._whole(slices)
-        goes = [meter for name, meter in self._meters.items() if parts.get(name) != meter.lease.ppm]
-        if taken := [meter.lease.slice for meter in goes if meter.state is not LeaseState.FREE]:
-            raise MeterMisuse(f"{', '.join(taken)} cannot go: somebody has it")
-        # Nothing may end before the newest instant that any of its meters has seen.
-        self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
-        for meter in goes:
-            self._closed += meter.checkpoint(self._now)
-            self._past += meter.metered_ns * meter.lease.ppm
-            del self._meters[meter.lease.slice]
-        for name, ppm in parts.items():
-            if name not in self._meters:
-                self._meters[name] = self._meter(name, ppm, self._now)
-
-    def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:
-        """The events of all slices, each up to the same instant.
-
-        `is_last_on_disk`: what the last call returned is.
-        """
-        # One instant for all of them: what the next incarnation goes on from.
-        self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
-        events, self._closed = self._closed, []
-        for meter in self._meters.values():
-            events += meter.checkpoint(self._now, is_last_on_disk=is_last_on_disk)
-        return events
-
-    def set_wall(self, wall_offset_ns: int) -> None:
-        """Date events from now on by a clock that was set: unix nanoseconds at the boot clock's zero."""
-        self._wall_offset_ns = wall_offset_ns
-        for meter in self._meters.values():
-            meter.wall_offset_ns = wall_offset_ns
-
-    def check_integrity(self) -> None:
-        """Raise AssertionError unless, after a checkpoint, the slices and the rest make up the device."""
-        for meter in self._meters.values():
-            meter.check_integrity()
-        whole = (self._now - self._first) * WHOLE_DEVICE
-        metered = self._past + sum(meter.metered_ns * meter.lease.ppm for meter in self._meters.values())
-        if metered != whole:
-            raise AssertionError(f"{self._device.device}: {metered} of {whole} ppm-ns are metered")
-
-    def _whole(self, slices: dict[str, int]) -> dict[str, int]:
-        rest = WHOLE_DEVICE - sum(slices.values())
-        if rest < 0 or min(slices.values(), default=1) < 1:
-            raise MeterMisuse(f"{self._device.device}: slices of {slices} do not fit {WHOLE_DEVICE} ppm")
-        return slices | ({f"{self._device.device}.rest": rest} if rest else {})
-
-    def _meter(self, name: str, ppm: int, at_ns: int) -> SliceMeter:
-        of = self._device
-        lease = MeteredSlice(
-            instance=of.instance, node=of.node, device=of.device, price=of.price, slice=name, ppm=ppm,
-            region=of.region, zone=of.zone, purchase=of.purchase,
-        )  # fmt: skip
-        return SliceMeter(
-            lease, at_ns=at_ns, wall_offset_ns=self._wall_offset_ns, numbers=self._numbers, on_ended=self._on_ended
-        )
-
-
-class SeveralMeters:
-    """The meters of devices that one container has whole: every event is one on all of them."""
-
-    def __init__(self, meters: Sequence[SliceMeter]) -> None:
-        self._meters = tuple(meters)
-
-    @property
-    def state(self) -> LeaseState:
-        return self._meters[0].state
-
-    def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
-        for meter in self._meters:
-            meter.transition(state, at_ns, owner)
-
-    def call_started(
-        self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING
-    ) -> None:
-        for meter in self._meters:
-            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags)
-
-    def call_ended(
-        self,
-        call_id: str,
-        outcome: str,
-        at_ns: int,
-        batch_size: int = 1,
-        *,
-        fault: Fault = Fault.NONE,
-        units: dict[str, int] = NOTHING,
-    ) -> Spent:
-        """End a call on all of them; returns what it used of them together."""
-        spent = [
-            meter.call_ended(call_id, outcome, at_ns, batch_size, fault=fault, units=units) for meter in self._meters
-        ]
-        return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

@@ -19,8 +19,10 @@ from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_runtime.logs.log_shipper import LogStore
+from pilotlight_runtime.metering.device_meter import DeviceMeter, MeteredDevice
 from pilotlight_runtime.metering.ended_shares import EndedShares
-from pilotlight_runtime.metering.meter import DeviceMeter, MeteredDevice, SeveralMeters, SliceMeter
+from pilotlight_runtime.metering.meter import SliceMeter
+from pilotlight_runtime.metering.several_meters import SeveralMeters
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 
 log = structlog.get_logger(__name__)

@@ -12,7 +12,7 @@ from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
@@ -52,6 +52,7 @@ class Options(TypedDict, total=False):
     buffer_containers: int
     scaledown_window: float
     env: Mapping[str, str]
+    tags: Mapping[str, str]
     artifacts: Sequence[Artifact]
     secrets: None
     isolation: Literal["shared", "mig", "exclusive"]
@@ -178,6 +179,14 @@ def _env(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _tags(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise _expected(name, value, 'a dict of strings, such as {"team": "search"}')
+    if why := tags_fault(value):
+        raise OptionError(f"{name}={{…}}: {why}.", field=name)
+    return dict(value)
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -214,6 +223,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "buffer_containers": _whole,
     "scaledown_window": _number,
     "env": _env,
+    "tags": _tags,
     "isolation": _choice(Isolation),
     "idempotent": _truth,
     "slo": _slo,

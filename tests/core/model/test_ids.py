@@ -13,7 +13,17 @@ from msgspec import Meta
 from pilotlight_core.host import config
 from pilotlight_core.model.api import call_api, tenancy_api
 from pilotlight_core.model.errors import BadInput, UnknownCall
-from pilotlight_core.model.ids import CallId, Ref, base36, check_name, new_call_id, parse_call_id, parse_ref, token
+from pilotlight_core.model.ids import (
+    CallId,
+    Ref,
+    base36,
+    check_name,
+    new_call_id,
+    parse_call_id,
+    parse_ref,
+    tags_fault,
+    token,
+)
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a.b", "a b", "a/b", "..", "*", ">", "a" * 64, "é", "a\n"])
@@ -23,6 +33,34 @@ def test_a_name_is_one_nats_token_and_one_file_name(name: str) -> None:
         check_name(name, "app")
 
     assert refused.value.more["field"] == "app"
+
+
+@pytest.mark.parametrize(
+    ("tags", "why"),
+    [
+        ({}, ""),
+        ({"team": "search", "cost-centre_2": "EU/12.4:a@b+c"}, ""),
+        ({f"t{n}": "x" for n in range(10)}, ""),
+        ({f"t{n}": "x" for n in range(11)}, "11 tags are too many: expected at most 10"),
+        ({"a b": "x"}, "'a b' is no name: expected 1 to 32 letters"),
+        ({"-a": "x"}, "'-a' is no name"),
+        ({"t" * 33: "x"}, "is no name"),
+        ({7: "x"}, "7 is no name"),
+        ({"team": ""}, "team is '': expected 1 to 64 letters"),
+        ({"team": "x" * 65}, "expected 1 to 64 letters"),
+        ({"team": "a\n"}, "team is 'a\\n'"),
+        ({"team": "a,b"}, "team is 'a,b'"),
+        ({"team": 7}, "team is 7"),
+        ({f"t{n}": "x" * 62 for n in range(8)}, ""),
+        ({f"t{n}": "x" * 63 for n in range(8)}, "too long: expected names and values of at most 512 characters"),
+    ],
+)
+def test_tags_are_few_short_and_plain(tags: Any, why: str) -> None:
+    """What is wrong first is named, and what was expected."""
+    found = tags_fault(tags)
+
+    assert why in found
+    assert bool(why) is bool(found)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.node_messages import (
 )
 from pilotlight_core.model.placing import Placing, Purchase
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS
+from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS
 from pilotlight_gateway.fleet.fleet_inventory import SURE_AFTER_S, FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import REMEMBERED_S, FleetView
 from tests.builders.nodes import container, gpu_device, gpu_node
@@ -175,6 +175,16 @@ async def test_artifacts_are_named_where_no_agent_lays_them_out() -> None:
 
     (warning,) = await heard(old, new)[0].check([function("f", min_containers=2)], needs=needs)
     assert warning.startswith("f: of min_containers=2 only 1 can ever run here")
+
+
+async def test_tags_are_named_where_all_agents_are_older() -> None:
+    """They would refuse the specification."""
+    old, new = report(), report(node="n2", features=(USAGE_TAGS,))
+
+    refused = await refusal(heard(old)[0], tags={"team": "search"})
+    assert refused.more["field"] == "tags"
+    assert "cannot do usage-tags (upgrade it)" in refused.detail
+    assert await heard(old, new)[0].check([function("f", tags={"team": "search"})]) == ()
 
 
 async def test_how_much_of_a_floor_fits_is_told_now_and_ever(world: World) -> None:

@@ -13,7 +13,7 @@ from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 MIDNIGHT = 1_790_035_200.0
 """2026-09-22T00:00:00Z"""
 SECOND = 10**9
-OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.BUSY, LeaseState.DRAINING)
+OWNED = (LeaseState.PROVISIONING, LeaseState.LOADING, LeaseState.IDLE, LeaseState.BUSY, LeaseState.DRAINING)
 
 
 def event(number: int, t0: int, t1: int, state: LeaseState = LeaseState.IDLE, **more: Any) -> UsageEvent:

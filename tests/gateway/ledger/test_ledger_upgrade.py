@@ -56,7 +56,7 @@ def upgrade():
 '''
 
 
-SINCE = ("bound_container", "known_device", "quarantine_count", "quarantined_usage", "unread_usage")
+SINCE = ("bound_container", "known_device", "quarantine_count", "quarantined_usage", "unread_usage", "version_tags")
 """Tables that came with later revisions."""
 LATER = {
     "lease_line": {"wall_ns", "purpose", "used", "memory", "region", "zone", "purchase"},

@@ -109,7 +109,7 @@ def test_a_number_or_name_that_cannot_be_is_found(more: dict[str, Any], fault: U
         (CallShare("a", "", 5),),
         (CallShare("a", "acme", 5, key="k k"),),
         (CallShare("a", "acme", 5, tags={"team": "x" * 600}),),
-        (CallShare("a", "acme", 5, tags={f"t{n}": "" for n in range(17)}),),
+        (CallShare("a", "acme", 5, tags={f"t{n}": "x" for n in range(11)}),),
         (CallShare("a", "acme", 5, units={"two words": 1}),),
         (CallShare("a", "acme", 5, units={"images": -1}),),
         (CallShare("a", "acme", 5, units={"images": 2**53 + 1}),),
@@ -123,7 +123,7 @@ def test_shares_are_the_interval(shares: tuple[CallShare, ...]) -> None:
 def test_facts_that_can_be() -> None:
     """Also provisioned and parked time, whoever pays for it."""
     told = CallShare("a", "acme", 5, "ok", key="key_1", tags={"team": "red"}, units={"images": 2**53, "custom": 0})
-    place = {"region": "eu", "zone": "eu-a", "purchase": "on-demand", "memory": 2**40}
+    place = {"region": "eu", "zone": "eu-a", "purchase": "on-demand", "memory": 2**40, "tags": {"t": "x"}}
     assert fault_of(event(1, 0, 5, LeaseState.BUSY, shares=(told,), **place), AGENT) is None
     for state in (LeaseState.PROVISIONING, LeaseState.PARKED):
         assert fault_of(event(1, 0, SECOND, state), AGENT) is None

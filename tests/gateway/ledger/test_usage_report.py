@@ -89,12 +89,66 @@ def test_what_it_is_not_grouped_by_is_blank(ledger: Ledger) -> None:
     ]
 
 
+def test_usage_is_grouped_by_tags(ledger: Ledger) -> None:
+    """Beside other dimensions, or by several; what is not tagged so is a line of its own, and the sum is the same."""
+    red, both = {"team": "red"}, {"team": "blue", "stage": "live"}
+    ledger.fold(
+        "USAGE",
+        2,
+        delivered(
+            [
+                busy(11, 0, ("c", SECOND, "ok"), version="ver_3", tags=red),
+                event(12, SECOND, 2 * SECOND, version="ver_4", tags=both),
+                event(13, SECOND, 2 * SECOND, version="ver_5", tags=red, app="other"),
+                event(14, 0, SECOND, version="ver_1", tenant="rival", tags={"team": "theirs"}),
+            ]
+        ),
+    )
+    groups = read_groups("state, tag:team,tag:stage,tag:team")
+    by_team, by_both, whole = (
+        usage_report(ledger, "acme", "2026-09-22", "2026-09-23", each) for each in (("tag:team",), groups, GROUPS)
+    )
+
+    assert [(line.tags, line.app, line.calls, line.ns) for line in by_team.lines] == [
+        ({"team": ""}, "", 2, 4 * SECOND),
+        ({"team": "blue"}, "", 0, SECOND),
+        ({"team": "red"}, "", 1, 2 * SECOND),
+    ]
+    assert [(line.state, line.tags) for line in by_both.lines] == [
+        ("busy", {"team": "", "stage": ""}),
+        ("busy", {"team": "red", "stage": ""}),
+        ("idle", {"team": "", "stage": ""}),
+        ("idle", {"team": "blue", "stage": "live"}),
+        ("idle", {"team": "red", "stage": ""}),
+        ("loading", {"team": "", "stage": ""}),
+    ]
+    assert by_team.total == by_both.total == whole.total
+    rows = list(csv.DictReader(io.StringIO(as_csv(by_both, groups))))
+    assert [(row["tag:team"], row["tag:stage"]) for row in rows[3:5]] == [("blue", "live"), ("red", "")]
+
+
+def test_parked_and_provisioning_time_costs_what_its_part_and_price_say(ledger: Ledger) -> None:
+    """As warm time does, and it is a line of its own."""
+    small = {"ppm": 62_500, "price": "16xcpu", "tenant": "parker"}
+    for number, state in enumerate((LeaseState.IDLE, LeaseState.PARKED, LeaseState.PROVISIONING), 20):
+        ledger.fold("USAGE", number, delivered([event(number, 0, 1_000 * SECOND, state, **small)]))
+    report = usage_report(ledger, "parker", "2026-09-22", "2026-09-23", read_groups("state"))
+
+    cost = money(cost_of(1_000 * SECOND, 62_500, ledger.book.rate("16xcpu")))
+    assert [(line.state, line.cost) for line in report.lines] == [
+        ("idle", cost), ("parked", cost), ("provisioning", cost),
+    ]  # fmt: skip
+    assert Decimal(cost) > 0
+
+
 def test_groups_are_read_in_any_order_and_refused_by_name() -> None:
     """Commas and blanks; an unknown one is named."""
     assert read_groups("") == GROUPS
     assert read_groups(" state, day ") == ("day", "state")
-    with pytest.raises(BadInput, match="tenant"):
-        read_groups("day,tenant")
+    assert read_groups("tag:team,day") == ("day", "tag:team")
+    for wrong in ("day,tenant", "tag:", "tag:a b", "team"):
+        with pytest.raises(BadInput, match="tag:NAME"):
+            read_groups(wrong)
 
 
 def test_csv_says_the_same(ledger: Ledger) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from pilotlight_core.model.messages.call_messages import Cancel, Outcome, Refusal, Window
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.units import NS_PER_S
 from tests.builders.specs import method
 from tests.runtime.harness import Harness, agent, batched, everybody, generator, harness
 
@@ -205,6 +208,24 @@ async def test_usage_says_whose_fault_a_death_is(world: Harness, source: str, fa
     assert busy.used
     assert (busy.region, busy.zone, busy.purchase) == ("local", "local-a", "on-demand")
     assert abs(busy.wall_ns / 1e9 - busy.ended_at) < 1e-3
+
+
+async def test_usage_says_what_a_start_was(world: Harness) -> None:
+    """Files and a sandbox are made ready, then code is loaded, all without a gap."""
+    version = await world.deploy("import time\ntime.sleep(0.05)\ndef f(): ...", tags={"team": "search"})
+    await world.bind(version)
+    ready = {(LeaseState.PROVISIONING, False), (LeaseState.IDLE, True)}
+    events = await world.usage(lambda events: ready <= {(event.state, bool(event.tenant)) for event in events})
+
+    begun = [event for event in events if event.tenant]
+    states = list(dict.fromkeys(event.state for event in begun))
+    assert states == [LeaseState.PROVISIONING, LeaseState.LOADING, LeaseState.IDLE]
+    assert {event.tags["team"] for event in begun} == {"search"}
+    assert all(before.t1 == after.t0 for before, after in pairwise(begun))
+    loaded = sum(event.t1 - event.t0 for event in begun if event.state is LeaseState.LOADING)
+    assert loaded >= 0.05 * NS_PER_S
+    bound = [each for each in events if each.state is LeaseState.PROVISIONING and not each.tenant]
+    assert (bound[-1].slice, bound[-1].t1) == (begun[0].slice, begun[0].t0)
 
 
 async def test_a_later_drain_may_be_shorter(world: Harness) -> None:

@@ -23,7 +23,8 @@ from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.guest.frames import MAX_FRAME, Invoke, encode
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
-from pilotlight_runtime.metering.meter import MeteredSlice, SliceMeter, SliceOwner
+from pilotlight_runtime.metering.meter import SliceMeter
+from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
 from tests.builders.calls import run
 from tests.waiting import until
 

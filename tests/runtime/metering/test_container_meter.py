@@ -8,7 +8,8 @@ from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
-from pilotlight_runtime.metering.meter import MeteredSlice, MeterMisuse, SliceMeter, SliceOwner
+from pilotlight_runtime.metering.meter import MeterMisuse, SliceMeter
+from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
 from tests.builders.calls import run
 from tests.builders.specs import function_spec, manifest
 
@@ -51,6 +52,24 @@ def test_the_owner_pays_from_loading_to_the_release() -> None:
     ]
 
 
+def test_a_slice_is_provisioned_for_nobody_until_its_owner_is_known() -> None:
+    """Then for that one, and the time before stays the operator's."""
+    container = MeteredContainer()
+    container.meter.enter(LeaseState.PROVISIONING)
+    container.at_ns = 10
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.PROVISIONING)
+    container.at_ns = 30
+    container.meter.enter(LeaseState.LOADING)
+    container.at_ns = 60
+
+    assert container.events() == [
+        (LeaseState.PROVISIONING, "", 10),
+        (LeaseState.PROVISIONING, "acme", 20),
+        (LeaseState.LOADING, "acme", 30),
+    ]
+
+
 def test_no_owned_state_without_an_owner() -> None:
     """Until the manifest is verified nobody can be made to pay."""
     with pytest.raises(MeterMisuse):
@@ -89,7 +108,11 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     meter = ContainerMeter(
         container.slice, container.work, key, purpose=Purpose.FLOOR, memory=2**31, clock=lambda: container.at_ns
     )
-    meter.set_owner(manifest(function_spec("rank"), tenant="acme", app="shop", function="rank"), "ver_1", "c1")
+    meter.set_owner(
+        manifest(function_spec("rank", tags={"stage": "live"}), tenant="acme", app="shop", function="rank"),
+        "ver_1",
+        "c1",
+    )
     meter.enter(LeaseState.IDLE)
     container.at_ns = 100
     (idle,) = container.slice.checkpoint(100)
@@ -104,6 +127,7 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     assert (idle.function, idle.purpose, idle.memory, idle.used) == ("rank", Purpose.FLOOR, 2**31, False)
     assert (busy.purpose, busy.memory, busy.used) == (Purpose.FLOOR, 2**31, True)
     assert (free.purpose, free.memory, free.used) == (Purpose.CALL, 0, False)
+    assert (idle.tags, busy.tags, free.tags) == ({"stage": "live"}, {"stage": "live"}, {})
     (share,) = busy.shares
     assert (share.key, share.tags, share.fault, share.units) == (
         "key_1", {"team": "red"}, Fault.NONE, {"prompt_tokens": 12},

@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBat
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering import usage_metering
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
-from pilotlight_runtime.metering.meter import SliceOwner
+from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import (
     RECORD_SHARES,

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.device_meter import DeviceMeter, MeteredDevice
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
-from pilotlight_runtime.metering.meter import MAX_SHARES, DeviceMeter, MeteredDevice, MeterMisuse, SliceOwner
+from pilotlight_runtime.metering.meter import MAX_SHARES, MeterMisuse
+from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import by_tenant
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
@@ -40,7 +42,11 @@ def test_nothing_left_behind_is_no_record() -> None:
 
 def test_ended_calls_are_busy_time_and_the_rest_is_the_operators() -> None:
     """The whole device is metered, from the end of its records to the last end of a call."""
-    notes = [ended_share("b", ns=20, ended_ns=180), ended_share("a", ns=30, ended_ns=150, checkpoint_ns=100)]
+    owner = msgspec.structs.replace(ACME, tags={"team": "search"})
+    notes = [
+        ended_share("b", ns=20, ended_ns=180, owner=owner),
+        ended_share("a", ns=30, ended_ns=150, checkpoint_ns=100, owner=owner),
+    ]
 
     records = recovered_usage(notes, {"cpu": 100})
 
@@ -51,6 +57,7 @@ def test_ended_calls_are_busy_time_and_the_rest_is_the_operators() -> None:
     ]
     busy = events_of(records)[1]
     assert [(share.call_id, share.ns, share.ended) for share in busy.shares] == [("a", 30, "ok"), ("b", 20, "ok")]
+    assert busy.tags == {"team": "search"}
     assert (busy.app, busy.function, busy.version, busy.container, busy.state) == (
         "shop", "cut", "v1", "c1", LeaseState.BUSY,
     )  # fmt: skip

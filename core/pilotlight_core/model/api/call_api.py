@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from pilotlight_core.model.ids import END
 from pilotlight_core.model.spec import DEFAULT_BASE, ArtifactEntry, ArtifactInfo, FileEntry, FunctionSpec
@@ -235,7 +235,7 @@ class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     version: str
     state: str
-    """busy, idle, loading or draining."""
+    """busy, idle, provisioning, loading or draining."""
     price: str
     ppm: int
     calls: int
@@ -243,6 +243,8 @@ class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
     gpu_seconds: float
     cost: str
     currency: str = "USD"
+    tags: dict[str, str] | UnsetType = UNSET
+    """Of those that the report is grouped by, the function's value, or ""; unset: it is grouped by none."""
 
 
 class KeyRequest(Request, frozen=True, kw_only=True):

@@ -11,13 +11,19 @@ from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 
 
 class LeaseState(StrEnum):
+    """What a slice was doing.
+
+    PARKED is reserved: no agent sends it yet. It costs what its part and price say, as IDLE does; so whoever parks
+    containers meters them as a part of their host, not of the device that they have left.
+    """
+
     FREE = "free"  # unused: the operator pays
     BLANK = "blank"  # held by a blank: the operator pays
-    LOADING = "loading"
+    LOADING = "loading"  # the function's code is imported and started
     IDLE = "idle"  # ready, without calls
     BUSY = "busy"
     DRAINING = "draining"
-    PROVISIONING = "provisioning"  # bound, and its process does not run yet
+    PROVISIONING = "provisioning"  # bound: files and a sandbox are prepared; nobody's until the version is verified
     PARKED = "parked"  # off the device, with its weights in host memory
 
 
@@ -33,6 +39,7 @@ class CallShare(msgspec.Struct, frozen=True):
     key: str = ""
     """The id of the API key that asked for the call; "": not known."""
     tags: dict[str, str] = {}
+    """Of the call itself, beside its function's."""
     fault: Fault = Fault.NONE
     """Whose fault the end was, in the interval in which the call ended."""
     units: dict[str, int] = {}
@@ -77,6 +84,8 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""
     purchase: str = ""
     """How the node was bought, a `Purchase`; "": not known."""
+    tags: dict[str, str] = {}
+    """Of the function, as its owner set them."""
 
 
 class UsageBatch(Message, frozen=True, kw_only=True):

@@ -9,9 +9,6 @@ from enum import StrEnum
 
 MOST_UNITS = 2**53
 """Of one kind in one call: the largest whole number that every reader of JSON has exactly."""
-MOST_TAGS = 16
-TAGS_CHARACTERS = 512
-"""Of all names and values together: a record has thousands of calls, and a message is bounded."""
 
 
 class Purpose(StrEnum):
@@ -61,8 +58,3 @@ def units_fault(units: Mapping[str, int]) -> str:
 def tokens_of(units: Mapping[str, int]) -> int:
     """What limits of tokens count: those of the prompt and of the completion."""
     return units.get(CallUnit.PROMPT_TOKENS, 0) + units.get(CallUnit.COMPLETION_TOKENS, 0)
-
-
-def are_tags(tags: Mapping[str, str]) -> bool:
-    """Whether these may be the tags of a call: few, and short together."""
-    return len(tags) <= MOST_TAGS and sum(len(name) + len(value) for name, value in tags.items()) <= TAGS_CHARACTERS

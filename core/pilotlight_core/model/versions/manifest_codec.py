@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.placing import Measured, Model, Placing, Spread
 from pilotlight_core.model.spec import (
@@ -34,7 +35,9 @@ ARTIFACTS = "artifacts"
 """Lay out the files of `Manifest.artifacts` for the containers."""
 SANDBOX_LIMITS = "sandbox-limits"
 """Hold a container to `shm`, `scratch` and `pids` of its specification."""
-FEATURES: frozenset[str] = frozenset({ARTIFACTS, SANDBOX_LIMITS})
+USAGE_TAGS = "usage-tags"
+"""Put `tags` of the specification, which agents of 0.1 refuse as unknown, on what is metered."""
+FEATURES: frozenset[str] = frozenset({ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS})
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
     Manifest: 6, FunctionSpec: 25, MethodSpec: 7, SLO: 3, Batching: 4, FileEntry: 3, GpuAsk: 2,
@@ -58,6 +61,7 @@ def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> t
     used = {
         ARTIFACTS: bool(artifacts),
         SANDBOX_LIMITS: any(map(limit_of, (spec.shm, spec.scratch, spec.pids))),
+        USAGE_TAGS: spec.tags is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

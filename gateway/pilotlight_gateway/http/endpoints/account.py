@@ -48,7 +48,7 @@ async def show_usage(request: Request, services: AccountServices) -> Response:
         usage_report, services.ledger, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
     )
     report = with_refs(report, services.registry)
-    return Response(as_csv(report), media_type=CSV) if wants_csv else json_answer(report)
+    return Response(as_csv(report, groups), media_type=CSV) if wants_csv else json_answer(report)
 
 
 async def show_nodes(_: Request, services: AccountServices) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -33,32 +34,44 @@ SHOWN = ("day", "function", "state", "price", "calls", "seconds", "cost")
 """Columns of the table; `seconds` are of a whole device."""
 VERSION_WIDTH = 12
 NUMBERS = ("calls", "seconds", "cost")
+TAG = "tag:"
+"""Before the name of a tag in --by."""
 
 
 @app.command()
 def usage(
     start: Annotated[str | None, typer.Option("--from", help="first day, 2026-11-01")] = None,
     end: Annotated[str | None, typer.Option("--to", help="the day after the last, 2026-12-01")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="sum up by these instead: app,state,tag:team")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="print CSV")] = False,
 ) -> None:
     """Show usage and its cost.
 
-    By day, function, version and state; --json and --csv also by part of a device. Seconds are of a whole device: half
-    a device for 2 s is 1 s.
+    By day, function, version and state; --json and --csv also by part of a device. --by takes day, app, function,
+    version, state, price, ppm, and tags of functions. Seconds are of a whole device: half a device for 2 s is 1 s.
 
     \b
     pilotlight usage
+    pilotlight usage --by tag:team,state
     pilotlight usage --from 2026-11-01 --to 2026-12-01 --csv > november.csv
     """
-    report = ask(client().platform.get_usage(start, end))
+    report = ask(client().platform.get_usage(start, end, by))
     lines: list[dict[str, Any]] = list(report.get("lines", ()))
+    asked = list(dict.fromkeys(part.strip() for part in (by or "").split(",") if part.strip()))
     if as_json:
         print_json(report)
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        columns = [*COLUMNS, *(part for part in asked if part.startswith(TAG))]
+        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(lines)
+        writer.writerows(map(_with_tags, lines))
+    elif asked:
+        columns = [*asked, *NUMBERS]
+        rows = [_cells(_with_tags(line), columns) for line in lines]
+        if rows:
+            rows.append(_cells({asked[0]: "total", **(report.get("total") or {})}, columns))
+        print_table(columns, rows, empty="Nothing was used.", right=NUMBERS)
     else:
         rows = [_row(line) for line in merged(lines)]
         if rows:
@@ -81,9 +94,17 @@ def merged(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _row(line: dict[str, Any]) -> list[str]:
-    shown = {**line, "seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
-    shown["cost"] = f"{line.get('cost', '')} {line.get('currency', '')}".strip()
     if "function" in line:
         version = str(line.get("version", "")).rpartition("@")[2][:VERSION_WIDTH]
-        shown["function"] = f"{line.get('app', '')}.{line['function']}@{version}"
-    return [str(shown.get(column, "")) for column in SHOWN]
+        line = {**line, "function": f"{line.get('app', '')}.{line['function']}@{version}"}
+    return _cells(line, SHOWN)
+
+
+def _cells(line: dict[str, Any], columns: Sequence[str]) -> list[str]:
+    shown = {**line, "seconds": f"{float(line.get('gpu_seconds', 0.0)):.3f}"}
+    shown["cost"] = f"{line.get('cost', '')} {line.get('currency', '')}".strip()
+    return [str(shown.get(column, "")) for column in columns]
+
+
+def _with_tags(line: dict[str, Any]) -> dict[str, Any]:
+    return line | {f"{TAG}{name}": value for name, value in (line.get("tags") or {}).items()}

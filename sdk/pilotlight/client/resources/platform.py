@@ -119,9 +119,12 @@ class PlatformClient:
         body = TrialRequest(gpu=gpu, slice=slice_)
         return await self.request("POST", f"/v1/functions/{ref}/trials", body=body, answer_type=Trial)
 
-    async def get_usage(self, start: str | None, end: str | None) -> Json:
-        """Return the usage from the day `start` (2026-11-01) to before `end`: `lines` and `total`."""
-        params = {key: value for key, value in (("from", start), ("to", end)) if value}
+    async def get_usage(self, start: str | None, end: str | None, by: str | None = None) -> Json:
+        """Return the usage from the day `start` (2026-11-01) to before `end`: `lines` and `total`.
+
+        `by`: what lines are grouped by, such as "app,tag:team"; default: all but tags.
+        """
+        params = {key: value for key, value in (("from", start), ("to", end), ("group", by)) if value}
         return await self.request("GET", "/v1/usage", params=params, answer_type=Json)
 
     async def get_quarantine(self, node: str | None, limit: int) -> Json:

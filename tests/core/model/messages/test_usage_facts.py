@@ -1,4 +1,4 @@
-"""What a function may count of a call, and what a call may be tagged with."""
+"""What a function may count of a call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.messages.usage_facts import MOST_UNITS, CallUnit, are_tags, units_fault
+from pilotlight_core.model.messages.usage_facts import MOST_UNITS, CallUnit, units_fault
 
 
 def test_closed_names_with_whole_numbers_are_units() -> None:
@@ -28,11 +28,3 @@ def test_another_name_is_refused_with_those_there_are() -> None:
         "there is no unit 'tokens': expected some of prompt_tokens, completion_tokens, cached_tokens, images, seconds, "
         "custom"
     )
-
-
-def test_tags_are_few_and_short() -> None:
-    """Thousands of calls are in one message."""
-    assert are_tags({})
-    assert are_tags({"team": "x" * 508})
-    assert not are_tags({"team": "x" * 509})
-    assert not are_tags({str(n): "" for n in range(17)})

@@ -24,6 +24,7 @@ from pilotlight_core.model.versions.manifest_codec import (
     FEATURES,
     FIELDS_OF_0_1,
     SANDBOX_LIMITS,
+    USAGE_TAGS,
     encode_manifest,
     lacking_features,
     needs_of,
@@ -46,7 +47,7 @@ class Newer(FunctionSpec, frozen=True, kw_only=True):
     """A specification of a later release."""
 
     colour: str = "none"
-    tags: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
 
 
 class NewerManifest(Manifest, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ def test_fields_that_came_later_are_written_where_they_say_something(monkeypatch
 
     assert encode_manifest(plain) == encode_manifest(FULL)
     assert b'"colour":"red"' in encode_manifest(red)
-    assert b"tags" not in encode_manifest(red)
+    assert b"colours" not in encode_manifest(red)
     # An older release reads what it knows, and names the version as everybody does.
     assert msgspec.json.decode(encode_manifest(red), type=Manifest) == FULL
     assert version_id(encode_manifest(red)) != version_id(encode_manifest(plain))
@@ -120,6 +121,16 @@ def test_limits_of_the_sandbox_are_a_feature() -> None:
         assert needs_of(limited) == (SANDBOX_LIMITS,)
     assert SANDBOX_LIMITS in FEATURES
     assert needs_of(FULL.spec) == ()
+
+
+def test_tags_are_a_feature_and_part_of_the_version() -> None:
+    """Agents of 0.1 refuse the field; without it a manifest is written as before."""
+    tagged = msgspec.structs.replace(FULL, spec=msgspec.structs.replace(FULL.spec, tags={"b": "2", "a": "1"}))
+
+    assert needs_of(tagged.spec) == (USAGE_TAGS,)
+    assert USAGE_TAGS in FEATURES
+    assert encode_manifest(tagged).count(b'"tags":{"a":"1","b":"2"}') == 1
+    assert id_of(tagged) != id_of(FULL)
 
 
 def _sorted(value: Any) -> Any:

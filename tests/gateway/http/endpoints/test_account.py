@@ -16,7 +16,7 @@ CALL = "call_local_1_00000000000000000001"
 async def test_usage_is_told_as_json_and_csv(world: World) -> None:
     """The tenant's own lines and their total, grouped as asked."""
     rivals = event(2, SECOND, 2 * SECOND, tenant="rival")
-    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok")), rivals]))
+    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), tags={"team": "search"}), rivals]))
     query = "/v1/usage?from=2026-09-01&to=2026-10-01"
     async with world.client() as client:
         report = (await client.get(query)).json()
@@ -24,6 +24,10 @@ async def test_usage_is_told_as_json_and_csv(world: World) -> None:
         assert report["total"]["cost"] == report["lines"][0]["cost"]
         assert (await client.get(f"{query}&group=app")).json()["lines"][0]["day"] == ""
         by_format = await client.get(f"{query}&format=csv")
+        tagged = (await client.get(f"{query}&group=tag:team,app")).json()["lines"]
+        assert [(line["app"], line["tags"]) for line in tagged] == [("shop", {"team": "search"})]
+        with_tags = await client.get(f"{query}&group=tag:team&format=csv")
+        assert [row.split(",")[-1] for row in with_tags.text.splitlines()] == ["tag:team", "search"]
         by_header = await client.get(query, headers={"accept": "text/csv"})
         assert by_format.text == by_header.text
         assert by_format.headers["content-type"].startswith("text/csv")
@@ -44,7 +48,7 @@ async def test_usage_names_versions_as_people_do(world: World) -> None:
 @pytest.mark.parametrize(
     ("query", "field"),
     [("from=yesterday", "from"), ("to=2026-13-01", "to"), ("from=2026-02-01&to=2026-02-01", "to"),
-     ("group=tenant", "group"), ("format=xml", "format")],
+     ("group=tenant", "group"), ("group=tag:a.b", "group"), ("format=xml", "format")],
 )  # fmt: skip
 async def test_a_wrong_usage_query_names_its_field(world: World, query: str, field: str) -> None:
     """422."""

@@ -55,3 +55,20 @@ def test_usage_of_parts_of_several_sizes_is_one_line(platform: ScriptedPlatform)
         ["2026-11-20", "search.embed@v7", "idle", "cpu", "0", "1.235", "0.01", "USD"],
     ]
     assert msgspec.json.decode(run("usage", "--json"))["lines"] == lines
+
+
+def test_usage_by_tags(platform: ScriptedPlatform) -> None:
+    """The table has what was asked for, in that order, and CSV a column for each tag."""
+    blank = {"day": "", "app": "", "function": "", "version": "", "price": "", "ppm": 0}
+    lines = [LINE | blank | {"tags": {"team": team}} for team in ("", "red")]
+    platform.will("GET", "/v1/usage", *[answer({"lines": lines, "total": TOTAL})] * 2, answer({"lines": []}))
+    assert cells(run("usage", "--by", "tag:team, state")) == [
+        ["tag:team", "state", "calls", "seconds", "cost"],
+        ["busy", "2", "1.235", "0.01 USD"],
+        ["red", "busy", "2", "1.235", "0.01 USD"],
+        ["total", "2", "1.235", "0.01 USD"],
+    ]
+    assert platform.requests[0].query == "group=tag:team,+state"
+    written = run("usage", "--by", "tag:team", "--csv").splitlines()
+    assert [row.rpartition(",")[2] for row in written] == ["tag:team", "", "red"]
+    assert invoke("usage", "--by", "app").stderr == "Nothing was used.\n"

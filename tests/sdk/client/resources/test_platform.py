@@ -127,7 +127,8 @@ async def test_usage_is_of_a_period_or_of_all(platform: ScriptedPlatform, client
     platform.will("GET", "/v1/usage", answer({"lines": []}))
     await client.get_usage("2026-11-01", None)
     await client.get_usage(None, None)
-    assert [request.query for request in platform.requests] == ["from=2026-11-01", ""]
+    await client.get_usage(None, None, "tag:team")
+    assert [request.query for request in platform.requests] == ["from=2026-11-01", "", "group=tag:team"]
 
 
 async def test_commands_give_up_soon_on_an_unreachable_platform(

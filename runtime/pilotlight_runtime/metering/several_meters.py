@@ -1,0 +1,50 @@
+"""One meter in place of several, for a container that has several whole devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_runtime.metering.meter import NOTHING, SliceMeter
+from pilotlight_runtime.metering.metered_slice import OPERATOR, SliceOwner
+
+
+class SeveralMeters:
+    """The meters of devices that one container has whole: every event is one on all of them."""
+
+    def __init__(self, meters: Sequence[SliceMeter]) -> None:
+        self._meters = tuple(meters)
+
+    @property
+    def state(self) -> LeaseState:
+        return self._meters[0].state
+
+    def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
+        for meter in self._meters:
+            meter.transition(state, at_ns, owner)
+
+    def call_started(
+        self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING
+    ) -> None:
+        for meter in self._meters:
+            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags)
+
+    def call_ended(
+        self,
+        call_id: str,
+        outcome: str,
+        at_ns: int,
+        batch_size: int = 1,
+        *,
+        fault: Fault = Fault.NONE,
+        units: dict[str, int] = NOTHING,
+    ) -> Spent:
+        """End a call on all of them; returns what it used of them together."""
+        spent = [
+            meter.call_ended(call_id, outcome, at_ns, batch_size, fault=fault, units=units) for meter in self._meters
+        ]
+        return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

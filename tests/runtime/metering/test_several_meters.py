@@ -1,0 +1,26 @@
+"""A container that has several whole devices."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_runtime.metering.meter import SliceMeter
+from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
+from pilotlight_runtime.metering.several_meters import SeveralMeters
+
+ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
+WHOLE = MeteredSlice(instance="i", node="n", device="g", slice="g", ppm=WHOLE_DEVICE, price="h100")
+
+
+def test_several_whole_devices_are_used_alike() -> None:
+    """A call on two costs both, and both are the container's for the same time."""
+    meters = [SliceMeter(WHOLE, at_ns=0) for _ in range(2)]
+    both = SeveralMeters(meters)
+    both.transition(LeaseState.IDLE, 10, ACME)
+    both.call_started("a", "acme", 20)
+    assert both.state is LeaseState.BUSY
+    spent = both.call_ended("a", "ok", 50, batch_size=2)
+
+    assert (spent.ns, spent.ppm, spent.batch_size) == (30, 2 * WHOLE_DEVICE, 2)
+    first, second = ([(one.state, one.t0, one.t1) for one in meter.checkpoint(60)] for meter in meters)
+    assert first == second
