@@ -62,8 +62,8 @@ class Attempts:
         self.starts += 1
         self.lost_starts += 1
 
-    def ended(self, ended: Ended, at: float) -> Ended:
-        """A start ended; returns its end without a metered time that cannot be."""
+    def ended(self, node: str, ended: Ended, at: float) -> tuple[Ended, Settle]:
+        """A start ended at `node`: returns its end, without a metered time that cannot be, and its settlement."""
         elapsed = self._lap(at)
         execute = min(ended.stages.execute_ms, elapsed)
         batch_wait = min(ended.stages.batch_wait_ms, elapsed - execute)
@@ -74,12 +74,13 @@ class Attempts:
         self.starts += 1
         # One without a container is of a call that its agent does not hold, and knows nothing of.
         self.lost_starts += not ended.container
+        over = settlement_of(node, ended)
+        self.cost += over.cost or 0.0
         if ended.spent is not None:
-            self.cost += ended.gpu_ms or 0.0
             self.spent = ended.spent if self.spent is None else _together(self.spent, ended.spent)
         if ended.units:
             self.tokens += tokens_of(ended.units)
-        return ended
+        return ended, over
 
     def result(self, ended: Ended, container: str, gateway_ms: float) -> CallResult:
         """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""

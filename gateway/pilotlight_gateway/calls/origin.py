@@ -270,9 +270,8 @@ class Origin:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
-        ended = self.attempts.ended(ended, at)
+        ended, over = self.attempts.ended(grant.node, ended, at)
         self._release()
-        over = settlement_of(grant.node, ended)
         match ended.outcome:
             case Outcome.OK:
                 return [over, *self._finish(grant, ended)]

@@ -48,7 +48,7 @@ def test_the_stages_always_sum_to_the_time_that_passed(laps: list[tuple[str, flo
         elif kind == "lost":
             attempts.lost(at)
         else:
-            attempts.ended(ended(stages=Stages(batch_wait_ms=first, execute_ms=second)), at)
+            attempts.ended("n1", ended(stages=Stages(batch_wait_ms=first, execute_ms=second)), at)
     stages = attempts.result(ended(), "c1", 7.0).stages
     assert sum(stages.values()) == pytest.approx(7.0 + (latest - 100.0) * 1000.0, abs=1e-3)
     assert min(stages.values()) >= 0.0
