@@ -25,6 +25,7 @@ from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.calls.reconciler import Reconciler
+from pilotlight_gateway.calls.retries import UNTRIED
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.router import OriginItem, Outbox, ShardRouter
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist
@@ -105,8 +106,8 @@ class Optimist(Origin):
     """Takes silence for proof that nothing started."""
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
-        assert self._grant is not None
-        return self._elsewhere(self._grant, Refusal.GONE, at)
+        assert self.grant is not None
+        return self._elsewhere(self.grant, Refusal.GONE, at)
 
 
 class Pessimist(Origin):
@@ -141,7 +142,7 @@ class Stubborn(Origin):
     """Runs idempotent calls again for ever."""
 
     def _again_or_died(self, reason: str, at: float) -> list[Effect]:
-        self._reruns = 0
+        self._retries = UNTRIED
         return super()._again_or_died(reason, at)
 
 
@@ -156,7 +157,7 @@ class Repeating(Origin):
     """Runs a stream again although a part of it was relayed."""
 
     def _again_or_died(self, reason: str, at: float) -> list[Effect]:
-        self._seq = 0
+        self._relay = None
         return super()._again_or_died(reason, at)
 
 

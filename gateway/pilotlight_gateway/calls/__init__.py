@@ -9,6 +9,8 @@ The life of a call
 3. `origin` is the state machine of one call: QUEUED, SENT, RUNNING, DONE.
    It reads no clock and sends nothing; it returns `effects`,
    such as `Enqueue`, `SendRun` and `CallResult`.
+   It keeps what its `attempts` took, which `retries` are left,
+   and how far the `stream_relay` of a stream is.
 4. The driver's `EffectRunner` performs them:
    what is for the home goes to the `Router` (`cluster`), which knows where the home is;
    a run goes to its agent; chunks and the end go to the caller.

@@ -8,13 +8,15 @@ from pilotlight_core.model.errors import (
     BadInput,
     BadOutput,
     ContainerDied,
+    DeadlineExceeded,
     ExecutionTimeout,
     FunctionRaised,
     LoadFailed,
     PilotlightError,
+    Unavailable,
     error_from_code,
 )
-from pilotlight_core.model.messages.call_messages import Ended, Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped
 
 
@@ -37,6 +39,22 @@ def failure(ended: Ended) -> PilotlightError:
 def died(reason: str) -> ContainerDied:
     """The error of a call that was lost with its container."""
     return ContainerDied(f"The container died during the call: {reason or 'no reason is known'}.")
+
+
+def broken_stream() -> ContainerDied:
+    """The error of a stream with a gap."""
+    return ContainerDied("A part of the stream was lost on its way.")
+
+
+def turned_away(containers: int, last: Refusal) -> Unavailable:
+    """The error of a call that so many containers did not take."""
+    return Unavailable(f"{containers} containers in turn could not take the call (last: {last}).")
+
+
+def deadline_passed(waited_s: float, how: str, why: str = "") -> DeadlineExceeded:
+    """The error of a call whose deadline passed; `how` says where it was, and `why` what it waited for."""
+    because = f": {why}" if why else ""
+    return DeadlineExceeded(f"The deadline passed after {waited_s:.1f} s, while the call {how}{because}.")
 
 
 def dropped_error(dropped: Dropped) -> PilotlightError:

@@ -33,11 +33,12 @@ from pilotlight_core.model.messages.scheduling import (
     Withdraw,
 )
 from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.call_book import UNSENT, CallBook, InFlightCall
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
-from pilotlight_gateway.calls.origin import Origin, OriginState, settlement_of
+from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.node_incarnations import GoneNode
@@ -166,12 +167,7 @@ class Origins:
             case Grant() if live is not None:
                 self._perform(live, live.origin.granted(item, at), at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
-                self._router.settle(
-                    Settle(
-                        call_id=item.call_id, node=item.node, container=item.container, grant_number=item.grant_number
-                    ),
-                    item.epoch,
-                )
+                self._router.settle(declined(item), item.epoch)
             case Dropped() if live is not None:
                 self._perform(live, live.origin.dropped(item), at)
 
@@ -356,13 +352,13 @@ class EffectRunner:
     def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
         live.fail(effect.error)
         if (usage := live.call.usage) is not None:
-            _count(usage, live.origin)
+            _count(usage, live.origin.attempts)
             if effect.left is not None:
                 self.usage_tracker.left(usage, effect.left, live.call.version.spec.timeout, at)
 
     def _finish(self, live: InFlightCall, result: CallResult) -> None:
         if (usage := live.call.usage) is not None:
-            _count(usage, live.origin)
+            _count(usage, live.origin.attempts)
         if result.answer_size:
             if (output := self.bodies.answer(live.place)) is None:
                 live.fail(ContainerDied(LOST_ANSWER))
@@ -381,5 +377,5 @@ class EffectRunner:
             self.port.wake_at(wake)
 
 
-def _count(usage: CallUsage, origin: Origin) -> None:
-    usage.count(origin.cost, origin.starts - origin.lost_starts, origin.lost_starts, origin.tokens)
+def _count(usage: CallUsage, attempts: Attempts) -> None:
+    usage.count(attempts.cost, attempts.starts - attempts.lost_starts, attempts.lost_starts, attempts.tokens)

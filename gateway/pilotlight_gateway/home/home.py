@@ -10,56 +10,33 @@ Who is let in. `Home.enqueue` finds the `VersionQueue` of the call's version.
 Who goes next. `Home.on_credit` and `Home.done` free slots; `Home.grants` uses them.
     `ContainerPool.choose` picks a container with a free slot.
     `FairQueue.pick` picks the call: the class, then the tenant with the least service over its weight.
-    `Home._grant` makes the `Grant`; `GrantBook` keeps it until `done` reports the cost.
+    `VersionQueue.grant` makes the `Grant`; `GrantBook` keeps it until `done` reports the cost.
     `Home.refused` puts a call back to its place if the agent did not take it.
-Who gives way. `Home.expire` returns a `Dropped` for each call that leaves without a grant:
-    its time is over (`VersionQueue.why_out_of_time`),
-    the capacity that is left cannot serve it (`shed`: the lowest tier first),
-    its version cannot start or fits nowhere (`start_failure`, `note_shortage`),
-    or too many containers of its version or tenant were lost in a row (`LossAttribution.lost`).
-
-Between origin and home
------------------------
-Bodies and sockets stay at the *origin*, a gateway that may be another one:
-
-    origin -> home   enqueue    queue this; repeated until the home answers (idempotent)
-                     refused    an agent did not take the grant: back to its place, uncharged
-                     done       it ended: the slot is free, and this is the cost
-                     cancel     the caller has left
-    home -> origin   Grant      this call may go to that container, once
-                     Dropped    this call leaves the queue with an error
+Who gives way. `Home.expire` returns a `Dropped` for each call that leaves without a grant (`QueuedCalls`).
 
 `Homes` feeds events in, then asks for `expire`, `grants` and `demand`, and again at `next_wake`, only while the lease
 is valid. A `Home` reads no clock.
-
-A grant is a permission that only its origin can use, and an origin uses one at a time. So a home may forget an unused
-grant, and the home after a crash starts empty: origins enqueue what was not granted, credits list what containers hold,
-and agents refuse grants of an older `epoch` (the revision of the lease). Each grant of a call has a higher number than
-any that its origin has seen.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-
-import msgspec
-
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Credit, Shortage
 from pilotlight_core.model.messages.scheduling import BreakerReport, Dropped, HomeState
-from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.timers import Timers
 from pilotlight_core.model.units import most_gpu_ms
 from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits
-from pilotlight_gateway.home.container_pool import PooledContainer
-from pilotlight_gateway.home.home_report import BreakerCounts, HomeStatistics, breakers_of, worst_of
+from pilotlight_gateway.home.grant_book import GrantBook
+from pilotlight_gateway.home.home_report import HomeStatistics, breakers_of, statistics_of
+from pilotlight_gateway.home.queued_calls import QueuedCalls
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
-from pilotlight_gateway.home.version_queue import GrantBook, VersionQueue
+from pilotlight_gateway.home.version_demand import demand_of
+from pilotlight_gateway.home.version_queue import VersionQueue
 
 __all__ = ["Dropped", "Home", "HomeStatistics", "QueueLimits"]
 
@@ -80,16 +57,14 @@ class Home:
         self._limits = limits or QueueLimits()
         self._queues: dict[str, VersionQueue] = {}
         self._counters: dict[str, FunctionCounters] = {}
-        self._versions: dict[str, str] = {}
-        self._grants = GrantBook()
-        self._resend: list[Grant] = []
-        self._dropped: list[Dropped] = []
         self._awake: dict[str, VersionQueue] = {}
         """Queues with a new call or a free slot: only there can a grant be made."""
-        self._deadlines = Timers[str]()
+        self._queued = QueuedCalls(self._queues, self._awake)
+        self._versions, self._deadlines = self._queued.versions, self._queued.deadlines
+        self._grants = GrantBook()
+        self._granted = self._grants.by_call
         self._demands = Timers[str]()
         self._refresh_at = 0.0
-        self._shed: Counter[int] = Counter()
         self._nodes = NodeIncarnations()
         self._swept_at = 0.0
 
@@ -104,9 +79,14 @@ class Home:
         """
         if call.call_id in self._versions:
             return
-        granted = self._grants.by_call.get(call.call_id)
-        if granted is not None and not self._supersede(granted, call, at):
-            return
+        granted = self._granted.get(call.call_id)
+        if granted is not None:
+            queue = self._queues[granted.call.version]
+            if call.grant_number < granted.grant.grant_number:
+                if (entry := self._grants.repeat(granted, call, queue)) is not None:
+                    self._await(queue, entry, at)
+                return
+            self._grants.supersede(granted, queue)
         queue = self._queue_of(call.version, call.function, at)
         if not call.admitted:
             try:
@@ -125,7 +105,7 @@ class Home:
         queue = self._queue_of(call.version, call.function, at)
         if epoch == self.epoch:
             queue.pool.refuse(container, call.call_id, reason, at)
-        granted = self._grants.by_call.get(call.call_id)
+        granted = self._granted.get(call.call_id)
         if granted is not None and granted.grant.grant_number <= call.grant_number:
             self._grants.remove(granted)
             self._await(queue, queue.calls.give_back(granted, call), at)
@@ -147,34 +127,34 @@ class Home:
 
         `outcome` is for the breakers; None: unknown.
         """
-        granted = self._grants.by_call.get(call_id)
+        granted = self._granted.get(call_id)
         if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, grant_number):
             return
-        queue = self._take_granted(granted)
+        del self._granted[call_id]
+        if self._grants.released:
+            self._grants.released.pop(call_id, None)
+        queue = self._queues[granted.call.version]
         most = most_gpu_ms((at - granted.granted_at) * 1000.0)
         queue.calls.settle(granted, None if cost is None else min(cost, most))
         if frees:
             queue.pool.release(container, call_id)
-            for whose in queue.ended(granted, self._grants.by_call, at, cost, outcome):
-                self._broke(queue, whose, at)
+            for whose in queue.ended(granted, self._granted, at, cost, outcome):
+                self._queued.drop_broken(queue, whose, at)
         if queue.calls:
             self._wake(queue)
 
     def node_of(self, call_id: str) -> str | None:
         """The node that a call was granted to; None: it has no grant."""
-        granted = self._grants.by_call.get(call_id)
+        granted = self._granted.get(call_id)
         return granted.grant.node if granted is not None else None
 
     def cancel(self, call_id: str) -> bool:
         """Remove a queued call, which will never be granted; False if it was not queued."""
-        return self._remove(call_id) is not None
+        return self._queued.remove(call_id) is not None
 
     def gateway_gone(self, gateway: str) -> list[str]:
         """An origin is gone with its callers: remove its queued calls and return their ids."""
-        gone = [e.call_id for queue in self._queues.values() for e in queue.calls if e.call.gateway == gateway]
-        for call in gone:
-            self._remove(call)
-        return gone
+        return self._queued.remove_of_gateway(gateway)
 
     # -- from agents and the controller ----------------------------------------------------------------------------
 
@@ -190,9 +170,9 @@ class Home:
             return
         self._grants.release(freed, at, credit.container)
         queue.resized(at)
-        queue.charge_running(credit.container, self._grants.by_call, at)
+        queue.charge_running(credit.container, self._granted, at)
         if (failure := queue.start_failure(credit, at)) is not None:
-            self._drop_all(queue, *failure)
+            self._queued.drop_all(queue, *failure)
         self._wake(queue)
 
     def node_seen(self, node: str, instance: str, at: float) -> None:
@@ -217,34 +197,31 @@ class Home:
     def on_shortage(self, shortage: Shortage, at: float) -> None:
         queue = self._queues.get(shortage.version)
         if queue is not None and queue.note_shortage(shortage, at):
-            self._drop_all(queue, "no_capacity", shortage.reason)
+            self._queued.drop_all(queue, "no_capacity", shortage.reason)
 
     # -- for the driver --------------------------------------------------------------------------------------------
 
     def expire(self, at: float) -> list[Dropped]:
         """The calls that leave the queue with an error."""
         for call in self._deadlines.due(at):
-            queue = self._queues[self._versions[call]]
-            if (entry := self._remove(call, at)) is not None:
-                queue.late += 1
-                self._drop(entry, *queue.why_out_of_time(entry, at))
+            self._queued.drop_late(call, at)
         if self._versions and at >= self._refresh_at:
             self._refresh_at = at + REFRESH_EVERY_S
             for queue in self._queues.values():
                 if queue.calls:
-                    self._refresh(queue, at)
-        for granted in self._grants.take_expired(at):
-            queue = self._queues[granted.call.version]
-            queue.calls.settle(granted)
-            self._wake(queue)
+                    self._queued.drop_excess(queue, at)
+        if self._grants.released:
+            for granted in self._grants.take_expired(at):
+                queue = self._queues[granted.call.version]
+                queue.calls.settle(granted)
+                self._wake(queue)
         if at - self._swept_at >= SWEEP_EVERY_S:
             self._sweep(at)
-        dropped, self._dropped = self._dropped, []
-        return dropped
+        return self._queued.take_dropped() if self._queued.dropped else []
 
     def grants(self, at: float) -> list[Grant]:
         """Every grant that can be made now, in the order of the picks."""
-        made, self._resend = self._resend, []
+        made, self._grants.resend = self._grants.resend, []
         for queue in self._awake.values():
             if queue.calls:
                 self._grant_all(queue, made, at)
@@ -265,39 +242,30 @@ class Home:
         for version in self._demands.due(at):
             queue = self._queues[version]
             if queue.edge or at >= queue.reported_at + DEMAND_EVERY_S:
-                demands.append(queue.demand(self.gateway, self.epoch, self._grants.by_call, at))
+                demands.append(demand_of(queue, self.gateway, self.epoch, self._granted, at))
             if queue.busy:
                 self._demands.set(version, queue.reported_at + DEMAND_EVERY_S)
         return demands
 
     def next_wake(self) -> float | None:
         """When to ask again if nothing happens; None: never."""
-        if self._dropped:
+        if self._queued.dropped:
             return 0.0  # at once: `grants` drops calls that are too late, and `expire` returns them
         looks = self._refresh_at if self._versions else None
-        wakes = (self._deadlines.next(), self._demands.next(), looks, self._grants.expires_at())
+        expires = self._grants.expires_at() if self._grants.released else None
+        wakes = (self._deadlines.next(), self._demands.next(), looks, expires)
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def hand_over(self, at: float) -> HomeState:
         """The state for the next home, in a planned move. This home must not be used afterwards."""
-        waiting = sorted((entry for queue in self._queues.values() for entry in queue.calls), key=lambda e: e.order)
-        return HomeState(
-            calls=tuple(self._as_of(entry, at) for entry in waiting),
-            counters={
-                function: {priority.value: c.values() for priority, c in counters.classes.items() if len(c)}
-                for function, counters in self._counters.items()
-            },
-            versions=home_state.learnt_state(self._queues.values(), at),
-        )
+        return home_state.state_of(self._queued.descriptors(at), self._counters, self._queues.values(), at)
 
     def restore(self, state: HomeState, at: float) -> None:
         """Continue from the state of a former home. Agents report what it had granted."""
-        for function, classes in state.counters.items():
-            counters = self._counters.setdefault(function, FunctionCounters())
-            for priority, values in classes.items():
-                counters.classes[Priority(priority)].restore(values)
+        for function, values in state.counters.items():
+            home_state.restore_counters(self._counters.setdefault(function, FunctionCounters()), values)
         for version, learnt in state.versions.items():
-            home_state.restore(self._queue_of(version, learnt.function, at), learnt, at)
+            home_state.restore_version(self._queue_of(version, learnt.function, at), learnt, at)
         for call in state.calls:
             self.enqueue(call, at)
 
@@ -306,18 +274,12 @@ class Home:
         return frozenset(version for version, queue in self._queues.items() if queue.pool.deposed)
 
     def statistics(self, at: float) -> HomeStatistics:
-        oldest = min((since for d in self._queues.values() if (since := d.calls.oldest()) is not None), default=at)
-        return HomeStatistics(
+        return statistics_of(
+            self._queues.values(),
             queued=len(self._versions),
-            oldest_ms=max(0.0, at - oldest) * 1000.0,
-            granted=len(self._grants),
-            containers=sum(len(queue.pool.all()) for queue in self._queues.values()),
-            versions=len(self._queues),
-            deposed=len(self.deposed()),
-            shed=dict(self._shed),
-            breakers=BreakerCounts.of(self._queues.values()),
-            slowdown=worst_of(queue.slowdowns.worst() for queue in self._queues.values()),
-            slow=tuple(slow for queue in self._queues.values() for slow in queue.slow()),
+            granted=len(self._granted),
+            shed=self._queued.shed,
+            at=at,
         )
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
@@ -328,9 +290,9 @@ class Home:
         waiting = {entry.call_id: version for version, queue in self._queues.items() for entry in queue.calls}
         require(waiting == self._versions, "the calls that wait are not the calls in the queues")
         self._grants.check_integrity()
-        require(not self._grants.by_call.keys() & self._versions.keys(), "a call waits and is granted")
+        require(not self._granted.keys() & self._versions.keys(), "a call waits and is granted")
         in_flight = sum(queue.calls.statistics().in_flight for queue in self._queues.values())
-        require(in_flight == len(self._grants), "grants are not what the queues have in flight")
+        require(in_flight == len(self._granted), "grants are not what the queues have in flight")
         for queue in self._queues.values():
             queue.calls.check_integrity()
             queue.pool.check_integrity()
@@ -344,32 +306,6 @@ class Home:
         if function and not queue.function:
             queue.set_function(function, self._counters.setdefault(function, FunctionCounters()))
         return queue
-
-    def _supersede(self, granted: QueueEntry, call: CallDescriptor, at: float) -> bool:
-        """Whether a granted call that is enqueued again is to be queued; False: its grant stands, or it is queued."""
-        number = granted.grant.grant_number
-        if call.grant_number >= number:  # its origin has seen that grant and no longer uses it
-            queue = self._take_granted(granted)
-            queue.calls.settle(granted)
-            queue.pool.release(granted.grant.container, call.call_id)
-            return True
-        if self._grants.is_released(call.call_id):  # the grant was lost, and its slot may be in use
-            queue = self._take_granted(granted)
-            again = msgspec.structs.replace(call, grant_number=number)
-            self._await(queue, queue.calls.give_back(granted, again), at)
-        elif self._queues[granted.call.version].pool.is_pending(granted.grant.container, call.call_id):
-            self._resend.append(granted.grant)
-        return False
-
-    def _take_granted(self, granted: QueueEntry) -> VersionQueue:
-        self._grants.remove(granted)
-        return self._queues[granted.call.version]
-
-    def _as_of(self, entry: QueueEntry, at: float) -> CallDescriptor:
-        due = self._deadlines.at(entry.call_id)
-        remaining = (due - at) * 1000.0 if due is not None else entry.call.remaining_ms
-        age = (at - entry.since) * 1000.0
-        return msgspec.structs.replace(entry.call, age_ms=age, remaining_ms=remaining, admitted=True)
 
     def _await(self, queue: VersionQueue, entry: QueueEntry, at: float) -> None:
         call = entry.call
@@ -389,95 +325,12 @@ class Home:
             entry = calls.pick(free=pool.free, slots=pool.slots, at=at) if calls.reserving else calls.pick()
             if entry is None:
                 return
-            if calls and self._is_too_late(queue, entry, at):
+            if calls and self._queued.drop_too_late(queue, entry, at):
                 continue
-            made.append(self._grant(queue, pooled, entry, at))
-
-    def _is_too_late(self, queue: VersionQueue, entry: QueueEntry, at: float) -> bool:
-        """Drop a picked call that can no longer be done in time, if other calls wait for its slot."""
-        leaves = self._deadlines.at(entry.call_id)
-        if entry.call.grant_number or leaves is None or (leaves - at) * 1000.0 >= queue.service_time.least_ms:
-            return False
-        queue.calls.refund(entry)
-        self._forget_waiting(entry, queue, at)
-        queue.late += 1
-        self._drop(entry, *queue.why_too_late(entry, leaves, at))
-        return True
-
-    def _grant(self, queue: VersionQueue, pooled: PooledContainer, entry: QueueEntry, at: float) -> Grant:
-        call = entry.call_id
-        del self._versions[call]
-        self._deadlines.clear(call)
-        queue.pool.reserve(pooled, call, at)
-        waited, timeline = queue.start_waited(entry, pooled)
-        grant = Grant(
-            call_id=call,
-            container=pooled.container,
-            node=pooled.node,
-            instance=pooled.instance,
-            epoch=self.epoch,
-            grant_number=entry.call.grant_number + 1,
-            gateway=entry.call.gateway,
-            home=self.gateway if queue.calls else entry.call.gateway,
-            start_ms=waited,
-            timeline=timeline,
-        )
-        self._grants.enter(entry, grant, at)
-        return grant
-
-    def _remove(self, call_id: str, at: float | None = None) -> QueueEntry | None:
-        version = self._versions.get(call_id)
-        if version is None:
-            return None
-        queue = self._queues[version]
-        self._wake(queue)
-        if (entry := queue.calls.remove(call_id)) is not None:
-            self._forget_waiting(entry, queue, at)
-        return entry
-
-    def _forget_waiting(self, entry: QueueEntry, queue: VersionQueue, at: float | None) -> None:
-        del self._versions[entry.call_id]
-        self._deadlines.clear(entry.call_id)
-        queue.losses.withdrawn(entry.call_id, entry.call.tenant, at)
-
-    def _refresh(self, queue: VersionQueue, at: float) -> None:
-        """Shed the calls that the remaining capacity cannot serve in time."""
-        for entry, wait in queue.excess(self._deadlines.at, at):
-            self._remove(entry.call_id, at)
-            self._shed[entry.call.tier_rank] += 1
-            queue.late += 1
-            detail = f"Capacity has shrunk: its turn would come in {wait / 1000.0:.1f} s."
-            self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
-        self._wake(queue)
-
-    def _broke(self, queue: VersionQueue, whose: str, at: float) -> None:
-        refusal = queue.losses.breaker_of(whose).refusal(at)
-        self._drop_all(queue, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after, tenant=whose)
-
-    def _drop(
-        self,
-        entry: QueueEntry,
-        code: str,
-        detail: str,
-        retry_after: float | None = None,
-        error: RemoteError | None = None,
-    ) -> None:
-        call, gateway = entry.call_id, entry.call.gateway
-        dropped = Dropped(call_id=call, gateway=gateway, code=code, detail=detail, error=error, retry_after=retry_after)
-        self._dropped.append(dropped)
-
-    def _drop_all(
-        self,
-        queue: VersionQueue,
-        code: str,
-        detail: str,
-        retry_after: float | None = None,
-        error: RemoteError | None = None,
-        tenant: str = "",
-    ) -> None:
-        for call in [entry.call_id for entry in queue.calls if tenant in ("", entry.call.tenant)]:
-            if (entry := self._remove(call)) is not None:
-                self._drop(entry, code, detail, retry_after, error)
+            del self._versions[entry.call_id]
+            self._deadlines.clear(entry.call_id)
+            made.append(queue.grant(entry, pooled, self.gateway, self.epoch, at))
+            self._granted[entry.call_id] = entry
 
     def _sweep(self, at: float) -> None:
         self._swept_at = at

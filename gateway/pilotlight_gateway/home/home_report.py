@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.messages.scheduling import BreakerReport
@@ -45,6 +45,25 @@ class HomeStatistics:
     """Class -> the largest slowdown of a flow."""
     slow: tuple[SlowFlow, ...] = ()
     """Flows that other tenants slow down; any is an alert."""
+
+
+def statistics_of(
+    queues: Collection[VersionQueue], *, queued: int, granted: int, shed: Mapping[int, int], at: float
+) -> HomeStatistics:
+    """The statistics of a home of these versions, with its waiting, granted and shed calls."""
+    oldest = min((since for queue in queues if (since := queue.calls.oldest()) is not None), default=at)
+    return HomeStatistics(
+        queued=queued,
+        oldest_ms=max(0.0, at - oldest) * 1000.0,
+        granted=granted,
+        containers=sum(len(queue.pool.all()) for queue in queues),
+        versions=len(queues),
+        deposed=sum(queue.pool.deposed for queue in queues),
+        shed=dict(shed),
+        breakers=BreakerCounts.of(queues),
+        slowdown=worst_of(queue.slowdowns.worst() for queue in queues),
+        slow=tuple(slow for queue in queues for slow in queue.slow()),
+    )
 
 
 def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:

@@ -1,11 +1,15 @@
-"""What a home has learnt of its versions, for the next home of the shard. Durations travel, instants do not."""
+"""What a home tells the next home of its shard: the calls that wait, their tenants' service, and what it has learnt of
+its versions. Durations travel, instants do not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from pilotlight_core.model.messages.scheduling import BreakerState, VersionState
+from pilotlight_core.model.messages.call_messages import CallDescriptor
+from pilotlight_core.model.messages.scheduling import BreakerState, HomeState, VersionState
+from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.home.breakers import Breaker, CircuitState, ContainerBreaker, LossBreaker
+from pilotlight_gateway.home.tier_queue import FunctionCounters
 from pilotlight_gateway.home.version_queue import VersionQueue
 
 VERSIONS_AT_MOST = 256
@@ -13,7 +17,30 @@ VERSIONS_AT_MOST = 256
 REASON_CHARS = 300
 
 
-def learnt_state(queues: Iterable[VersionQueue], at: float) -> dict[str, VersionState]:
+def state_of(
+    calls: tuple[CallDescriptor, ...],
+    counters: Mapping[str, FunctionCounters],
+    queues: Iterable[VersionQueue],
+    at: float,
+) -> HomeState:
+    """The state of a home. The counters are those of each function, by class."""
+    return HomeState(
+        calls=calls,
+        counters={
+            function: {priority.value: c.values() for priority, c in of_function.classes.items() if len(c)}
+            for function, of_function in counters.items()
+        },
+        versions=_learnt_state(queues, at),
+    )
+
+
+def restore_counters(counters: FunctionCounters, values: Mapping[str, dict[str, float]]) -> None:
+    """Restore the service of each tenant, by class, into the new counters of a function."""
+    for priority, of_tenants in values.items():
+        counters.classes[Priority(priority)].restore(of_tenants)
+
+
+def _learnt_state(queues: Iterable[VersionQueue], at: float) -> dict[str, VersionState]:
     """The state of the versions that were used last."""
     known = [
         queue for queue in queues if queue.function and (queue.service_time.calls or queue.losses.everybody.failures)
@@ -22,7 +49,7 @@ def learnt_state(queues: Iterable[VersionQueue], at: float) -> dict[str, Version
     return {queue.version: _state_of(queue, at) for queue in known[:VERSIONS_AT_MOST]}
 
 
-def restore(queue: VersionQueue, state: VersionState, at: float) -> None:
+def restore_version(queue: VersionQueue, state: VersionState, at: float) -> None:
     """Restore the state into a new queue."""
     queue.tenant = state.tenant
     service_time = queue.service_time

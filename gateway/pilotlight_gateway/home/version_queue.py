@@ -1,13 +1,12 @@
-"""What a home keeps of one version: waiting calls, container pool, service time, breakers, and outstanding grants."""
+"""What a home keeps of one version: waiting calls, container pool, service time, and breakers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
-from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, is_misconfigured
-from pilotlight_core.model.messages.demand import ClassLoad, Demand
+from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_gateway.home.breakers import ContainerVerdict, LossAttribution, verdict
 from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, admit, expected_ms
@@ -32,11 +31,6 @@ SCAN_EVERY_S = 1.0
 CHARGE_EVERY_S = 1.0
 DECLINED_MS = 5.0
 """A grant that ends sooner, with no known cost or outcome, was declined by its origin: nothing ran."""
-REFUSED_S = 5.0
-"""A call that was refused for lack of a container is demand for this long, unless one is ready sooner: enough to drain
-an idle container and to start one in its place, and callers who come again renew it."""
-DONE_WITHIN_S = 5.0
-"""How long a grant with a freed slot waits for the cost of its call."""
 
 
 class VersionQueue:
@@ -119,58 +113,13 @@ class VersionQueue:
             raise
         self.losses.admit(call.call_id, call.tenant, at)
 
-    def demand(self, gateway: str, epoch: int, granted: Mapping[str, QueueEntry], at: float) -> Demand:
-        """The demand of the version; it counts as reported. `granted` are the home's calls that have not ended."""
-        oldest = self.calls.oldest()
-        if self.refused_at is not None and at - self.refused_at > REFUSED_S:
-            self.refused_at = None
-        running, first_at = self._running(granted, at)
-        demand = Demand(
-            version=self.version,
-            tenant=self.tenant,
-            gateway=gateway,
-            epoch=epoch,
-            queued=len(self.calls),
-            oldest_ms=max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
-            running=self.pool.running(),
-            arrivals=self.arrivals,
-            service_ms=self.service_time.hold_ms or 0.0,
-            edge=self.edge,
-            refused=self.refused_at is not None,
-            refused_calls=self.refused_calls,
-            late=self.late,
-            oldest_run_ms=(at - first_at) * 1000.0,
-            classes=self._classes(running, at),
-            function=self.function,
-        )
+    def reported(self, demand: Demand, at: float) -> None:
+        """A demand is told: the next one counts anew."""
         self.reported_at, self.reported_waiting = at, demand.waiting
         self.arrivals = self.refused_calls = self.late = 0
         self.reported_busy = bool(demand.waiting or demand.running)
         if demand.waiting or demand.running or demand.arrivals:
             self.used_at = at
-        return demand
-
-    def _running(self, granted: Mapping[str, QueueEntry], at: float) -> tuple[dict[str, int], float]:
-        """The running calls by class, and when the first of them was granted; `at` if none was."""
-        # One plain loop: a thousand calls may run, and those that begin to wait are told of in this turn.
-        running: dict[str, int] = {}
-        first_at = at
-        for call in self.pool.calls():
-            entry = granted.get(call)
-            if entry is not None:
-                name = entry.call.priority
-                running[name] = running.get(name, 0) + 1
-                if entry.granted_at < first_at:
-                    first_at = entry.granted_at
-        return running, first_at
-
-    def _classes(self, running: Mapping[str, int], at: float) -> dict[str, ClassLoad]:
-        waiting = self.calls.waiting_by_class()
-        return {
-            name: ClassLoad(queued=queued, running=running.get(name, 0), oldest_ms=max(0.0, at - since) * 1000.0)
-            for name in sorted({*waiting, *running})
-            for queued, since in (waiting.get(name, (0, at)),)
-        }
 
     def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
         """Update the pool, and return the calls to shed with the wait (ms) of each.
@@ -261,12 +210,28 @@ class VersionQueue:
             if entry is not None and entry.grant.container == container:
                 self.calls.charge_so_far(entry, (at - entry.granted_at) * 1000.0 * rate)
 
-    def start_waited(self, entry: QueueEntry, pooled: PooledContainer) -> tuple[float, dict[str, float]]:
-        """Milliseconds that a call waited while no container was ready, and the timeline of that start."""
-        ready = self.pool.ready_since
-        if ready is None or entry.pushed_at >= ready:
-            return 0.0, {}
-        return (ready - entry.pushed_at) * 1000.0, pooled.timeline
+    def grant(self, entry: QueueEntry, pooled: PooledContainer, gateway: str, epoch: int, at: float) -> Grant:
+        """Reserve a slot for a picked call; returns the grant of its home, `gateway`, which acts under `epoch`."""
+        call, pool = entry.call, self.pool
+        pool.reserve(pooled, call.call_id, at)
+        waited_ms, timeline = 0.0, {}
+        if pool.ready_since is not None and entry.pushed_at < pool.ready_since:
+            # The call waited while no container was ready.
+            waited_ms, timeline = (pool.ready_since - entry.pushed_at) * 1000.0, pooled.timeline
+        entry.grant = Grant(
+            call_id=call.call_id,
+            container=pooled.container,
+            node=pooled.node,
+            instance=pooled.instance,
+            epoch=epoch,
+            grant_number=call.grant_number + 1,
+            gateway=call.gateway,
+            home=gateway if self.calls else call.gateway,
+            start_ms=waited_ms,
+            timeline=timeline,
+        )
+        entry.granted_at = at
+        return entry.grant
 
     def start_failure(self, credit: Credit, at: float) -> StartFailure | None:
         """Note the result of a start; the error of what waits, if the next start would fail in the same way.
@@ -306,53 +271,3 @@ class VersionQueue:
         """Whether the version has been unused for KEEP_IDLE_S."""
         idle = not self.busy and not self.calls.statistics().in_flight and not len(self.pool)
         return idle and at - self.used_at > KEEP_IDLE_S
-
-
-class GrantBook:
-    """Granted calls that have not ended, by id.
-
-    A grant is *released* when its slot is free and its cost is not known yet.
-    """
-
-    def __init__(self) -> None:
-        self.by_call: dict[str, QueueEntry] = {}
-        self._released: dict[str, float] = {}
-        """Call id -> instant of the release, in that order."""
-
-    def __len__(self) -> int:
-        return len(self.by_call)
-
-    def enter(self, entry: QueueEntry, grant: Grant, at: float) -> None:
-        entry.grant, entry.granted_at = grant, at
-        self.by_call[entry.call_id] = entry
-
-    def remove(self, entry: QueueEntry) -> None:
-        del self.by_call[entry.call_id]
-        self._released.pop(entry.call_id, None)
-
-    def release(self, calls: Iterable[str], at: float, container: str | None = None) -> None:
-        """The slots of calls are free, in any container or in `container`; their cost may still be reported."""
-        for call in calls:
-            entry = self.by_call.get(call)
-            if entry is not None and container in (None, entry.grant.container):
-                self._released.setdefault(call, at)
-
-    def is_released(self, call_id: str) -> bool:
-        return call_id in self._released
-
-    def take_expired(self, at: float) -> Iterator[QueueEntry]:
-        """Remove the grants that have been released for too long, one after the other."""
-        while self._released:
-            call, since = next(iter(self._released.items()))
-            if since > at - DONE_WITHIN_S:
-                return
-            entry = self.by_call[call]
-            self.remove(entry)
-            yield entry
-
-    def expires_at(self) -> float | None:
-        """When `take_expired` next has a grant to remove; None: never."""
-        return next(iter(self._released.values())) + DONE_WITHIN_S if self._released else None
-
-    def check_integrity(self) -> None:
-        require(set(self._released) <= set(self.by_call), "a released grant is not known")

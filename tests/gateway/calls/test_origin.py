@@ -1,4 +1,4 @@
-"""The life of one call as its origin decides it: placements, re-runs, retries, streams, deadlines, cancels."""
+"""The life of one call as its origin decides it: placements, losses, ends of the function, deadlines, cancels."""
 
 from __future__ import annotations
 
@@ -15,68 +15,34 @@ from pilotlight_core.model.errors import (
     LoadFailed,
     PilotlightError,
     TooMuch,
-    Unavailable,
 )
 from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Chunk,
-    Ended,
     Outcome,
     Refusal,
     Refused,
-    RemoteError,
     Spent,
     Stages,
     Started,
-    Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
-from pilotlight_gateway.calls.origin import (
-    LAST_WORDS_S,
-    MAX_PLACEMENTS,
-    MAX_RERUNS,
-    REPEAT_EVERY_S,
-    UNREAD_BYTES,
-    UNREAD_CHUNKS,
-    Origin,
-    OriginState,
-)
-from pilotlight_gateway.calls.prepared_call import WINDOW
+from pilotlight_gateway.calls.effects import ReportStage, SendRun
+from pilotlight_gateway.calls.origin import LAST_WORDS_S, REPEAT_EVERY_S, Origin, OriginState
 from tests.builders.calls import grant, prepared_call
-
-
-def queued(**more: Any) -> Origin:
-    origin = Origin(prepared_call(**more), "gw1", 0.0)
-    origin.begin(0.0)
-    origin.placed()
-    return origin
-
-
-def sent(**more: Any) -> Origin:
-    origin = queued(**more)
-    origin.granted(grant(1), 1.0)
-    return origin
-
-
-def running(**more: Any) -> Origin:
-    origin = sent(**more)
-    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
-    return origin
-
-
-def ended(outcome: Outcome = Outcome.OK, number: int = 1, **more: Any) -> Ended:
-    return Ended(call_id="a", grant_number=number, container="c1", outcome=outcome, **more)
-
-
-def error_of(actions: list[Effect]) -> PilotlightError:
-    (failed,) = [action for action in actions if isinstance(action, FailCall)]
-    return failed.error
-
-
-def kinds(actions: list[Effect]) -> list[str]:
-    return [type(action).__name__ for action in actions]
+from tests.gateway.calls.origin_steps import (
+    HALF_MS,
+    RAISED,
+    ended,
+    error_of,
+    fail_of,
+    kinds,
+    lose,
+    queued,
+    running,
+    sent,
+)
 
 
 def test_a_call_is_queued_sent_and_answered() -> None:
@@ -109,16 +75,6 @@ def test_stages_are_told_to_those_who_asked() -> None:
     assert origin.begin(0.0)[0] == ReportStage("queued", 1000.0)
     origin.granted(grant(1), 1.0)
     assert origin.frame("n1", Started(call_id="a", grant_number=1), 2.0) == [ReportStage("running", 3000.0)]
-
-
-def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
-    """Two of three seconds in the queue were a cold start."""
-    origin = queued()
-    origin.granted(grant(1, start_ms=2_000.0, timeline={"load": 1_900.0}), 3.0)
-    (_, finish) = origin.frame("n1", ended(), 3.5)
-    assert isinstance(finish, CallResult)
-    assert (finish.stages["queue"], finish.stages["start"]) == pytest.approx((1_000.0, 2_000.0))
-    assert finish.cold_start == {"load": 1_900.0}
 
 
 # -- where it may go -------------------------------------------------------------------------------------------------
@@ -160,18 +116,6 @@ def test_nobody_listening_for_a_started_call_is_no_proof() -> None:
 def test_what_ended_before_it_started_goes_elsewhere(outcome: Outcome) -> None:
     """A neighbour killed the container, or it was drained: this call never ran."""
     assert kinds(sent().frame("n1", ended(outcome, started=False), 2.0)) == ["HandBack"]
-
-
-def test_placements_are_bounded() -> None:
-    """A call that ten containers turned away fails instead of wandering for ever."""
-    origin = queued()
-    for number in range(1, MAX_PLACEMENTS):
-        origin.granted(grant(number), 1.0)
-        refused = Refused(call_id="a", grant_number=number, container="c1", reason=Refusal.NO_SLOT)
-        assert kinds(origin.frame("n1", refused, 1.0)) == ["HandBack"]
-    origin.granted(grant(MAX_PLACEMENTS), 1.0)
-    refused = Refused(call_id="a", grant_number=MAX_PLACEMENTS, container="c1", reason=Refusal.NO_SLOT)
-    assert isinstance(error_of(origin.frame("n1", refused, 1.0)), Unavailable)
 
 
 def test_only_one_grant_is_ever_in_use() -> None:
@@ -222,16 +166,6 @@ def test_a_call_that_waits_is_repeated() -> None:
 # -- what counts as started ------------------------------------------------------------------------------------------
 
 
-def lose(origin: Origin, at: float, how: str) -> list[Effect]:
-    if how == "node":
-        held = origin.grant
-        assert held is not None
-        said = origin.node_gone(held.node, held.instance, "its node was silent", at)
-        return said or origin.tick(at + LAST_WORDS_S)
-    number = origin.grant.grant_number if origin.grant else 0
-    return origin.frame("n1", ended(Outcome.DIED, number, reason="exit code 139"), at)
-
-
 @pytest.mark.parametrize("how", ["node", "container"])
 @pytest.mark.parametrize("make", [sent, running])
 def test_what_was_sent_and_lost_counts_as_started(how: str, make: Any) -> None:
@@ -241,28 +175,6 @@ def test_what_was_sent_and_lost_counts_as_started(how: str, make: Any) -> None:
     assert isinstance(error, ContainerDied)
     assert ("silent" if how == "node" else "139") in error.detail
     assert "Enqueue" not in kinds(actions)
-
-
-@pytest.mark.parametrize("how", ["node", "container"])
-def test_an_idempotent_call_is_run_again_at_most_twice(how: str) -> None:
-    """Three starts in all, then container_died."""
-    origin = queued(idempotent=True)
-    for number in range(1, MAX_RERUNS + 1):
-        origin.granted(grant(number), float(number))
-        assert "Enqueue" in kinds(lose(origin, number + 0.5, how))
-    origin.granted(grant(MAX_RERUNS + 1), 8.0)
-    assert isinstance(error_of(lose(origin, 9.0, how)), ContainerDied)
-
-
-def test_attempts_count_every_start() -> None:
-    """The answer says how often it took."""
-    origin = running(idempotent=True)
-    lose(origin, 3.0, "node")
-    origin.granted(grant(2), 4.0)
-    (_, finish) = origin.frame("n1", ended(number=2, stages=Stages(execute_ms=500.0)), 5.0)
-    assert isinstance(finish, CallResult)
-    assert finish.attempts == 2
-    assert sum(finish.stages.values()) == pytest.approx(5_000.0)
 
 
 def test_a_run_may_have_reached_the_nodes_next_agent() -> None:
@@ -317,8 +229,6 @@ def test_a_dead_containers_last_words_are_waited_for() -> None:
 
 # -- how the function ended it ---------------------------------------------------------------------------------------
 
-RAISED = RemoteError("ValueError", "no such town", "Traceback …")
-
 
 def test_code_that_raised_is_the_callers_to_see() -> None:
     """With the traceback; a crash is not a raise, so idempotent does not matter."""
@@ -329,58 +239,6 @@ def test_code_that_raised_is_the_callers_to_see() -> None:
     assert kinds(actions) == ["Settle", "FailCall"]
 
 
-def test_code_that_raised_is_retried_after_a_backoff() -> None:
-    """`retries=` times, each wait twice as long."""
-    origin = queued(retries=2)
-    for number, wait in ((1, 0.1), (2, 0.2)):
-        at = float(number)
-        origin.granted(grant(number), at)
-        assert kinds(origin.frame("n1", ended(Outcome.RAISED, number, error=RAISED), at)) == ["Settle"]
-        assert origin.wake_at == pytest.approx(at + wait)
-        assert origin.tick(at + wait / 2) == []
-        (enqueue,) = origin.tick(at + wait)
-        assert isinstance(enqueue, Enqueue)
-        assert (enqueue.call.grant_number, enqueue.call.admitted) == (number, True)
-    origin.granted(grant(3), 3.0)
-    assert isinstance(error_of(origin.frame("n1", ended(Outcome.RAISED, 3, error=RAISED), 3.1)), FunctionRaised)
-
-
-def fail_of(actions: list[Effect]) -> FailCall:
-    (failed,) = [action for action in actions if isinstance(action, FailCall)]
-    return failed
-
-
-HALF_MS = Spent(ns=1_000_000, ppm=500_000, price="h100")
-
-
-def test_what_all_starts_have_taken_is_summed() -> None:
-    """Of a call that raised first, and was answered or raised again then; also in its receipt."""
-    for outcome in (Outcome.OK, Outcome.RAISED):
-        origin = running(retries=1)
-        origin.frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)
-        origin.tick(4.0)
-        origin.granted(grant(2), 5.0)
-        actions = origin.frame("n1", ended(outcome, number=2, spent=HALF_MS), 6.0)
-
-        last = actions[-1]
-        assert isinstance(last, CallResult | FailCall)
-        assert (origin.cost, origin.lost_starts) == (1.0, 0)
-        if isinstance(last, CallResult):
-            assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
-
-
-def test_what_nobody_can_tell_is_lost() -> None:
-    """A start that is given up with its node, and one that its agent knows nothing of."""
-    origin = running()
-    failed = fail_of(origin.node_gone("n1", "i1", "gone", 3.0))
-    assert (origin.cost, origin.starts, origin.lost_starts, failed.left) == (0.0, 1, 1, None)
-
-    origin = running()
-    unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
-    fail_of(origin.frame("n1", unknown, 3.0))
-    assert (origin.cost, origin.starts, origin.lost_starts) == (0.0, 1, 1)
-
-
 def test_a_call_that_is_left_tells_what_may_run_on() -> None:
     """By a cancel or the deadline, once it was sent; what waits has cost nothing."""
     for make in (sent, running):
@@ -388,14 +246,8 @@ def test_a_call_that_is_left_tells_what_may_run_on() -> None:
         assert fail_of(make().tick(60.0)).left == grant(1)
     waiting = queued()
     assert fail_of(waiting.cancel()).left is None
-    assert (waiting.cost, waiting.starts) == (0.0, 0)
+    assert (waiting.attempts.cost, waiting.attempts.starts) == (0.0, 0)
     assert fail_of(running().frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)).left is None
-
-
-def test_a_retry_that_the_deadline_does_not_allow_is_not_begun() -> None:
-    """The caller gets the function's error, not a timeout."""
-    origin = sent(retries=3, deadline_at=2.05)
-    assert isinstance(error_of(origin.frame("n1", ended(Outcome.RAISED, error=RAISED), 2.0)), FunctionRaised)
 
 
 def test_a_grant_during_the_backoff_is_declined() -> None:
@@ -425,89 +277,6 @@ def test_a_load_failure_brings_the_remote_traceback() -> None:
     """Even though the call itself never started."""
     error = error_of(sent().frame("n1", ended(Outcome.LOAD_FAILED, started=False, error=RAISED), 3.0))
     assert error.more["traceback"] == "Traceback …"
-
-
-# -- streams ---------------------------------------------------------------------------------------------------------
-
-
-def chunk(seq: int, number: int = 1) -> Chunk:
-    return Chunk(call_id="a", grant_number=number, seq=seq, data=b"x")
-
-
-def test_chunks_are_relayed_in_order_and_once() -> None:
-    """The first chunk also says that it has started."""
-    origin = sent()
-    assert origin.frame("n1", chunk(1), 2.0) == [RelayChunk(1, b"x")]
-    assert origin.state is OriginState.RUNNING
-    assert origin.frame("n1", chunk(1), 2.0) == []
-    assert origin.frame("n1", chunk(2), 2.0) == [RelayChunk(2, b"x")]
-    assert kinds(origin.frame("n1", ended(last_seq=2), 3.0)) == ["Settle", "CallResult"]
-
-
-def test_a_gap_in_a_stream_ends_it() -> None:
-    """The caller is told rather than given a stream with a hole."""
-    origin = sent()
-    origin.frame("n1", chunk(1), 2.0)
-    assert kinds(origin.frame("n1", chunk(3), 2.0)) == ["SendControl", "FailCall"]
-    origin = sent()
-    origin.frame("n1", chunk(1), 2.0)
-    assert kinds(origin.frame("n1", ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
-
-
-@pytest.mark.parametrize("outcome", [Outcome.RAISED, Outcome.DIED])
-def test_a_stream_is_never_run_again_once_a_chunk_was_relayed(outcome: Outcome) -> None:
-    """Its caller has seen a part of the first answer."""
-    origin = sent(idempotent=True, retries=3)
-    origin.frame("n1", chunk(1), 2.0)
-    assert kinds(origin.frame("n1", ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "FailCall"]
-
-
-def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
-    """Nobody has seen anything of it; the second run counts its chunks from 1."""
-    origin = running(idempotent=True)
-    assert "Enqueue" in kinds(lose(origin, 3.0, "node"))
-    origin.granted(grant(2), 4.0)
-    assert origin.frame("n1", chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
-
-
-def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
-    """What comes of the next `chunks` chunks, but that they are relayed."""
-    first = origin._seq + 1
-    actions = [
-        action
-        for seq in range(first, first + chunks)
-        for action in origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=seq, data=b"x" * size), 2.0)
-    ]
-    return [action for action in actions if not isinstance(action, RelayChunk)]
-
-
-def test_small_chunks_flow_before_they_are_read() -> None:
-    """The container is told to go on at every half window, until too many chunks are unread."""
-    origin = running()
-    assert flood(origin, WINDOW // 2 - 1, 1) == []
-    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=WINDOW // 2))]
-    assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
-    assert flood(origin, WINDOW, 1) == []
-    assert origin.was_read(1) == []
-    told = [action for _ in range(WINDOW) for action in origin.was_read(1)]
-    assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + WINDOW))]
-
-
-def test_large_chunks_wait_for_their_reader() -> None:
-    """Whatever the container sends, only so many bytes are unread: it is told to go on when they are fewer."""
-    origin = running()
-    size = UNREAD_BYTES // 2
-    assert flood(origin, WINDOW, size) == []
-    reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
-    assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call_id="a", upto=WINDOW))]]
-
-
-def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
-    """Its caller may still read what it has."""
-    origin = running()
-    flood(origin, WINDOW, UNREAD_BYTES)
-    origin.cancel()
-    assert [origin.was_read(UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW
 
 
 # -- ends that come from here ----------------------------------------------------------------------------------------
@@ -568,9 +337,10 @@ def test_cancel_after_the_grant_reaches_the_agent() -> None:
 
 def test_what_the_home_refuses_or_drops_fails_the_call() -> None:
     """With the home's own words; what it says too late changes nothing."""
-    full = TooMuch("full", code="queue_full", retry_after=3.0)
-    assert error_of(queued().refused_entry(full)) is full
-    assert sent().refused_entry(full) == []
+    full = Dropped(call_id="a", gateway="gw1", code="queue_full", detail="full", retry_after=3.0)
+    error = error_of(queued().dropped(full))
+    assert isinstance(error, TooMuch)
+    assert (error.wire_code, error.detail, error.retry_after) == ("queue_full", "full", 3.0)
     dropped = Dropped(call_id="a", gateway="gw1", code="load_failed", detail="cannot load", error=RAISED)
     error = error_of(queued().dropped(dropped))
     assert isinstance(error, LoadFailed)

@@ -81,7 +81,7 @@ def test_what_happens_reaches_the_caller_in_order() -> None:
     """Stages, chunks, and the end, with what the call took."""
     site, usage = Site(), CallUsage()
     live = quiet_call(usage=usage)
-    live.origin.starts, live.origin.cost = 1, 7.0
+    live.origin.attempts.starts, live.origin.attempts.cost = 1, 7.0
     site.perform(live, ReportStage("running", 3.0), RelayChunk(1, b"a"), CallResult(output=b"42"))
     *before, result = live.said
     assert before == ["running", (1, b"a")]
@@ -109,7 +109,8 @@ def test_a_call_that_failed_may_leave_a_start_behind() -> None:
     """Its usage is open until that is heard of."""
     site, usage = Site(), CallUsage()
     live = quiet_call(usage=usage)
-    live.origin.starts, live.origin.lost_starts, live.origin.cost = 2, 1, 2.0
+    attempts = live.origin.attempts
+    attempts.starts, attempts.lost_starts, attempts.cost = 2, 1, 2.0
     site.perform(live, FailCall(error=Cancelled("x"), left=grant()))
     assert (usage.cost, usage.known, usage.lost, usage.is_open, list(site.usage_tracker.open)) == (
         2.0,

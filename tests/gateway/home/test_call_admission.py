@@ -86,7 +86,7 @@ def test_a_call_is_refused_whose_queue_age_would_run_out() -> None:
         admit(call("x", queue_ms=600.0, age_ms=200.0), filled(9), busy(), service_time(100.0), QueueLimits(), 0.0)
 
 
-def test_a_tenants_own_bound_on_waiting_calls_goes_first() -> None:
+def test_a_tenants_own_bound_on_queued_calls_goes_first() -> None:
     """Narrower or wider than what the home allows by itself."""
     limits = QueueLimits(per_flow=5)
     with pytest.raises(TooMuch):

@@ -1,4 +1,4 @@
-"""What a home keeps of one version: its demand, its shortage, its outstanding grants, and when it is forgotten."""
+"""What a home keeps of one version: its edge, its shortage, its failed starts, and when it is forgotten."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState, Shortage
 from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.tier_queue import FunctionCounters
+from pilotlight_gateway.home.version_demand import demand_of
 from pilotlight_gateway.home.version_queue import (
-    DONE_WITHIN_S,
     KEEP_IDLE_S,
     SHORTAGE_S,
-    GrantBook,
     VersionQueue,
 )
-from tests.builders.calls import call, credit, grant
+from tests.builders.calls import call, credit
 
 
 def queue(at: float = 0.0) -> VersionQueue:
@@ -32,13 +31,13 @@ def test_the_first_call_is_an_edge_and_the_last_has_a_demand() -> None:
     entry = version_queue.calls.push(call("a"), cost=1.0, at=1.0)
     version_queue.arrivals += 1
     assert version_queue.edge
-    told = version_queue.demand("gw1", 7, {}, 3.0)
+    told = demand_of(version_queue, "gw1", 7, {}, 3.0)
     assert (told.queued, told.oldest_ms, told.arrivals, told.edge, told.epoch) == (1, 2_000.0, 1, True, 7)
     assert (version_queue.edge, version_queue.busy) == (False, True)
 
     version_queue.calls.remove(entry.call_id)
     assert version_queue.busy
-    assert version_queue.demand("gw1", 7, {}, 4.0).queued == 0
+    assert demand_of(version_queue, "gw1", 7, {}, 4.0).queued == 0
     assert not version_queue.busy
 
 
@@ -88,42 +87,3 @@ def test_an_unused_version_is_forgotten() -> None:
     version_queue = queue(10.0)
     assert not version_queue.is_forgettable(10.0 + KEEP_IDLE_S)
     assert version_queue.is_forgettable(10.1 + KEEP_IDLE_S)
-
-
-@pytest.fixture
-def book() -> GrantBook:
-    """Three calls that run, two of them in one container."""
-    version_queue = VersionQueue("ver_1", QueueLimits(), 1, 0.0)
-    version_queue.set_function("acme:app.f", FunctionCounters())
-    made = GrantBook()
-    for name, container in (("a", "c1"), ("b", "c1"), ("c", "c2")):
-        entry = version_queue.calls.push(call(name), cost=1.0, guess=0.0, at=0.0)
-        made.enter(entry, grant(call_id=name, container=container), 0.0)
-    return made
-
-
-def test_grants_without_an_end_expire(book: GrantBook) -> None:
-    """They expire in the order of their releases, each once."""
-    book.release(["b"], 1.0)
-    book.release(["a", "b", "unknown"], 2.0)
-
-    assert not list(book.take_expired(0.9 + DONE_WITHIN_S))
-    assert [granted.grant.call_id for granted in book.take_expired(1.0 + DONE_WITHIN_S)] == ["b"]
-    assert [granted.grant.call_id for granted in book.take_expired(2.0 + DONE_WITHIN_S)] == ["a"]
-    assert set(book.by_call) == {"c"}
-    book.check_integrity()
-
-
-def test_a_release_by_one_container_keeps_grants_to_others(book: GrantBook) -> None:
-    """A call that has meanwhile been granted elsewhere holds its new slot."""
-    book.release(["a", "c"], 1.0, "c1")
-    assert (book.is_released("a"), book.is_released("c")) == (True, False)
-
-
-def test_a_grant_that_ends_in_time_does_not_expire(book: GrantBook) -> None:
-    """Its end is counted once."""
-    book.release(["a"], 1.0)
-    book.remove(book.by_call["a"])
-    assert not book.is_released("a")
-    assert not list(book.take_expired(9.0 + DONE_WITHIN_S))
-    assert len(book) == 2

@@ -17,7 +17,7 @@ from pilotlight_core.model.messages.message import Message
 
 
 class Enqueue(msgspec.Struct, frozen=True, tag=True):
-    """Queue the call. Idempotent, and repeated until an answer arrives; `Origin.refused_entry` handles a refusal."""
+    """Queue the call. Idempotent, and repeated until an answer arrives; `Dropped` is a refusal."""
 
     call: CallDescriptor
 

@@ -1,0 +1,132 @@
+"""The attempts of one call: how many, what they took, and where the time went."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.messages.call_messages import Ended, Grant, Spent
+from pilotlight_core.model.messages.scheduling import Settle
+from pilotlight_core.model.messages.usage_facts import tokens_of
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.limits.call_usage import plausible
+
+
+class Attempts:
+    """The starts of one call and their usage, and its stages in milliseconds.
+
+    Only instants of this process are subtracted; the durations that the agent reports are cut to fit. So the stages
+    sum to the time between the first and the last mark, over all attempts.
+    """
+
+    __slots__ = (
+        "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "start", "starts",
+        "tokens", "transport",
+    )  # fmt: skip
+
+    def __init__(self, at: float) -> None:
+        self.starts = 0
+        self.lost_starts = 0
+        """Starts without a reported cost."""
+        self.cost = 0.0
+        """GPU-milliseconds of the other starts."""
+        self.tokens = 0
+        self.spent: Spent | None = None
+        self.cold_start: dict[str, float] | None = None
+        """The timeline of the container's start that the call waited for."""
+        self._last = at
+        self.queue = 0.0
+        """Waiting for a container, and backoff between attempts."""
+        self.start = 0.0
+        """Waiting while a container started."""
+        self.transport = 0.0
+        """On the bus, at the agent, and in attempts that never started."""
+        self.batch_wait = 0.0
+        self.execute = 0.0
+
+    def granted(self, grant: Grant, at: float) -> None:
+        """The wait in the queue is over; for `start_ms` of it a container started."""
+        elapsed = self._lap(at)
+        start = min(grant.start_ms, elapsed)
+        self.start += start
+        self.queue += elapsed - start
+        if grant.start_ms:
+            self.cold_start = grant.timeline
+
+    def refused(self, at: float) -> None:
+        """An attempt never started."""
+        self.transport += self._lap(at)
+
+    def lost(self, at: float) -> None:
+        """An attempt counts as started, and neither its duration nor its cost is known."""
+        self.execute += self._lap(at)
+        self.starts += 1
+        self.lost_starts += 1
+
+    def ended(self, node: str, ended: Ended, at: float) -> tuple[Ended, Settle]:
+        """A start ended at `node`: returns its end, without a metered time that cannot be, and its settlement."""
+        elapsed = self._lap(at)
+        execute = min(ended.stages.execute_ms, elapsed)
+        batch_wait = min(ended.stages.batch_wait_ms, elapsed - execute)
+        self.execute += execute
+        self.batch_wait += batch_wait
+        self.transport += elapsed - execute - batch_wait
+        ended = plausible(ended, elapsed)
+        self.starts += 1
+        # One without a container is of a call that its agent does not hold, and knows nothing of.
+        self.lost_starts += not ended.container
+        over = settlement_of(node, ended)
+        self.cost += over.cost or 0.0
+        if ended.spent is not None:
+            self.spent = ended.spent if self.spent is None else _together(self.spent, ended.spent)
+        if ended.units:
+            self.tokens += tokens_of(ended.units)
+        return ended, over
+
+    def result(self, ended: Ended, container: str, gateway_ms: float) -> CallResult:
+        """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
+        return CallResult(
+            output=ended.output,
+            answer_size=ended.answer_size,
+            spent=self.spent,
+            stages={
+                "gateway": gateway_ms,
+                "queue": self.queue,
+                "start": self.start,
+                "transport": self.transport,
+                "batch_wait": self.batch_wait,
+                "execute": self.execute,
+            },
+            cold_start=self.cold_start,
+            attempts=self.starts,
+            container=container,
+            units=ended.units,
+        )
+
+    def _lap(self, at: float) -> float:
+        elapsed = max(0.0, at - self._last) * 1000.0
+        self._last = max(at, self._last)
+        return elapsed
+
+
+def settlement_of(node: str, ended: Ended) -> Settle:
+    """What the home must know of a start that has ended at `node`."""
+    return Settle(
+        call_id=ended.call_id,
+        node=node,
+        container=ended.container,
+        grant_number=ended.grant_number,
+        cost=ended.gpu_ms,
+        frees=ended.frees,
+        outcome=ended.outcome,
+    )
+
+
+def declined(grant: Grant) -> Settle:
+    """What the home must know of a grant that is not used."""
+    return Settle(call_id=grant.call_id, node=grant.node, container=grant.container, grant_number=grant.grant_number)
+
+
+def _together(before: Spent, now: Spent) -> Spent:
+    """The usage of two starts; of slices of several kinds only the last: a receipt has one price."""
+    alike = (before.ppm, before.price) == (now.ppm, now.price)
+    return msgspec.structs.replace(now, ns=before.ns + now.ns) if alike else now

@@ -1,0 +1,49 @@
+"""The chunks of one stream on their way from its container to its caller: in order, and no more than are read."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.call_messages import Chunk, Grant, Window
+from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
+from pilotlight_gateway.calls.prepared_call import WINDOW
+
+UNREAD_CHUNKS = 256
+UNREAD_BYTES = 2 * 2**20
+"""Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
+
+
+class StreamRelay:
+    """Relays each chunk once, and tells the container to go on while the caller keeps up."""
+
+    __slots__ = ("_unread_bytes", "_unread_chunks", "_window_sent", "last_seq")
+
+    def __init__(self) -> None:
+        self.last_seq = 0
+        """Of the last chunk that was relayed."""
+        self._window_sent = 0
+        self._unread_chunks = 0
+        self._unread_bytes = 0
+
+    def relay(self, chunk: Chunk, grant: Grant) -> list[Effect] | None:
+        """The next chunk has come from the grant's container; a repeated one adds nothing. None: one was lost."""
+        if chunk.seq <= self.last_seq:
+            return []
+        if chunk.seq > self.last_seq + 1:
+            return None
+        self.last_seq = chunk.seq
+        self._unread_chunks += 1
+        self._unread_bytes += len(chunk.data)
+        return [RelayChunk(chunk.seq, chunk.data), *self._go_on(grant)]
+
+    def was_read(self, size: int, grant: Grant | None) -> list[Effect]:
+        """The caller has read a chunk of `size` bytes; without a grant nobody sends more."""
+        self._unread_chunks -= 1
+        self._unread_bytes -= size
+        return self._go_on(grant)
+
+    def _go_on(self, grant: Grant | None) -> list[Effect]:
+        """Let the container send more, unless too much is unread."""
+        lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
+        if grant is None or lags or self.last_seq < self._window_sent + WINDOW // 2:
+            return []
+        self._window_sent = self.last_seq
+        return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.last_seq))]

@@ -1,0 +1,103 @@
+"""How often a call was tried, what that took, and where its time went."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotlight_core.model.messages.call_messages import (
+    Ended,
+    Outcome,
+    Spent,
+    Stages,
+)
+from pilotlight_gateway.calls.attempts import Attempts
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effects import FailCall
+from tests.builders.calls import grant
+from tests.gateway.calls.origin_steps import (
+    HALF_MS,
+    ended,
+    fail_of,
+    lose,
+    queued,
+    running,
+)
+
+ms = st.floats(0.0, 1e4)
+
+
+@settings(deadline=None)  # the machine may be busy
+@given(
+    laps=st.lists(
+        st.tuples(st.sampled_from(["granted", "refused", "lost", "ended"]), st.floats(-1.0, 10.0), ms, ms), max_size=12
+    )
+)
+def test_the_stages_always_sum_to_the_time_that_passed(laps: list[tuple[str, float, float, float]]) -> None:
+    """Whatever the agents report, over any number of attempts, and even if a clock is set back."""
+    attempts = Attempts(100.0)
+    at = latest = 100.0
+    for kind, step, first, second in laps:
+        at += step
+        latest = max(at, latest)
+        if kind == "granted":
+            attempts.granted(grant(1, start_ms=first), at)
+        elif kind == "refused":
+            attempts.refused(at)
+        elif kind == "lost":
+            attempts.lost(at)
+        else:
+            attempts.ended("n1", ended(stages=Stages(batch_wait_ms=first, execute_ms=second)), at)
+    stages = attempts.result(ended(), "c1", 7.0).stages
+    assert sum(stages.values()) == pytest.approx(7.0 + (latest - 100.0) * 1000.0, abs=1e-3)
+    assert min(stages.values()) >= 0.0
+
+
+def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
+    """Two of three seconds in the queue were a cold start."""
+    origin = queued()
+    origin.granted(grant(1, start_ms=2_000.0, timeline={"load": 1_900.0}), 3.0)
+    (_, finish) = origin.frame("n1", ended(), 3.5)
+    assert isinstance(finish, CallResult)
+    assert (finish.stages["queue"], finish.stages["start"]) == pytest.approx((1_000.0, 2_000.0))
+    assert finish.cold_start == {"load": 1_900.0}
+
+
+def test_attempts_count_every_start() -> None:
+    """The answer says how often it took."""
+    origin = running(idempotent=True)
+    lose(origin, 3.0, "node")
+    origin.granted(grant(2), 4.0)
+    (_, finish) = origin.frame("n1", ended(number=2, stages=Stages(execute_ms=500.0)), 5.0)
+    assert isinstance(finish, CallResult)
+    assert finish.attempts == 2
+    assert sum(finish.stages.values()) == pytest.approx(5_000.0)
+
+
+def test_what_all_starts_have_taken_is_summed() -> None:
+    """Of a call that raised first, and was answered or raised again then; also in its receipt."""
+    for outcome in (Outcome.OK, Outcome.RAISED):
+        origin = running(retries=1)
+        origin.frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)
+        origin.tick(4.0)
+        origin.granted(grant(2), 5.0)
+        actions = origin.frame("n1", ended(outcome, number=2, spent=HALF_MS), 6.0)
+
+        last = actions[-1]
+        assert isinstance(last, CallResult | FailCall)
+        assert (origin.attempts.cost, origin.attempts.lost_starts) == (1.0, 0)
+        if isinstance(last, CallResult):
+            assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
+
+
+def test_what_nobody_can_tell_is_lost() -> None:
+    """A start that is given up with its node, and one that its agent knows nothing of."""
+    origin = running()
+    failed = fail_of(origin.node_gone("n1", "i1", "gone", 3.0))
+    assert (origin.attempts.cost, origin.attempts.starts, origin.attempts.lost_starts, failed.left) == (0.0, 1, 1, None)
+
+    origin = running()
+    unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
+    fail_of(origin.frame("n1", unknown, 3.0))
+    assert (origin.attempts.cost, origin.attempts.starts, origin.attempts.lost_starts) == (0.0, 1, 1)

@@ -1,0 +1,104 @@
+"""Streams: in order, once, and no faster than their caller reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.messages.call_messages import (
+    Chunk,
+    Outcome,
+    Window,
+)
+from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
+from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.prepared_call import WINDOW
+from pilotlight_gateway.calls.stream_relay import UNREAD_BYTES, UNREAD_CHUNKS
+from tests.builders.calls import grant
+from tests.gateway.calls.origin_steps import (
+    RAISED,
+    ended,
+    kinds,
+    lose,
+    running,
+    sent,
+)
+
+
+def chunk(seq: int, number: int = 1) -> Chunk:
+    return Chunk(call_id="a", grant_number=number, seq=seq, data=b"x")
+
+
+def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
+    """What comes of the next `chunks` chunks, but that they are relayed."""
+    first = (origin._relay.last_seq if origin._relay is not None else 0) + 1
+    actions = [
+        action
+        for seq in range(first, first + chunks)
+        for action in origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=seq, data=b"x" * size), 2.0)
+    ]
+    return [action for action in actions if not isinstance(action, RelayChunk)]
+
+
+def test_chunks_are_relayed_in_order_and_once() -> None:
+    """The first chunk also says that it has started."""
+    origin = sent()
+    assert origin.frame("n1", chunk(1), 2.0) == [RelayChunk(1, b"x")]
+    assert origin.state is OriginState.RUNNING
+    assert origin.frame("n1", chunk(1), 2.0) == []
+    assert origin.frame("n1", chunk(2), 2.0) == [RelayChunk(2, b"x")]
+    assert kinds(origin.frame("n1", ended(last_seq=2), 3.0)) == ["Settle", "CallResult"]
+
+
+def test_a_gap_in_a_stream_ends_it() -> None:
+    """The caller is told rather than given a stream with a hole."""
+    origin = sent()
+    origin.frame("n1", chunk(1), 2.0)
+    assert kinds(origin.frame("n1", chunk(3), 2.0)) == ["SendControl", "FailCall"]
+    origin = sent()
+    origin.frame("n1", chunk(1), 2.0)
+    assert kinds(origin.frame("n1", ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.RAISED, Outcome.DIED])
+def test_a_stream_is_never_run_again_once_a_chunk_was_relayed(outcome: Outcome) -> None:
+    """Its caller has seen a part of the first answer."""
+    origin = sent(idempotent=True, retries=3)
+    origin.frame("n1", chunk(1), 2.0)
+    assert kinds(origin.frame("n1", ended(outcome, error=RAISED, last_seq=1), 3.0)) == ["Settle", "FailCall"]
+
+
+def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
+    """Nobody has seen anything of it; the second run counts its chunks from 1."""
+    origin = running(idempotent=True)
+    assert "Enqueue" in kinds(lose(origin, 3.0, "node"))
+    origin.granted(grant(2), 4.0)
+    assert origin.frame("n1", chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
+
+
+def test_small_chunks_flow_before_they_are_read() -> None:
+    """The container is told to go on at every half window, until too many chunks are unread."""
+    origin = running()
+    assert flood(origin, WINDOW // 2 - 1, 1) == []
+    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=WINDOW // 2))]
+    assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
+    assert flood(origin, WINDOW, 1) == []
+    assert origin.was_read(1) == []
+    told = [action for _ in range(WINDOW) for action in origin.was_read(1)]
+    assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + WINDOW))]
+
+
+def test_large_chunks_wait_for_their_reader() -> None:
+    """Whatever the container sends, only so many bytes are unread: it is told to go on when they are fewer."""
+    origin = running()
+    size = UNREAD_BYTES // 2
+    assert flood(origin, WINDOW, size) == []
+    reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
+    assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call_id="a", upto=WINDOW))]]
+
+
+def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
+    """Its caller may still read what it has."""
+    origin = running()
+    flood(origin, WINDOW, UNREAD_BYTES)
+    origin.cancel()
+    assert [origin.was_read(UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW
