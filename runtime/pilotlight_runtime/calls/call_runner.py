@@ -27,9 +27,9 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
+from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay
 from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase
-from pilotlight_runtime.calls.stream_relay import STALLED_S, StreamRelay
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
@@ -49,7 +49,7 @@ class CallRunner:
         self._container = container
         self._io = io
         self._stop_grace_s = stop_grace_s
-        self._streams = StreamRelay(spec, io)
+        self._streams = ChunkRelay(spec, io)
         self._batches = DynamicBatches(spec)
         self._is_batching = bool(self._batches)
         self._held: dict[str, AcceptedCall] = {}

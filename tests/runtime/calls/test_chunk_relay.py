@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome
 from pilotlight_core.model.spec import Mode
-from pilotlight_runtime.calls.stream_relay import STALLED_S
+from pilotlight_runtime.calls.chunk_relay import STALLED_S
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
     CancelCall,

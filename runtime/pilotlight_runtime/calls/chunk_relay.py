@@ -12,7 +12,7 @@ STALLED_S = 60.0
 """A stream whose window has been full for so long has no reader."""
 
 
-class StreamRelay:
+class ChunkRelay:
     def __init__(self, spec: FunctionSpec, io: RunnerIO) -> None:
         self._io = io
         self._methods = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
