@@ -452,5 +452,6 @@ def _together(before: Spent | None, now: Spent | None) -> Spent | None:
     """The usage of a call's starts; of slices of several kinds only the last: a receipt has one price."""
     if before is None or now is None:
         return now or before
-    alike = (before.ppm, before.price) == (now.ppm, now.price)
-    return msgspec.structs.replace(now, ns=before.ns + now.ns) if alike else now
+    together = msgspec.structs.replace(now, ns=before.ns + now.ns)
+    alike = msgspec.structs.replace(together, ns=before.ns, batch_size=before.batch_size) == before
+    return together if alike else now

@@ -44,6 +44,9 @@ class SliceOwner(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     purpose: Purpose = Purpose.CALL
     memory: int = 0
     """Bytes of memory that the container was promised."""
+    core_ppm: int = 0
+    gib_ppm: int = 0
+    """What it pays for beside the slice: millionths of a core, and of a GiB of host memory."""
 
 
 OPERATOR = SliceOwner()
@@ -223,7 +226,11 @@ class SliceMeter:
                     wall_ns=self.wall_offset_ns + self._now,
                 )
             )
-        return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
+        lease, owner = self.lease, self._owner
+        return Spent(
+            ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
+            core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
+        )  # fmt: skip
 
     def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:
         """All events up to `at_ns` that have not been returned yet, in order.
@@ -325,6 +332,8 @@ class SliceMeter:
                 region=lease.region,
                 zone=lease.zone,
                 purchase=lease.purchase,
+                core_ppm=owner.core_ppm,
+                gib_ppm=owner.gib_ppm,
             )
         )
 
@@ -459,8 +468,11 @@ class SeveralMeters:
         return self._meters[0].state
 
     def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
-        for meter in self._meters:
-            meter.transition(state, at_ns, owner)
+        first, *others = self._meters
+        first.transition(state, at_ns, owner)
+        beside = msgspec.structs.replace(owner, core_ppm=0, gib_ppm=0)  # the host is paid for once
+        for meter in others:
+            meter.transition(state, at_ns, beside)
 
     def call_started(
         self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING

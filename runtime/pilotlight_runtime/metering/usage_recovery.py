@@ -115,4 +115,6 @@ class _Device:
             region=lease.region,
             zone=lease.zone,
             purchase=lease.purchase,
+            core_ppm=owner.core_ppm,
+            gib_ppm=owner.gib_ppm,
         )

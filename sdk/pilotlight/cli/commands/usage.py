@@ -30,7 +30,7 @@ COLUMNS = (
     "currency",
 )
 SHOWN = ("day", "function", "state", "price", "calls", "seconds", "cost")
-"""Columns of the table; `seconds` are of a whole device."""
+"""Columns of the table; `seconds` are of a whole device, of cores and memory those of a core and of a GiB."""
 VERSION_WIDTH = 12
 NUMBERS = ("calls", "seconds", "cost")
 
@@ -45,7 +45,8 @@ def usage(
     """Show usage and its cost.
 
     By day, function, version and state; --json and --csv also by part of a device. Seconds are of a whole device: half
-    a device for 2 s is 1 s.
+    a device for 2 s is 1 s. What was promised of the host beside it has lines of its own: cpu_core, in seconds of a
+    core, and memory_gib, in seconds of a GiB. The total counts the seconds of devices alone.
 
     \b
     pilotlight usage
