@@ -37,6 +37,8 @@ class PriceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     id: str
     rates: tuple[DatedRate, ...]
+    is_set: bool = False
+    """By an operator's request: no price file goes over it."""
 
 
 @dataclass(kw_only=True)
@@ -96,10 +98,8 @@ class PriceBook:
         )
 
     def _rate_at(self, price: str, at: float) -> int | None:
-        for rate in reversed(self.dated.get(price, ())):
-            if rate.starts_at <= at:
-                return rate.nano_usd_per_hour
-        return self.configured.get(price)
+        rate = rate_at(self.dated.get(price, ()), at)
+        return self.configured.get(price) if rate is None else rate
 
     def dollars(self, price: str) -> float:
         """Dollars per device hour, to compare devices by."""
@@ -108,6 +108,12 @@ class PriceBook:
     def knows(self, price: str) -> bool:
         name = _read_price(price)[1]
         return name in self.rates or name in self.dated
+
+
+def rate_at(rates: Iterable[DatedRate], at: float) -> int | None:
+    """The one of these rates that holds at the unix second `at`; None: none has begun."""
+    begun = [rate for rate in rates if rate.starts_at <= at]
+    return max(begun, key=lambda rate: rate.starts_at).nano_usd_per_hour if begun else None
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
