@@ -139,7 +139,7 @@ def warm(http: httpx.Client) -> None:
     console.print(bar(answer["latency"]))
     usage = answer["usage"]
     console.print(f"  receipt: {usage['ns']:,} ns of {usage['ppm'] / 1e4:.0f} % of a {usage['price']} device,", end="")
-    console.print(f" ${usage['cost']}")
+    console.print(f" ${usage['cost']} with what it was promised of the host")
 
 
 def search(http: httpx.Client) -> None:
