@@ -139,7 +139,7 @@ def warm(http: httpx.Client) -> None:
     console.print(bar(answer["latency"]))
     usage = answer["usage"]
     console.print(f"  receipt: {usage['ns']:,} ns of {usage['ppm'] / 1e4:.0f} % of a {usage['price']} device,", end="")
-    console.print(f" ${usage['cost']}")
+    console.print(f" ${usage['cost']} with what it was promised of the host")
 
 
 def search(http: httpx.Client) -> None:
@@ -216,7 +216,7 @@ def bill(http: httpx.Client) -> None:
     """What it cost, by function and by what the device was doing."""
     title("The bill")
     time.sleep(2.0)  # the ledger folds once a second
-    report = http.get("/v1/usage").json()
+    report = http.get("/v1/usage", params={"group": "app,function,state"}).json()
     shown = Table("function", "was", "calls", "device-seconds", "USD", box=None, pad_edge=True)
     for column in shown.columns[2:]:
         column.justify, column.no_wrap = "right", True

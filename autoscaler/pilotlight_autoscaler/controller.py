@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import msgspec
 import structlog
 from prometheus_client.core import Metric
 
@@ -386,10 +387,13 @@ class Controller:
         self._tasks.create_task(self._send(sent))
 
     async def _send(self, sent: AddressedCommand) -> None:
+        command: AgentCommand | None = sent.command
         try:
-            if isinstance(sent.command, Bind) and not await self._write_binding(sent.node, sent.command):
+            if isinstance(sent.command, Bind):
+                command = await self._bound(sent.node, sent.command)
+            if command is None:
                 return
-            answer = await self._bus.request(subjects.command(self._region, sent.node), sent.command, COMMAND_TIMEOUT_S)
+            answer = await self._bus.request(subjects.command(self._region, sent.node), command, COMMAND_TIMEOUT_S)
         except BusError as error:
             log.warning(
                 "command not answered", node=sent.node, about=subject_of_command(sent.command), error=repr(error)
@@ -406,21 +410,25 @@ class Controller:
             if isinstance(sent.command, Bind):
                 self.world.on_refused(sent.command, answer.reason, time.monotonic())
 
-    async def _write_binding(self, node: str, bind: Bind) -> bool:
-        """Write what others may believe of the container; False if its slice is gone, or this leader's time is over.
+    async def _bound(self, node: str, bind: Bind) -> Bind | None:
+        """Write what others may believe of the container, and tell its node what it pays for.
+
+        None if its slice is gone, or this leader's time is over.
 
         Raises:
             BusError: it may or may not be written.
         """
-        if self._bindings.live(bind.container) is not None:
-            return True  # the command was lost, and is sent again
-        record = await self._record_of(bind.version)
-        binding = binding_of(bind, record, self.world.nodes.get(node)) if record is not None else None
-        if binding is None:
-            self.world.on_refused(bind, "no_such_slice", time.monotonic())
-            return False
-        await self._bindings.bind(binding)
-        return self.leads
+        binding = self._bindings.live(bind.container)
+        if binding is None:  # else the command was lost, and is sent again
+            record = await self._record_of(bind.version)
+            binding = binding_of(bind, record, self.world.nodes.get(node)) if record is not None else None
+            if binding is None:
+                self.world.on_refused(bind, "no_such_slice", time.monotonic())
+                return None
+            await self._bindings.bind(binding)
+            if not self.leads:
+                return None
+        return msgspec.structs.replace(bind, core_ppm=binding.core_ppm, gib_ppm=binding.gib_ppm)
 
     async def _record_of(self, version: str) -> VersionRecord | None:
         return self._registry.version(version) or await self._registry.fetch_version(version)

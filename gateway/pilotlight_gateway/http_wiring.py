@@ -36,6 +36,7 @@ from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
+from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE, QuarantineServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
@@ -174,6 +175,7 @@ def wire_http(
         *bound(routes.ACCOUNT, of_account),
         *bound(CONTAINERS, of_containers),
         *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
+        *bound(PRICES, PriceServices(registry=registry, book=book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, of_curves),
         *bound(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget)),

@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 import pytest
 
+from pilotlight_autoscaler.bindings.binding_terms import host_terms
 from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, connect
@@ -196,6 +197,9 @@ async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(
         first = await node.command(1)
     assert isinstance(first, Bind)
     assert first.epoch > 0
+    # Millionths of a core beside the slot's, and of a GiB: what its binding says, it meters.
+    assert (first.core_ppm, first.gib_ppm) == host_terms(first.host, 250_000, "cpu")
+    assert first.gib_ppm > 0
     node.report(report(container(first.container, version.id, running=1, slice=first.slice)))
     running = Demands(gateway="g", shard=3, items=(demand(version.id, running=1),))
     bus.publish_nowait(subjects.demands(region, 3), running)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -342,10 +343,23 @@ def test_what_a_function_counts_is_on_the_receipt_and_in_the_ledger(platform: Pl
 
 
 def test_prices_are_exact(platform: Platform) -> None:
-    """A call's cost is its nanoseconds times the slice's part of a device times the price; the report's, their sum."""
+    """A call's cost is its nanoseconds times its part of a device, of cores and of memory, each times the price."""
     usage = platform.answer("calls.metered", seconds=0.01)["usage"]
-    [(rate,)] = rows(platform, "SELECT DISTINCT rate FROM lease_line WHERE price = ?", usage["price"])
+    roomy = platform.answer("calls.roomy", seconds=0.01)
+    wait_until(lambda: roomy["id"] in ended(platform, "roomy"), "the call is folded")
+    rates = dict(rows(platform, "SELECT DISTINCT price, rate FROM usage_day"))
 
-    assert usage["cost"] == money(cost_of(usage["ns"], usage["ppm"], rate))
+    for one in (usage, roomy["usage"]):
+        assert [part["cost"] for part in one["parts"]] == [
+            money(cost_of(one["ns"], part["ppm"], rates[part["price"]])) for part in one["parts"]
+        ]
+        assert Decimal(one["cost"]) == sum(Decimal(part["cost"]) for part in one["parts"])
+    kept = rows(platform, "SELECT price, ppm, ns FROM call_line WHERE call = ?", roomy["id"])
+    told = [(part["price"], part["ppm"], roomy["usage"]["ns"]) for part in roomy["usage"]["parts"]]
+    assert sorted(kept) == sorted(told)
+    paid = {part["price"]: part["ppm"] for part in roomy["usage"]["parts"]}
+    assert paid["memory_gib"] == 4_000_000
+    assert paid["cpu_core"] > {part["price"]: part["ppm"] for part in usage["parts"]}.get("cpu_core", 0)
+    assert Decimal(roomy["usage"]["cost"]) / roomy["usage"]["ns"] > Decimal(usage["cost"]) / usage["ns"]
     assert usage["gpu_ms"] == usage["ns"] * usage["ppm"] / 1e12
     check_no_instant_is_sold_twice(platform)

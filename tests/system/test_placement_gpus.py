@@ -196,7 +196,7 @@ def test_whatever_is_told_of_gpus_in_software_says_so(gpus: Platform) -> None:
         lines = gpus.http.get("/v1/usage").json()["lines"]
         return {line["price"] for line in lines if line["function"] == "whole"}
 
-    assert wait_until(billed, "the call is in the ledger") == {"fake-t4"}
+    assert wait_until(billed, "the call is in the ledger") == {"fake-t4", "cpu_core", "memory_gib"}
     assert "fake-t4" in gpus.cli("usage", "--json").stdout
 
 

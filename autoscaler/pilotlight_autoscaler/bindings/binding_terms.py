@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.devices import SliceName
+from pilotlight_core.model.devices import SliceName, cores_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.node_messages import Bind, NodeReport
+from pilotlight_core.model.messages.node_messages import Bind, HostShare, NodeReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 
@@ -16,6 +16,7 @@ def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> 
     if report is None or terms is None:
         return None
     ppm, price = terms
+    core_ppm, gib_ppm = host_terms(bind.host, ppm, price)
     return Binding(
         container=bind.container,
         node=report.node,
@@ -26,7 +27,15 @@ def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> 
         ppm=ppm,
         price=price,
         slots=record.spec.slots,
+        core_ppm=core_ppm,
+        gib_ppm=gib_ppm,
     )
+
+
+def host_terms(host: HostShare, ppm: int, price: str) -> tuple[int, int]:
+    """What is paid of a host beside a slice: millionths of a core, without those of a CPU slot, and of a GiB."""
+    of_slot = cores_of(price) * ppm
+    return max(0, host.cpu_millis * 1_000 - of_slot), host.memory * 1_000_000 // 2**30
 
 
 def slice_terms(report: NodeReport, slice_id: str) -> tuple[int, str] | None:

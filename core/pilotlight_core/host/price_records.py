@@ -1,6 +1,7 @@
 """Prices by date: one source for receipts, the ledger and placement, in the registry's records `price.{id}`.
 
-A gateway that has a price file writes its prices there when it starts. Every process has a price book, over which the
+A gateway that has a price file writes its prices there when it starts, but for those that an operator has set by
+request (`set_price`). Every process has a price book, over which the
 records go; a price without a record is the book's own.
 """
 
@@ -8,28 +9,100 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from pilotlight_core.bus import Kv
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.ids import NAME
-from pilotlight_core.model.price_book import PriceBook, PriceRecord, records_of
+from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, records_of
 
 LONGEST_S = 60.0
 """Seconds between two looks at the clock, which may have been set."""
 KIND = "price."
+LEAD_S = 30.0
+"""Seconds between a request to change a price and the change: by then all processes know of it. The fold of usage looks
+each ten seconds."""
+KEPT_S = 100 * 86_400.0
+"""Rates that ended so long ago go: no usage comes so late."""
+MOST_RATES = 200
+"""Of one price."""
 
 log = structlog.get_logger(__name__)
 _decoder = msgspec.msgpack.Decoder(PriceRecord)
 
 
+class PriceRegistry(Protocol):
+    """The records of prices."""
+
+    def prices(self) -> Iterator[PriceRecord]: ...
+    async def change_price(
+        self, price: str, change: Callable[[PriceRecord | None], PriceRecord | None]
+    ) -> PriceRecord | None: ...
+
+
+async def set_price(
+    registry: PriceRegistry, book: PriceBook, price: str, rate: int, *, starts_at: float | None, at: float
+) -> PriceRecord:
+    """Let a price be `rate` nano-dollars per hour from a unix second on; None: as soon as all can know of it.
+
+    Rates that begin later stay, and so does what has begun: what has run is not priced anew.
+
+    Raises:
+        BadInput: it would begin too soon, or there are too many rates.
+        BusError.
+    """
+    soonest = at + LEAD_S
+    if starts_at is not None and starts_at < soonest:
+        raise BadInput(
+            f"from: a price changes {LEAD_S:.0f} s from now at the earliest, and what has run keeps its price.",
+            field="from",
+        )
+    new = DatedRate(starts_at=soonest if starts_at is None else starts_at, nano_usd_per_hour=rate)
+
+    def changed(before: PriceRecord | None) -> PriceRecord:
+        had = before.rates if before is not None else (DatedRate(nano_usd_per_hour=book.configured.get(price, 0)),)
+        rates = {one.starts_at: one for one in (*had, new)}
+        ended = sorted(one for one in rates if one < at - KEPT_S)[:-1]
+        kept = tuple(rates[one] for one in sorted(rates.keys() - ended))
+        if len(kept) > MOST_RATES:
+            raise BadInput(f"{price} has {MOST_RATES} rates already: take changes back that are to come.", field="from")
+        return PriceRecord(id=price, rates=kept, is_set=True)
+
+    return _there(price, await registry.change_price(price, changed))
+
+
+async def drop_changes(registry: PriceRegistry, price: str, *, at: float) -> PriceRecord:
+    """Take the changes of a price back that begin no sooner than all can know of it.
+
+    Raises:
+        NotFound: there are none.
+        BusError.
+    """
+
+    def changed(before: PriceRecord | None) -> PriceRecord:
+        had = before.rates if before is not None else ()
+        kept = tuple(one for one in had if one.starts_at < at + LEAD_S)
+        if before is None or len(kept) == len(had):
+            raise NotFound(f"No change of {price} is to come that could be taken back.")
+        return PriceRecord(id=price, rates=kept, is_set=True)
+
+    return _there(price, await registry.change_price(price, changed))
+
+
+def _there(price: str, record: PriceRecord | None) -> PriceRecord:
+    if record is None:
+        raise NotFound(f"There is no price {price!r}.")
+    return record
+
+
 async def write_prices(registry: Registry, path: Path) -> None:
-    """Write the prices of a file to the registry, where they differ; others stay.
+    """Write the prices of a file to the registry, where they differ; others stay, and those that were set by request.
 
     Raises:
         BadInput: names the wrong entry of the file.
@@ -40,10 +113,11 @@ async def write_prices(registry: Registry, path: Path) -> None:
             log.warning("a price without the name of one holds in this process alone", price=record.id)
             continue
 
-        def changed(_before: PriceRecord | None, record: PriceRecord = record) -> PriceRecord:
-            return record
+        def changed(before: PriceRecord | None, record: PriceRecord = record) -> PriceRecord:
+            return before if before is not None and before.is_set else record
 
-        await registry.change_price(record.id, changed)
+        if (kept := await registry.change_price(record.id, changed)) is not None and kept.is_set:
+            log.info("a price was set by request, and the file's is not used", price=record.id)
 
 
 async def follow_prices(registry: Registry, book: PriceBook, *, wall: Callable[[], float] = time.time) -> None:

@@ -32,6 +32,11 @@ SHARE_UNITS = 1000
 """Parts of a device that is given in shares: about as fine as MPS can bound them, by MiB and percent of threads."""
 CPU_PRICE = "cpu"
 """The price id of one core."""
+CORE_PRICE = "cpu_core"
+"""The price id of a core that a container is promised beside its slice."""
+MEMORY_PRICE = "memory_gib"
+"""The price id of a GiB of host memory that a container is promised."""
+HOST_PRICES = (CORE_PRICE, MEMORY_PRICE)
 UNKNOWN_PRICE = "gpu"
 """The price id of GPUs without one of their own."""
 PRICED_GPUS = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S", "T4")
@@ -56,6 +61,12 @@ def cpu_price(cores: int) -> str:
 def is_cpu_price(price: str) -> bool:
     found = _CPU_PRICE.fullmatch(price)
     return found is not None and int(found[1] or 1) <= MOST_CORES
+
+
+def cores_of(price: str) -> int:
+    """The cores of a host by the price id of its processors; 0: it is that of another device."""
+    found = _CPU_PRICE.fullmatch(price)
+    return int(found[1] or 1) if found is not None else 0
 
 
 def gpu_price(gpu_type: str) -> str:

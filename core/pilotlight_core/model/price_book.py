@@ -20,7 +20,7 @@ from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
 """Decimal places of an amount: they show a nanosecond of a millionth of a device."""
-PICO_PER_NANO = 10 ** (PLACES - 9)
+PICO_PER_NANO: int = 10 ** (PLACES - 9)
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
 
 
@@ -37,13 +37,16 @@ class PriceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     id: str
     rates: tuple[DatedRate, ...]
+    is_set: bool = False
+    """By an operator's request: no price file goes over it."""
 
 
 @dataclass(kw_only=True)
 class PriceBook:
     """Nano-dollars per hour of a whole device, by price id: those of now, and by date.
 
-    A fake GPU (`fake-h100`) costs what the real one does, and `2xcpu` two times what `cpu` does.
+    A fake GPU (`fake-h100`) costs what the real one does, and `2xcpu` two times what `cpu` does. `cpu_core` and
+    `memory_gib` are of a core and of a GiB.
     """
 
     rates: dict[str, int]
@@ -95,10 +98,8 @@ class PriceBook:
         )
 
     def _rate_at(self, price: str, at: float) -> int | None:
-        for rate in reversed(self.dated.get(price, ())):
-            if rate.starts_at <= at:
-                return rate.nano_usd_per_hour
-        return self.configured.get(price)
+        rate = rate_at(self.dated.get(price, ()), at)
+        return self.configured.get(price) if rate is None else rate
 
     def dollars(self, price: str) -> float:
         """Dollars per device hour, to compare devices by."""
@@ -107,6 +108,12 @@ class PriceBook:
     def knows(self, price: str) -> bool:
         name = _read_price(price)[1]
         return name in self.rates or name in self.dated
+
+
+def rate_at(rates: Iterable[DatedRate], at: float) -> int | None:
+    """The one of these rates that holds at the unix second `at`; None: none has begun."""
+    begun = [rate for rate in rates if rate.starts_at <= at]
+    return max(begun, key=lambda rate: rate.starts_at).nano_usd_per_hour if begun else None
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
@@ -185,11 +192,16 @@ def _rate(path: Path, name: str, entry: Any) -> int:
     return rate
 
 
-def cost_text(ns: int, ppm: int, rate: int) -> str:
-    """`units.money(units.cost_of(...))` in integers only, since this runs for every call."""
+def pico_cost(ns: int, ppm: int, rate: int) -> int:
+    """`units.cost_of` in pico-dollars, rounded half-even, in integers only, since this runs for every call."""
     scale = WHOLE_DEVICE * NS_PER_HOUR
     whole, rest = divmod(ns * ppm * rate * PICO_PER_NANO, scale)
     if rest * 2 > scale or (rest * 2 == scale and whole & 1):
         whole += 1
-    dollars, pico = divmod(whole, 10**PLACES)
+    return whole
+
+
+def pico_text(amount: int) -> str:
+    """Pico-dollars as `units.money` writes them."""
+    dollars, pico = divmod(amount, 10**PLACES)
     return f"{dollars}.{pico:0{PLACES}d}"

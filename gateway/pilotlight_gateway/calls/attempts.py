@@ -127,6 +127,7 @@ def declined(grant: Grant) -> Settle:
 
 
 def _together(before: Spent, now: Spent) -> Spent:
-    """The usage of two starts; of slices of several kinds only the last: a receipt has one price."""
-    alike = (before.ppm, before.price) == (now.ppm, now.price)
-    return msgspec.structs.replace(now, ns=before.ns + now.ns) if alike else now
+    """The usage of two starts; of slices of several kinds only the last: a receipt has one price of each."""
+    together = msgspec.structs.replace(now, ns=before.ns + now.ns)
+    alike = msgspec.structs.replace(together, ns=before.ns, batch_size=before.batch_size) == before
+    return together if alike else now

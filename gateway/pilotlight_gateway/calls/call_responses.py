@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage
+from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage, UsagePart
+from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.price_book import PriceBook, cost_text
+from pilotlight_core.model.price_book import PriceBook, pico_cost, pico_text
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
@@ -82,13 +83,18 @@ def response_of(call: PreparedCall, result: CallResult, *, book: PriceBook, at: 
 def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Usage:
     """What a call that ended at the unix second `at`, by default now, is billed; 0 if it was not metered."""
     spent = result.spent or Spent(ns=0, ppm=0, price="")
+    costs = [(spent.price, spent.ppm, pico_cost(spent.ns, spent.ppm, book.rate(spent.price, at)))]
+    for price, ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
+        if ppm and (rate := book.rate(price, at)):
+            costs.append((price, ppm, pico_cost(spent.ns, ppm, rate)))
     return Usage(
         gpu_ms=spent.ns * spent.ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=spent.ns,
         ppm=spent.ppm,
         price=spent.price,
-        cost=cost_text(spent.ns, spent.ppm, book.rate(spent.price, at)),
+        cost=pico_text(sum(cost for _, _, cost in costs)),
         currency=book.currency,
+        parts=tuple(UsagePart(price=price, ppm=ppm, cost=pico_text(cost)) for price, ppm, cost in costs if ppm),
         batch_size=spent.batch_size,
         attempts=result.attempts,
         units=result.units or msgspec.UNSET,

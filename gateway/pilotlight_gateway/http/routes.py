@@ -24,6 +24,7 @@ from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
+from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
@@ -223,6 +224,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CONTAINERS,
     *ACCOUNT,
     *QUARANTINE,
+    *PRICES,
     *PLACEMENT,
     *CURVES,
     *TENANCY,

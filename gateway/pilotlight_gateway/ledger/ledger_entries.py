@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
@@ -23,6 +24,8 @@ UsageKey = tuple[str, str, str, str, str, str, str, int, int]
 """day, tenant, app, function, version, state, price, ppm, rate"""
 CallKey = tuple[str, str, str, str, str, int, int]
 """tenant, call, day, version, price, ppm, rate"""
+Part = tuple[str, int, int]
+"""price, ppm, rate: of the slice first, then what is paid of the host."""
 LONGEST_NS = 31 * NS_PER_DAY
 """Agents write an interval each second, so a longer one is an error."""
 
@@ -113,35 +116,45 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
     entries = LedgerRows()
     for event in events:
         end = ended_ns(event)
-        rate = book.rate(event.price, end / NS_PER_S)
+        parts = _parts_of(event, book, end / NS_PER_S)
         entries.unpriced += not book.knows(event.price)
         days = cut_at_midnights(end, event.t1 - event.t0)
-        entries.leases.append(_lease_row(event, rate, days[-1][0]))
+        entries.leases.append(_lease_row(event, parts, days[-1][0]))
         if event.tenant and event.tags:
             entries.tags.setdefault((event.tenant, event.version), as_json(event.tags))
         if event.shares:
-            _add_shares(entries, event, rate, days)
+            _add_shares(entries, event, parts, days)
         else:
-            _add_whole(entries, event, rate, days)
+            _add_whole(entries, event, parts, days)
     return entries
 
 
-def _lease_row(event: UsageEvent, rate: int, day: str) -> dict[str, Any]:
+def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> list[Part]:
+    """What is paid for an interval; what of the host costs nothing is left out."""
+    parts = [(event.price, event.ppm, book.rate(event.price, at))]
+    for price, ppm in ((CORE_PRICE, event.core_ppm), (MEMORY_PRICE, event.gib_ppm)):
+        if ppm and (rate := book.rate(price, at)):
+            parts.append((price, ppm, rate))
+    return parts
+
+
+def _lease_row(event: UsageEvent, parts: list[Part], day: str) -> dict[str, Any]:
+    rates = {price: rate for price, _, rate in parts}
     is_of_container = bool(event.container and event.wall_ns)  # older agents say nothing of containers
     return {
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
-        "price": event.price, "rate": rate, "state": event.state.value, "tenant": event.tenant, "app": event.app,
+        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": event.tenant, "app": event.app,
         "function": event.function, "version": event.version, "container": event.container, "t0": event.t0,
         "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day, "wall_ns": ended_ns(event),
         "purpose": event.purpose.value if is_of_container else "", "used": event.used if is_of_container else None,
         "memory": event.memory, "region": event.region, "zone": event.zone, "purchase": event.purchase,
+        "core_ppm": event.core_ppm, "core_rate": rates.get(CORE_PRICE, 0),
+        "gib_ppm": event.gib_ppm, "gib_rate": rates.get(MEMORY_PRICE, 0),
     }  # fmt: skip
 
 
-def _usage(entries: LedgerRows, event: UsageEvent, rate: int, day: str, tenant: str) -> UsageSum:
-    key = (
-        day, tenant, event.app, event.function, event.version, event.state.value, event.price, event.ppm, rate,
-    )  # fmt: skip
+def _usage(entries: LedgerRows, event: UsageEvent, part: Part, day: str, tenant: str) -> UsageSum:
+    key = (day, tenant, event.app, event.function, event.version, event.state.value, *part)
     return entries.usage.setdefault(key, UsageSum())
 
 
@@ -150,30 +163,37 @@ def _call_tags(event: UsageEvent, share: CallShare) -> str:
     return as_json(event.tags | share.tags if share.tenant == event.tenant else share.tags)
 
 
-def _add_whole(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
+def _add_whole(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: list[tuple[str, int]]) -> None:
     for day, ns in days:
-        _usage(entries, event, rate, day, event.tenant).ns += ns
+        for part in parts:
+            _usage(entries, event, part, day, event.tenant).ns += ns
 
 
-def _add_shares(entries: LedgerRows, event: UsageEvent, rate: int, days: list[tuple[str, int]]) -> None:
+def _add_shares(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: list[tuple[str, int]]) -> None:
     if len(days) == 1:  # the common case
         laid_out: Iterable[list[tuple[str, int]]] = ([(days[0][0], share.ns)] for share in event.shares)
     else:
         laid_out = lay_out(days, (share.ns for share in event.shares))
-    for share, parts in zip(event.shares, laid_out, strict=True):
-        for day, ns in parts:
-            _usage(entries, event, rate, day, share.tenant).ns += ns
-            line = entries.calls.setdefault(
-                (share.tenant, share.call_id, day, event.version, event.price, event.ppm, rate),
-                CallSum(app=event.app, function=event.function),
-            )
-            line.ns += ns
-            line.batch_size = max(line.batch_size, share.batch_size)
-            line.key_id = share.key
-            if share.tags or (event.tags and share.tenant == event.tenant):
-                line.tags = _call_tags(event, share)
+    of_slice, *of_host = parts
+    for share, by_day in zip(event.shares, laid_out, strict=True):
+        for day, ns in by_day:
+            for part in of_host:
+                _add_call(entries, event, share, part, day, ns)
+            line = _add_call(entries, event, share, of_slice, day, ns)
         if share.ended:
             line.outcome, line.fault = share.ended, share.fault.value if event.wall_ns else ""
             if share.units:
                 line.units = as_json(share.units)
-            _usage(entries, event, rate, day, share.tenant).calls += 1
+            _usage(entries, event, of_slice, day, share.tenant).calls += 1
+
+
+def _add_call(entries: LedgerRows, event: UsageEvent, share: CallShare, part: Part, day: str, ns: int) -> CallSum:
+    _usage(entries, event, part, day, share.tenant).ns += ns
+    key = (share.tenant, share.call_id, day, event.version, *part)
+    line = entries.calls.setdefault(key, CallSum(app=event.app, function=event.function))
+    line.ns += ns
+    line.batch_size = max(line.batch_size, share.batch_size)
+    line.key_id = share.key
+    if share.tags or (event.tags and share.tenant == event.tenant):
+        line.tags = _call_tags(event, share)
+    return line

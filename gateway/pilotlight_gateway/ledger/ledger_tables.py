@@ -11,6 +11,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 metadata = sa.MetaData()
+PPM = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""Millionths of a device, or of thousands of GiB. SQLite has one size of integers."""
 
 folded = sa.Table(
     "folded",
@@ -56,6 +58,10 @@ lease_line = sa.Table(
     sa.Column("region", sa.String(63), nullable=True),
     sa.Column("zone", sa.String(63), nullable=True),
     sa.Column("purchase", sa.String(16), nullable=True),
+    sa.Column("core_ppm", sa.BigInteger, nullable=True),
+    sa.Column("core_rate", sa.BigInteger, nullable=True),
+    sa.Column("gib_ppm", sa.BigInteger, nullable=True),
+    sa.Column("gib_rate", sa.BigInteger, nullable=True),
     sa.Index("lease_line_device", "node", "device", "t0"),
     sa.Index("lease_line_wall", "wall"),
 )
@@ -68,7 +74,7 @@ call_line = sa.Table(
     sa.Column("day", sa.String(10), primary_key=True),
     sa.Column("version", sa.String(63), primary_key=True),
     sa.Column("price", sa.String(63), primary_key=True),
-    sa.Column("ppm", sa.Integer, primary_key=True),
+    sa.Column("ppm", PPM, primary_key=True),
     sa.Column("rate", sa.BigInteger, primary_key=True),
     sa.Column("app", sa.String(63), nullable=False),
     sa.Column("function", sa.String(63), nullable=False),
@@ -81,8 +87,10 @@ call_line = sa.Table(
     sa.Column("units", sa.Text, nullable=True),
     sa.Index("call_line_day", "day"),
 )
-"""Receipts: a call has several rows if it crossed midnight or ran again elsewhere. `tags` and `units` are
-JSON objects. The last four columns are NULL where an older release wrote the row, and "" where nothing was said."""
+"""Receipts: a call has several rows if it crossed midnight or ran again elsewhere, and rows of their own for cores and
+memory beside its slice (`HOST_PRICES`, `ppm` of a core or a GiB; only the slice's row has how it ended). `tags` and
+`units` are JSON objects. The last four columns are NULL where an older release wrote the row, and "" where nothing was
+said."""
 
 USAGE_KEY = ("day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate")
 
@@ -96,7 +104,7 @@ usage_day = sa.Table(
     sa.Column("version", sa.String(63), primary_key=True),
     sa.Column("state", sa.String(16), primary_key=True),
     sa.Column("price", sa.String(63), primary_key=True),
-    sa.Column("ppm", sa.Integer, primary_key=True),
+    sa.Column("ppm", PPM, primary_key=True),
     sa.Column("rate", sa.BigInteger, primary_key=True),
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("calls", sa.BigInteger, nullable=False),
@@ -126,6 +134,8 @@ bound_container = sa.Table(
     sa.Column("bound_at", sa.Float, nullable=False),
     sa.Column("ended_at", sa.Float, nullable=True),
     sa.Column("ns", sa.BigInteger, nullable=False),
+    sa.Column("core_ppm", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("gib_ppm", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("bound_container_ended", "ended_at"),
 )
 """What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock."""

@@ -29,6 +29,7 @@ OLDEST_S = 60 * 86_400.0
 CLOCK_SKEW_S = 3_600.0
 """The wall clocks of two hosts differ by less."""
 MOST_NS = 2**62
+MOST_HOST_PPM = 2**40
 MOST_BATCH = 1_000_000
 DRIFT = 1.001
 """Two clocks that run alike differ by less."""
@@ -86,6 +87,8 @@ class BoundContainer:
     ended_at: float | None = None
     ns: int = 0
     """Folded so far, over all devices of its slice."""
+    core_ppm: int = 0
+    gib_ppm: int = 0
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -114,7 +117,7 @@ def fault_of(event: UsageEvent, delivery: UsageDelivery) -> UsageFault | None:
         return UsageFault.BAD_NAME
     if not _is_time(event, delivery.at):
         return UsageFault.BAD_TIME
-    if not (0 < event.ppm <= WHOLE_DEVICE and 0 <= event.memory <= MOST_NS):
+    if not (0 < event.ppm <= WHOLE_DEVICE and 0 <= event.memory <= MOST_NS and _is_host(event)):
         return UsageFault.BAD_PART
     if event.state not in EITHER_PAYS and bool(event.tenant) is (event.state in OPERATOR_PAYS):
         return UsageFault.BAD_STATE
@@ -133,6 +136,10 @@ def binding_fault(event: UsageEvent, bound: BoundContainer | None, at: float) ->
     if (event.tenant, event.app, event.function, event.version, event.ppm, event.price) != (
         bound.tenant, bound.app, bound.function, bound.version, bound.ppm, bound.price,
     ) or event.slice not in bound.parts:  # fmt: skip
+        return UsageFault.OTHER_TERMS
+    # An older agent bills nothing of the host, and one with several devices on the first alone.
+    of_host = (bound.core_ppm, bound.gib_ppm) if event.slice == bound.parts[0] else (0, 0)
+    if event.core_ppm > of_host[0] or event.gib_ppm > of_host[1]:
         return UsageFault.OTHER_TERMS
     until = at if bound.ended_at is None else min(at, bound.ended_at)
     longest = len(bound.parts) * _allowed_ns(until - bound.bound_at, BOUND_SLACK_NS)
@@ -169,6 +176,10 @@ def _are_names(event: UsageEvent) -> bool:
         and event.purchase in PURCHASES
         and (not event.tags or not tags_fault(event.tags))
     )
+
+
+def _is_host(event: UsageEvent) -> bool:
+    return 0 <= event.core_ppm <= MOST_HOST_PPM and 0 <= event.gib_ppm <= MOST_HOST_PPM
 
 
 def _is_name(text: str) -> bool:

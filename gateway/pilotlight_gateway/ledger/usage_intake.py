@@ -187,6 +187,8 @@ class _Intake:
             ppm=binding.ppm,
             price=binding.price,
             bound_at=at,
+            core_ppm=binding.core_ppm,
+            gib_ppm=binding.gib_ppm,
         )
         self.sorted.bound.add(binding.container)
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import UsageLine
+from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import TAG
 from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
@@ -27,7 +28,7 @@ COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine) if fie
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of a report's unrounded lines."""
+    """The sum of a report's unrounded lines; `ns` and `gpu_seconds` are of devices alone."""
 
     calls: int
     ns: int
@@ -71,6 +72,7 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
     """Report lines of `usage_day` rows, ordered by group and each rounded once."""
     sums: dict[tuple[Any, ...], list[Any]] = {}
     tags = _tags_in(groups)
+    by_price, total = "price" in groups, [0, 0, 0, Fraction(0)]
     for row in rows:
         tagged = msgspec.json.decode(row["tags"]) if tags and row["tags"] else {}
         key = (
@@ -78,10 +80,8 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
             *(tagged.get(name, "") for name in tags),
         )
         line = sums.setdefault(key, [0, 0, 0, Fraction(0)])
-        line[0] += row["calls"]
-        line[1] += row["ns"]
-        line[2] += row["ns"] * row["ppm"]
-        line[3] += cost_of(row["ns"], row["ppm"], row["rate"])
+        _add(line, row, is_timed=by_price or row["price"] not in HOST_PRICES)
+        _add(total, row, is_timed=row["price"] not in HOST_PRICES)
     lines = tuple(
         UsageLine(
             **dict(zip(GROUPS, key, strict=False)),
@@ -94,7 +94,7 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
         )
         for key, (calls, ns, ns_ppm, cost) in sorted(sums.items())
     )
-    return UsageReport(lines=lines, total=_total(sums.values(), currency))
+    return UsageReport(lines=lines, total=_total(total, currency))
 
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
@@ -128,12 +128,14 @@ def _device_seconds(ns_ppm: int) -> float:
     return ns_ppm / (WHOLE_DEVICE * 10**9)
 
 
-def _total(sums: Iterable[list[Any]], currency: str) -> UsageTotal:
-    columns = list(zip(*sums, strict=True)) or [(), (), (), ()]
-    return UsageTotal(
-        calls=sum(columns[0]),
-        ns=sum(columns[1]),
-        gpu_seconds=_device_seconds(sum(columns[2])),
-        cost=money(sum(columns[3], Fraction(0))),
-        currency=currency,
-    )
+def _add(line: list[Any], row: dict[str, Any], *, is_timed: bool) -> None:
+    """Add a row; time of a core or of a GiB is none of the device's."""
+    line[0] += row["calls"]
+    line[1] += row["ns"] if is_timed else 0
+    line[2] += row["ns"] * row["ppm"] if is_timed else 0
+    line[3] += cost_of(row["ns"], row["ppm"], row["rate"])
+
+
+def _total(line: list[Any], currency: str) -> UsageTotal:
+    calls, ns, ns_ppm, cost = line
+    return UsageTotal(calls=calls, ns=ns, gpu_seconds=_device_seconds(ns_ppm), cost=money(cost), currency=currency)

@@ -13,10 +13,12 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from pilotlight_core.host.effective_limits import Allowances
+from pilotlight_core.host.price_records import PriceRegistry
 from pilotlight_core.host.registry import OnRecord
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
+from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
@@ -62,7 +64,7 @@ class LimitRegistry(Protocol):
     async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord: ...
 
 
-class RegistryPort(TenantRegistry, LimitRegistry, Protocol):
+class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, Protocol):
     """The whole registry, with apps, versions, curves and shares."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -93,6 +95,7 @@ class MemoryRegistry:
     key_records: dict[str, KeyRecord] = field(default_factory=dict)
     tier_records: dict[str, Tier] = field(default_factory=dict)
     limit_records: dict[str, LimitsRecord] = field(default_factory=dict)
+    price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
@@ -160,6 +163,14 @@ class MemoryRegistry:
 
     async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord:
         return self._change("limits", self.limit_records, tenant, change)
+
+    def prices(self) -> Iterator[PriceRecord]:
+        return iter(self.price_records.values())
+
+    async def change_price(
+        self, price: str, change: Callable[[PriceRecord | None], PriceRecord | None]
+    ) -> PriceRecord | None:
+        return self._change("price", self.price_records, price, change)
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
         return self.apps.get((tenant, app))

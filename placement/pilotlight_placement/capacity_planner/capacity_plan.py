@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pilotlight_core.model.devices import gpu_price
-from pilotlight_core.model.price_book import standard_book
+from pilotlight_core.model.price_book import PriceBook, standard_book
 from pilotlight_placement.asks.curves import WHOLE, Curves, ThroughputPoint
 from pilotlight_placement.hardware.catalogue import Catalogue, Device, standard
 from pilotlight_placement.hardware.geometry import Layout
@@ -48,18 +48,19 @@ class FunctionNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningTerms:
-    """Terms of planning: prices are dollars per device hour by type, those of the standard price book if missing."""
+    """Terms of planning: prices are dollars per device hour by type, those of now in the price book if missing."""
 
     utilisation: float = UTILISATION
     slo_part: float = SLO_PART
     prices: Mapping[str, float] | None = None
+    book: PriceBook = field(default_factory=standard_book)
 
     def __post_init__(self) -> None:
         if not (0 < self.utilisation <= 1 and 0 < self.slo_part <= 1):
             raise ValueError("the planned part of throughput and of a service level are between 0 and 1")
 
     def price(self, device: Device) -> float:
-        return (self.prices or {}).get(device.name, standard_book().dollars(gpu_price(device.name)))
+        return (self.prices or {}).get(device.name, self.book.dollars(gpu_price(device.name)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,11 +11,14 @@ import argparse
 import json
 import math
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_placement.capacity_planner.capacity_plan import (
     SLO_PART,
     TOLERANCE,
@@ -45,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = _options(words)
     try:
         plan = make_plan(options)
-    except (BadTable, CannotPlan, ValueError) as error:
+    except (BadInput, BadTable, CannotPlan, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     if options.json:
@@ -60,12 +63,15 @@ def make_plan(options: argparse.Namespace) -> CapacityPlan:
 
     Raises:
         BadTable: if a file cannot be read.
+        BadInput: if the price file is wrong.
         CannotPlan: if no measured slice serves the demand.
     """
     needs, measured = read_demand(options.demand)
     tables = [measured, *(read_curves(path) for path in options.curves)]
     prices = read_prices(options.prices) if options.prices else None
-    terms = PlanningTerms(utilisation=options.utilisation, slo_part=options.slo_part, prices=prices)
+    book = load_prices(options.price_file)
+    book.refresh(time.time())
+    terms = PlanningTerms(utilisation=options.utilisation, slo_part=options.slo_part, prices=prices, book=book)
     demands = demands_of(needs, curves_of(*tables), terms)
     plan = _planned(demands, terms, options)
     plan.check_integrity()
@@ -186,7 +192,10 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--demand", type=Path, required=True, help="CSV: function, rps, slo_ms, measured points")
     more = "CSV of more points: function, gpu, slice, batch, latency_ms; may be repeated"
     parser.add_argument("--curves", type=Path, action="append", default=[], help=more)
-    parser.add_argument("--prices", type=Path, help="CSV: gpu, price in dollars per hour; default: built-in prices")
+    parser.add_argument("--prices", type=Path, help="CSV: gpu, price in dollars per hour; default: the price book's")
+    parser.add_argument(
+        "--price-file", type=Path, help="TOML: a price file as gateways have it, over the standard book"
+    )
     parser.add_argument("--utilisation", type=_part, default=UTILISATION, help="planned part of throughput (0.7)")
     parser.add_argument("--slo-part", type=_part, default=SLO_PART, help="part of slo_ms for one batch (0.5)")
     parser.add_argument("--solver", choices=(AUTO, GREEDY, EXACT), default=AUTO, help="ilp needs OR-tools")

@@ -46,14 +46,21 @@ class ContainerMeter:
         *,
         purpose: Purpose = Purpose.CALL,
         memory: int = 0,
+        core_ppm: int = 0,
+        gib_ppm: int = 0,
         clock: Callable[[], int] = boot_ns,
     ) -> None:
-        """`purpose` is why the container is started, `memory` the bytes that it is promised."""
+        """`purpose` is why the container is started, `memory` the bytes that it is promised.
+
+        `core_ppm` and `gib_ppm` are what it pays for beside its slice.
+        """
         self.owner = SliceOwner()
         self.fault_of_death = Fault.TENANT
         """Whose fault it is if its calls die with it."""
         self._purpose = purpose
         self._memory = memory
+        self._core_ppm = core_ppm
+        self._gib_ppm = gib_ppm
         self._meter = meter
         self._work = work
         self._key = key
@@ -70,6 +77,8 @@ class ContainerMeter:
             purpose=self._purpose,
             memory=self._memory,
             tags=tags_of(manifest.spec),
+            core_ppm=self._core_ppm,
+            gib_ppm=self._gib_ppm,
         )
 
     def enter(self, state: LeaseState) -> None:

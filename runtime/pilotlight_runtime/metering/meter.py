@@ -196,7 +196,11 @@ class SliceMeter:
                     wall_ns=self.wall_offset_ns + self._now,
                 )
             )
-        return Spent(ns=running.billed + ns, ppm=self.lease.ppm, price=self.lease.price, batch_size=batch_size)
+        lease, owner = self.lease, self._owner
+        return Spent(
+            ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
+            core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
+        )  # fmt: skip
 
     def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:
         """All events up to `at_ns` that have not been returned yet, in order.
@@ -299,5 +303,7 @@ class SliceMeter:
                 zone=lease.zone,
                 purchase=lease.purchase,
                 tags=owner.tags,
+                core_ppm=owner.core_ppm,
+                gib_ppm=owner.gib_ppm,
             )
         )

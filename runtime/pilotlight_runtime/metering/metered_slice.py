@@ -20,6 +20,9 @@ class SliceOwner(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Bytes of memory that the container was promised."""
     tags: dict[str, str] = {}
     """Of the function."""
+    core_ppm: int = 0
+    gib_ppm: int = 0
+    """What it pays for beside the slice: millionths of a core, and of a GiB of host memory."""
 
 
 OPERATOR = SliceOwner()

@@ -24,8 +24,11 @@ class SeveralMeters:
         return self._meters[0].state
 
     def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
-        for meter in self._meters:
-            meter.transition(state, at_ns, owner)
+        first, *others = self._meters
+        first.transition(state, at_ns, owner)
+        beside = msgspec.structs.replace(owner, core_ppm=0, gib_ppm=0)  # the host is paid for once
+        for meter in others:
+            meter.transition(state, at_ns, beside)
 
     def call_started(
         self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING

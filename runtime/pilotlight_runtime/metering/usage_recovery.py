@@ -117,4 +117,6 @@ class _Device:
             zone=lease.zone,
             purchase=lease.purchase,
             tags=owner.tags,
+            core_ppm=owner.core_ppm,
+            gib_ppm=owner.gib_ppm,
         )

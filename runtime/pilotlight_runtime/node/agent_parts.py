@@ -174,7 +174,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
         logs.set_limit(bind.tenant, bind.log_bytes_per_hour)
         memory = part.memory or bind.host.memory
-        meter = ContainerMeter(metering.slice(part.id), work, key, purpose=bind.purpose, memory=memory)
+        meter = ContainerMeter(
+            metering.slice(part.id),
+            work,
+            key,
+            purpose=bind.purpose,
+            memory=memory,
+            core_ppm=bind.core_ppm,
+            gib_ppm=bind.gib_ppm,
+        )
         return Container(
             bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=needs.stop_grace_s
         )

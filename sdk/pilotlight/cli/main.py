@@ -19,9 +19,11 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
     "up", "deploy", "run", "call", "job", "logs", "app", "container", "batch", "webhook", "fleet", "placement",
-    "profile", "usage", "tenant", "key", "quota", "node", "plan", "version",
+    "profile", "usage", "price", "tenant", "key", "quota", "node", "plan", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
+PLACES = {"price": "operator.price"}
+"""Modules that are in a folder of `commands`."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130
 JSON = "--json"
@@ -31,6 +33,11 @@ USAGE = "usage"
 """The code, in JSON, of an error in the words themselves."""
 USAGE_ERROR: type[Any] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
 """Of click, or of the copy of it that newer typers have."""
+
+
+def module_of(command: str) -> str:
+    """The module of one of `COMMANDS`."""
+    return f"pilotlight.cli.commands.{PLACES.get(command, command)}"
 
 
 class CommandGroup(TyperGroup):
@@ -43,7 +50,7 @@ class CommandGroup(TyperGroup):
         module = ALIASES.get(cmd_name, cmd_name)
         if module not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(f"pilotlight.cli.commands.{module}").app)
+        command = typer.main.get_command(import_module(module_of(module)).app)
         command.name = cmd_name
         return command
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.bindings.binding_terms import binding_of, slice_terms
+from pilotlight_autoscaler.bindings.binding_terms import binding_of, host_terms, slice_terms
 from pilotlight_core.model.devices import InstanceReport, MigMode, MigPlacement
+from pilotlight_core.model.messages.node_messages import HostShare
 from tests.autoscaler.builders import record
 from tests.builders.nodes import bind, binding, cpu_slot, gpu_device, gpu_slice, node_report
 
@@ -42,10 +43,25 @@ def test_a_slice_has_the_part_and_price_that_its_meter_says(slice_id: str, terms
     assert slice_terms(NODE, slice_id) == terms
 
 
+@pytest.mark.parametrize(
+    ("share", "ppm", "price", "terms"),
+    [
+        (HostShare(cpu_millis=2_000, memory=4 * 2**30), 1_000_000, "h100", (2_000_000, 4_000_000)),
+        (HostShare(cpu_millis=100, memory=64 * 2**20), 250_000, "fake-l4", (100_000, 62_500)),
+        (HostShare(cpu_millis=2_000, memory=2**30), 125_000, "8xcpu", (1_000_000, 1_000_000)),
+        (HostShare(cpu_millis=100, memory=1), 125_000, "8xcpu", (0, 0)),
+        (HostShare(), 1_000_000, "t4", (0, 0)),
+    ],
+)
+def test_a_host_is_paid_for_beside_a_slice(share: HostShare, ppm: int, price: str, terms: tuple[int, int]) -> None:
+    """All that is promised of it; the cores of a CPU slot are in the slot's price."""
+    assert host_terms(share, ppm, price) == terms
+
+
 def test_a_binding_says_what_the_version_may() -> None:
     """Its slots are the version's, whatever the node will say."""
     command = bind("c1", function="acme:hello.greet")
 
-    assert binding_of(command, record(max_inputs=3), NODE) == binding(slots=3)
+    assert binding_of(command, record(max_inputs=3), NODE) == binding(slots=3, core_ppm=750_000, gib_ppm=2_000_000)
     assert binding_of(command, record(), None) is None
     assert binding_of(bind("c1", slice="cpu-7"), record(), NODE) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,20 @@ def test_what_all_starts_have_taken_is_summed() -> None:
         assert (origin.attempts.cost, origin.attempts.lost_starts) == (1.0, 0)
         if isinstance(last, CallResult):
             assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
+
+
+def test_starts_that_paid_for_other_parts_of_the_host_are_not_summed() -> None:
+    """As those on slices of several kinds: a receipt has one price of each."""
+    origin = running(retries=1)
+    origin.frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)
+    origin.tick(4.0)
+    origin.granted(grant(2), 5.0)
+    dearer = msgspec.structs.replace(HALF_MS, core_ppm=5)
+
+    last = origin.frame("n1", ended(Outcome.OK, number=2, spent=dearer), 6.0)[-1]
+
+    assert isinstance(last, CallResult)
+    assert last.spent == dearer
 
 
 def test_what_nobody_can_tell_is_lost() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pilotlight_core.model.api.call_api import UsagePart
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Mode
@@ -65,10 +66,26 @@ def test_usage_is_billed_by_share_and_price() -> None:
     assert (usage.ns, usage.ppm, usage.price, usage.batch_size, usage.attempts) == (500_000_000, 500_000, "h100", 4, 2)
 
 
+def test_cores_and_memory_are_parts_of_the_cost() -> None:
+    """At a dollar an hour of each; what has no price, and what there is nothing of, is no part."""
+    hour = 3_600 * 10**9
+    book = PriceBook(rates={"h100": 10**9, "cpu_core": 10**9, "memory_gib": 0})
+    spent = Spent(ns=hour, ppm=500_000, price="h100", core_ppm=2_000_000, gib_ppm=4_000_000)
+
+    usage = usage_of(CallResult(output=b"", spent=spent), book)
+
+    assert usage.cost == "2.500000000000"
+    assert usage.parts == (
+        UsagePart(price="h100", ppm=500_000, cost="0.500000000000"),
+        UsagePart(price="cpu_core", ppm=2_000_000, cost="2.000000000000"),
+    )
+    assert [part.price for part in usage_of(CallResult(output=b"", spent=SPENT), book).parts] == ["h100"]
+
+
 def test_what_nobody_metered_costs_nothing() -> None:
     """Its container had no meter."""
     usage = usage_of(CallResult(output=b""), BOOK)
-    assert (usage.gpu_ms, usage.cost, usage.batch_size) == (0.0, "0.000000000000", 1)
+    assert (usage.gpu_ms, usage.cost, usage.parts, usage.batch_size) == (0.0, "0.000000000000", (), 1)
 
 
 def test_a_generator_has_its_values_in_its_chunks() -> None:

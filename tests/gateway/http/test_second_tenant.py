@@ -53,6 +53,7 @@ BODIES: dict[str, Any] = {
     "setFunctionLimits": {"concurrency": 1},
     "changeTenant": {"disabled": True},
     "setTier": {"weight": 2},
+    "setPrice": {"usd_per_hour": "1"},
     "shareApp": {},
     "rotateKey": {},
     "rotateTenantKey": {},
@@ -78,6 +79,7 @@ class Names:
     delivery: str = ""
     batch: str = ""
     container: str = "ctr_hush-hush"
+    price: str = "h100"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))

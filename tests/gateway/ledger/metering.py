@@ -46,6 +46,8 @@ def histories(draw: st.DrawFn) -> list[UsageEvent]:
     for number in range(draw(st.integers(1, 12))):
         length = draw(st.integers(0, 5 * SECOND))
         tenant = draw(st.sampled_from(["acme", "rival", ""]))
+        paid = [0, 100_000, 2_000_000] if tenant else [0]
+        host = {name: draw(st.sampled_from(paid)) for name in ("core_ppm", "gib_ppm")}
         shares: tuple[CallShare, ...] = ()
         state = draw(st.sampled_from(OWNED)) if tenant else LeaseState.FREE
         if state is LeaseState.BUSY:
@@ -55,8 +57,7 @@ def histories(draw: st.DrawFn) -> list[UsageEvent]:
                 CallShare(f"call{draw(st.integers(0, 4))}", tenant, ns, draw(st.sampled_from(["", "ok"])), len(parts))
                 for ns in parts
             )
-        events.append(
-            event(number, at, at + length, state, tenant=tenant, shares=shares, ended_at=wall + (at + length) / SECOND)
-        )
+        ended_at = wall + (at + length) / SECOND
+        events.append(event(number, at, at + length, state, tenant=tenant, shares=shares, ended_at=ended_at, **host))
         at += length
     return events

@@ -72,6 +72,26 @@ def test_a_price_that_nobody_knows_is_counted_and_not_free() -> None:
     assert (entries.unpriced, entries.leases[0]["rate"]) == (1, BOOK.rate("gpu"))
 
 
+def test_cores_and_memory_are_paid_for_beside_the_slice() -> None:
+    """Each call pays by its share; what is free leaves no row, and how a call ended is in the slice's row alone."""
+    book = load_prices()
+    book.put("cpu_core", [DatedRate(nano_usd_per_hour=0)])
+    entries = entries_of([busy(1, 0, ("a", 3, "ok"), ("b", 4, ""), core_ppm=2_000_000, gib_ppm=4_000_000)], book)
+
+    gib = ("memory_gib", 4_000_000, book.rate("memory_gib"))
+    assert {(key[1], *key[4:]): (line.ns, line.outcome) for key, line in entries.calls.items()} == {
+        ("a", "cpu", 1_000_000, book.rate("cpu")): (3, "ok"),
+        ("b", "cpu", 1_000_000, book.rate("cpu")): (4, ""),
+        ("a", *gib): (3, ""),
+        ("b", *gib): (4, ""),
+    }
+    assert {key[6]: (line.ns, line.calls) for key, line in entries.usage.items()} == {
+        "cpu": (7, 1), "memory_gib": (7, 0),
+    }  # fmt: skip
+    (lease,) = entries.leases
+    assert [lease[name] for name in ("core_ppm", "core_rate", "gib_ppm", "gib_rate")] == [2_000_000, 0, *gib[1:]]
+
+
 def test_days_are_utc() -> None:
     """Wherever the gateway stands."""
     assert day_of(NOON) == "2026-09-22"

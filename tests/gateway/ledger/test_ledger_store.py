@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.price_book import PriceBook, load_prices
-from pilotlight_core.model.units import cost_of
+from pilotlight_core.model.units import cost_of, money
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage_day, version_tags
 from pilotlight_gateway.ledger.usage_conservation import device_account
@@ -75,6 +79,22 @@ def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
         assert sum((line["cost"] for line in own), Fraction(0)) == billed
         assert sum(line["ns"] for line in own) == sum(line["ns"] for line in lines)
     ledger.close()
+
+
+def test_a_receipt_is_what_the_caller_was_told(ledger: Ledger) -> None:
+    """Part by part, the host's beside the slice's, whatever the call had of it."""
+    for number, host in enumerate(({}, {"core_ppm": 2_000_000, "gib_ppm": 4_000_000}), 1):
+        name = f"call{number}"
+        call = busy(number, number * SECOND, (name, SECOND // 3, "ok"), ppm=250_000, price="h100", **host)
+        ledger.fold("USAGE", number, delivered([call]))
+        spent = Spent(ns=SECOND // 3, ppm=250_000, price="h100", **host)
+
+        told = usage_of(CallResult(output=b"", spent=spent), ledger.book)
+
+        kept = sorted((line["price"], line["ppm"], money(line["cost"])) for line in receipts(ledger, "acme", name))
+        assert sorted((part.price, part.ppm, part.cost) for part in told.parts) == kept
+        assert len(kept) == (3 if host else 1)
+        assert Decimal(told.cost) == sum(Decimal(cost) for _, _, cost in kept)
 
 
 def test_the_place_in_the_stream_is_kept_with_what_was_read(ledger: Ledger) -> None:

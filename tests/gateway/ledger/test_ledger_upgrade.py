@@ -59,7 +59,19 @@ def upgrade():
 SINCE = ("bound_container", "known_device", "quarantine_count", "quarantined_usage", "unread_usage", "version_tags")
 """Tables that came with later revisions."""
 LATER = {
-    "lease_line": {"wall_ns", "purpose", "used", "memory", "region", "zone", "purchase"},
+    "lease_line": {
+        "wall_ns",
+        "purpose",
+        "used",
+        "memory",
+        "region",
+        "zone",
+        "purchase",
+        "core_ppm",
+        "core_rate",
+        "gib_ppm",
+        "gib_rate",
+    },
     "call_line": {"key_id", "tags", "fault", "units"},
 }
 """Columns that came with later revisions, of each table. Old rows have nothing there."""

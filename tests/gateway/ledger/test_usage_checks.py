@@ -82,6 +82,8 @@ def test_what_agents_meter_can_be() -> None:
         ({"zone": "z" * 64}, UsageFault.BAD_NAME),
         ({"purchase": "stolen"}, UsageFault.BAD_NAME),
         ({"memory": -1}, UsageFault.BAD_PART),
+        ({"core_ppm": -1}, UsageFault.BAD_PART),
+        ({"gib_ppm": 2**62}, UsageFault.BAD_PART),
         ({"wall_ns": 5}, UsageFault.BAD_TIME),
         ({"tenant": ""}, UsageFault.BAD_STATE),
         ({"state": LeaseState.FREE}, UsageFault.BAD_STATE),
@@ -175,6 +177,18 @@ def test_several_devices_have_the_time_of_each() -> None:
     bound.ns = 100 * SECOND
     assert binding_fault(event(1, 0, 20 * SECOND, slice="GPU-1"), bound, AT) is None
     assert binding_fault(event(1, 0, 50 * SECOND, slice="GPU-2"), bound, AT) is UsageFault.TOO_LONG
+
+
+def test_cores_and_memory_are_at_most_those_of_the_binding() -> None:
+    """On the first of several devices alone; an agent that knows nothing of them bills none."""
+    bound = bound_container(slice="GPU-1+GPU-2", core_ppm=2_000_000, gib_ppm=4_000_000)
+    host: dict[str, Any] = {"core_ppm": 2_000_000, "gib_ppm": 4_000_000}
+    assert binding_fault(event(1, 0, SECOND, slice="GPU-1", **host), bound, AT) is None
+    assert binding_fault(event(1, 0, SECOND, slice="GPU-1"), bound, AT) is None
+    for name, most in host.items():
+        for slice_, ppm in (("GPU-1", most + 1), ("GPU-2", 1)):
+            more: dict[str, Any] = {"slice": slice_, name: ppm}
+            assert binding_fault(event(1, 0, SECOND, **more), bound, AT) is UsageFault.OTHER_TERMS
 
 
 def test_a_device_has_no_more_time_than_has_passed() -> None:

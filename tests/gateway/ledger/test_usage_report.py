@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.price_book import load_prices
@@ -55,6 +56,27 @@ def test_a_tenant_sees_its_own_lines_by_default_in_full(ledger: Ledger) -> None:
     assert (report.total.calls, report.total.ns) == (2, 4 * SECOND)
 
 
+def test_cores_and_memory_have_lines_of_their_own() -> None:
+    """Which add to the cost and not to the device's time; without grouping by price they are in the slice's line."""
+    ledger = Ledger("sqlite://", load_prices())
+    call = busy(1, 0, ("a", 2 * SECOND, "ok"), price="l4", ppm=500_000, core_ppm=2_000_000, gib_ppm=4_000_000)
+    ledger.fold("USAGE", 1, delivered([call]))
+
+    by_price = usage_report(ledger, "acme", "2026-09-22", "2026-09-23")
+    together = usage_report(ledger, "acme", "2026-09-22", "2026-09-23", read_groups("function,state"))
+
+    rates = {price: ledger.book.rate(price) for price in ("cpu_core", "l4", "memory_gib")}
+    assert [(line.price, line.ppm, line.calls, line.gpu_seconds, line.cost) for line in by_price.lines] == [
+        ("cpu_core", 2_000_000, 0, 4.0, money(cost_of(4 * SECOND, 1_000_000, rates["cpu_core"]))),
+        ("l4", 500_000, 1, 1.0, money(cost_of(SECOND, 1_000_000, rates["l4"]))),
+        ("memory_gib", 4_000_000, 0, 8.0, money(cost_of(8 * SECOND, 1_000_000, rates["memory_gib"]))),
+    ]
+    (line,) = together.lines
+    assert (line.calls, line.ns, line.gpu_seconds, line.cost) == (1, 2 * SECOND, 1.0, together.total.cost)
+    assert together.total == by_price.total
+    ledger.close()
+
+
 def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
     """The first day is, the last is not."""
     assert len(usage_report(ledger, "acme", "2026-09-23", "2026-09-24").lines) == 1
@@ -74,7 +96,7 @@ def test_the_total_does_not_depend_on_the_grouping(history: list[UsageEvent]) ->
     for report in reports:
         apart = abs(sum(Decimal(line.cost) for line in report.lines) - Decimal(report.total.cost))
         assert apart <= Decimal("1e-12") * len(report.lines)
-        assert sum(line.ns for line in report.lines) == report.total.ns
+        assert sum(line.ns for line in report.lines if line.price not in HOST_PRICES) == report.total.ns
     ledger.close()
 
 

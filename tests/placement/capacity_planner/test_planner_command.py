@@ -53,6 +53,41 @@ def test_headroom_and_prices_are_options(demand: Path, tmp_path: Path, capsys: p
     assert plan["optimal"] is True
 
 
+def test_the_price_file_of_a_gateway_decides(demand: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its rates of now, and over them the prices of --prices."""
+    book, prices = tmp_path / "prices.toml", tmp_path / "prices.csv"
+    book.write_text(
+        "[prices.a100]\nnano_usd_per_hour = 9_000_000_000\n"
+        "[[prices.a100.later]]\nfrom = 2020-01-01\nnano_usd_per_hour = 1_500_000_000\n"
+        "[[prices.a100.later]]\nfrom = 2100-01-01\nnano_usd_per_hour = 1\n"
+    )
+    prices.write_text("gpu,price\nA100-80GB,2\n")
+    words = ["--demand", str(demand), "--price-file", str(book), "--json"]
+
+    said = []
+    for more in ([], ["--prices", str(prices)]):
+        assert main([*words, *more]) == 0
+        said.append(json.loads(capsys.readouterr().out)["dollars_per_hour"])
+    assert said == [6.0, 8.0]
+
+    book.write_text("[prices.a100]\nnano_usd_per_hour = -1\n")
+    assert main(words) == 1
+    assert f"error: {book}: prices.a100 needs nano_usd_per_hour" in capsys.readouterr().err
+
+
+def test_a_price_that_an_operator_sets_changes_what_is_bought(
+    demand: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cheaper of two types is another one then."""
+    demand.write_text(f"{EXAMPLE}classify,,,L40S,32,75\n")
+    book, bought = tmp_path / "prices.toml", []
+    for rate in (1_951_200_000, 3_000_000_000):
+        book.write_text(f"[prices.l40s]\nnano_usd_per_hour = {rate}\n")
+        assert main(["--demand", str(demand), "--price-file", str(book), "--json"]) == 0
+        bought.append(json.loads(capsys.readouterr().out)["gpus"])
+    assert bought == [{"L40S": 4}, {"A100-80GB": 4}]
+
+
 def test_slices_are_shown_where_they_lie(demand: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each way to cut a device is a line, with its functions."""
     demand.write_text(TWO)

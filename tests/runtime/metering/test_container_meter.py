@@ -106,8 +106,9 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     container = MeteredContainer()
     key = WorkKey(container="c1", version="ver_1", slice="cpu-0")
     meter = ContainerMeter(
-        container.slice, container.work, key, purpose=Purpose.FLOOR, memory=2**31, clock=lambda: container.at_ns
-    )
+        container.slice, container.work, key, purpose=Purpose.FLOOR, memory=2**31, core_ppm=5, gib_ppm=7,
+        clock=lambda: container.at_ns,
+    )  # fmt: skip
     meter.set_owner(
         manifest(function_spec("rank", tags={"stage": "live"}), tenant="acme", app="shop", function="rank"),
         "ver_1",
@@ -118,7 +119,7 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     (idle,) = container.slice.checkpoint(100)
     meter.call_started(run("a", tenant="caller", key="key_1", tags={"team": "red"}))
     container.at_ns = 200
-    meter.call_ended("a", Outcome.OK, 1, {"prompt_tokens": 12})
+    spent = meter.call_ended("a", Outcome.OK, 1, {"prompt_tokens": 12})
     (busy,) = container.slice.checkpoint(200)
     meter.release()
     container.at_ns = 300
@@ -128,6 +129,7 @@ def test_the_interval_says_why_the_container_exists_and_whether_it_was_used() ->
     assert (busy.purpose, busy.memory, busy.used) == (Purpose.FLOOR, 2**31, True)
     assert (free.purpose, free.memory, free.used) == (Purpose.CALL, 0, False)
     assert (idle.tags, busy.tags, free.tags) == ({"stage": "live"}, {"stage": "live"}, {})
+    assert [(one.core_ppm, one.gib_ppm) for one in (idle, busy, spent, free)] == [(5, 7), (5, 7), (5, 7), (0, 0)]
     (share,) = busy.shares
     assert (share.key, share.tags, share.fault, share.units) == (
         "key_1", {"team": "red"}, Fault.NONE, {"prompt_tokens": 12},

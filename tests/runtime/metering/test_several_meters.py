@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering.meter import SliceMeter
@@ -16,11 +18,15 @@ def test_several_whole_devices_are_used_alike() -> None:
     """A call on two costs both, and both are the container's for the same time."""
     meters = [SliceMeter(WHOLE, at_ns=0) for _ in range(2)]
     both = SeveralMeters(meters)
-    both.transition(LeaseState.IDLE, 10, ACME)
+    both.transition(LeaseState.IDLE, 10, msgspec.structs.replace(ACME, core_ppm=5, gib_ppm=7))
     both.call_started("a", "acme", 20)
     assert both.state is LeaseState.BUSY
     spent = both.call_ended("a", "ok", 50, batch_size=2)
 
     assert (spent.ns, spent.ppm, spent.batch_size) == (30, 2 * WHOLE_DEVICE, 2)
-    first, second = ([(one.state, one.t0, one.t1) for one in meter.checkpoint(60)] for meter in meters)
+    events = [meter.checkpoint(60) for meter in meters]
+    first, second = ([(one.state, one.t0, one.t1) for one in some] for some in events)
     assert first == second
+    assert (spent.core_ppm, spent.gib_ppm) == (5, 7)
+    paid = [{(one.core_ppm, one.gib_ppm) for one in some if one.tenant} for some in events]
+    assert paid == [{(5, 7)}, {(0, 0)}]  # the host is paid for once

@@ -75,6 +75,13 @@ def test_a_checkpoint_that_did_not_come_to_disk_counts() -> None:
     assert [(event.t0, event.t1, event.shares[0].ns) for event in lost] == [(160, 230, 70)]
 
 
+def test_the_host_is_paid_for_as_before_the_death() -> None:
+    """What a container pays for beside its slice is in its note; the operator's rest has none."""
+    owner = msgspec.structs.replace(ACME, core_ppm=5, gib_ppm=7)
+    found = events_of(recovered_usage([ended_share("a", ns=30, ended_ns=150, owner=owner)], {"cpu": 100}))
+    assert {(event.tenant, event.core_ppm, event.gib_ppm) for event in found} == {("acme", 5, 7), ("", 0, 0)}
+
+
 def test_containers_of_one_slice_pay_each_for_theirs() -> None:
     """One after the other, in events that are no larger than others."""
     first = [ended_share(f"a-{n}", ns=1, ended_ns=n + 1) for n in range(MAX_SHARES + 1)]

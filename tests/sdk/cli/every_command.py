@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from pilotlight import App
-from pilotlight.cli.main import COMMANDS
+from pilotlight.cli.main import COMMANDS, module_of
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, chunk, result, stream
 
 CODE = """
@@ -83,6 +83,11 @@ CURVES = {
                 "software": True}],
     "slices": [{"gpu": "CPU", "slice": "slot", "what": "a CPU slot"}],
 }  # fmt: skip
+PRICE = {
+    "price": "h100", "of": "device", "usd_per_hour": "3.9492", "source": "standard",
+    "past": [{"from": None, "usd_per_hour": "3.9492"}],
+    "to_come": [{"from": "2027-01-01T00:00:00Z", "usd_per_hour": "3"}],
+}  # fmt: skip
 USAGE = {
     "lines": [
         {"day": "2026-11-20", "app": "paraphrase-search", "function": "paraphrase_multilingual", "state": "busy",
@@ -148,6 +153,9 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
     ("GET", "/v1/usage"): USAGE,
+    ("GET", "/v1/prices"): {"prices": [PRICE], "currency": "USD"},
+    ("PUT", "/v1/prices/h100"): PRICE,
+    ("DELETE", "/v1/prices/h100/changes"): PRICE,
     ("GET", "/v1/tenants"): {"tenants": [TENANT]},
     ("POST", "/v1/tenants"): TENANT,
     ("GET", "/v1/tenants/acme"): TENANT,
@@ -204,6 +212,9 @@ WORDS = {
     "placement plan": "placement plan hello.greet",
     "profile": "profile hello.greet --show",
     "usage": "usage",
+    "price list": "price list",
+    "price set": "price set h100 3.5",
+    "price drop": "price drop h100",
     "tenant create": "tenant create acme",
     "tenant list": "tenant list",
     "tenant show": "tenant show acme",
@@ -238,7 +249,7 @@ FAILS = ("up", "node check")
 def commands() -> Iterator[str]:
     """Yield every command there is, as `noun verb`."""
     for name in COMMANDS:
-        found = typer.main.get_command(import_module(f"pilotlight.cli.commands.{name}").app)
+        found = typer.main.get_command(import_module(module_of(name)).app)
         yield from (f"{name} {verb}" for verb in found.commands) if hasattr(found, "commands") else (name,)
 
 

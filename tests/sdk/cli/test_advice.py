@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from pilotlight.cli.advice import HERE, advice, advising
-from pilotlight.cli.main import COMMANDS
+from pilotlight.cli.main import COMMANDS, module_of
 from pilotlight.definitions import migration_hints, peer_names
 from pilotlight.definitions.errors import NotConfigured, PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
@@ -70,7 +70,7 @@ def test_a_command_that_is_advised_exists(words: list[str]) -> None:
     """With the options that are named beside it."""
     name, *rest = words
     assert name in COMMANDS
-    command: Any = typer.main.get_command(import_module(f"pilotlight.cli.commands.{name}").app)
+    command: Any = typer.main.get_command(import_module(module_of(name)).app)
     if hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]
     known = {flag for parameter in command.params for flag in parameter.opts}

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pilotlight.cli.main import COMMANDS, app
+from pilotlight.cli.main import COMMANDS, app, module_of
 
 PAGES = [[], *([name] for name in COMMANDS), ["app", "list"], ["app", "history"], ["app", "stop"], ["key", "create"]]
 WITH_EXAMPLES = ("up", "deploy", "run", "call", "logs", "usage")
@@ -108,7 +108,7 @@ def test_a_command_that_asks_the_platform_starts_light() -> None:
 @pytest.mark.parametrize("noun", ["tenant", "key", "quota", "app"])
 def test_every_command_has_an_example_in_its_help(noun: str) -> None:
     """The example has the command as it is typed."""
-    group = typer.main.get_command(import_module(f"pilotlight.cli.commands.{noun}").app)
+    group = typer.main.get_command(import_module(module_of(noun)).app)
     for name in group.commands:  # type: ignore[attr-defined]
         shown = CliRunner().invoke(app, [noun, name, "--help"]).stdout
         assert f"pilotlight {noun} {name}" in shown

@@ -47,8 +47,18 @@ class CallRequest(Request, frozen=True, kw_only=True):
     """For a job: how long it is kept after its end; default and maximum: the platform's retention."""
 
 
+class UsagePart(msgspec.Struct, frozen=True, kw_only=True):
+    """What one price adds to a call's cost: the device's, that of cores (`cpu_core`) or of memory (`memory_gib`)."""
+
+    price: str
+    ppm: int
+    """Millionths of a device, of a core, or of a GiB."""
+    cost: str
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """The billed usage of one call. `cost` is exact dollars rounded to 12 places; the report sums unrounded costs."""
+    """The billed usage of one call. `cost` is the sum of its parts, each exact dollars rounded to 12 places; the report
+    sums unrounded costs."""
 
     gpu_ms: float
     ns: int
@@ -56,6 +66,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     price: str
     cost: str
     currency: str = "USD"
+    parts: tuple[UsagePart, ...] = ()
+    """What the cost is made of."""
     batch_size: int = 1
     attempts: int = 1
     units: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
@@ -228,7 +240,11 @@ class AppInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of `GET /v1/usage`: a tenant, function, version, day, state and price."""
+    """One line of `GET /v1/usage`: a tenant, function, version, day, state and price.
+
+    Cores and memory that were promised beside slices have lines of their own, with the prices `cpu_core` and
+    `memory_gib`. Without grouping by price their cost is in the lines of the slices, and their time is not counted.
+    """
 
     day: str
     app: str
@@ -241,6 +257,7 @@ class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     ns: int
     gpu_seconds: float
+    """Seconds of a whole device; of `cpu_core` those of a core, of `memory_gib` those of a GiB."""
     cost: str
     currency: str = "USD"
     tags: dict[str, str] | UnsetType = UNSET

@@ -28,6 +28,10 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """The price id of its devices."""
     slots: int
     """The most calls that it holds at once."""
+    core_ppm: int = 0
+    """Millionths of a core that it pays for beside its slice."""
+    gib_ppm: int = 0
+    """Millionths of a GiB of host memory that it pays for."""
 
     @property
     def parts(self) -> tuple[str, ...]:

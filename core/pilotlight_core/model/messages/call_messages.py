@@ -135,6 +135,10 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     price: ShortText
     """The price id of the slice, such as "cpu" or "h100"."""
     batch_size: Count = 1
+    core_ppm: Count = 0
+    """Millionths of a core that it paid for beside the slice in this time."""
+    gib_ppm: Count = 0
+    """Millionths of a GiB of host memory."""
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

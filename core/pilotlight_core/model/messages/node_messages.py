@@ -189,6 +189,10 @@ class Bind(Message, frozen=True, kw_only=True):
     """What its tenant may log on the node; None: there is no limit."""
     purpose: Purpose = Purpose.CALL
     """Why it is started, for the ledger."""
+    core_ppm: Count = 0
+    """As its binding has it: millionths of a core that it pays for beside its slice."""
+    gib_ppm: Count = 0
+    """As its binding has it: millionths of a GiB of host memory that it pays for."""
 
 
 class Drain(Message, frozen=True, kw_only=True):

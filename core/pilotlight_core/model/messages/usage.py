@@ -86,6 +86,10 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     """How the node was bought, a `Purchase`; "": not known."""
     tags: dict[str, str] = {}
     """Of the function, as its owner set them."""
+    core_ppm: int = 0
+    """Millionths of a core that are paid for beside the slice; of several devices, on the first alone."""
+    gib_ppm: int = 0
+    """Millionths of a GiB of host memory that are paid for; of several devices, on the first alone."""
 
 
 class UsageBatch(Message, frozen=True, kw_only=True):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import tempfile
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from pilotlight.cli.command_app import command_app
@@ -26,6 +28,7 @@ def plan(
     demand: Annotated[Path, typer.Option(help="CSV: function, rps, slo_ms, and what was measured")],
     curves: Annotated[Path | None, typer.Option(help="CSV: more that was measured")] = None,
     prices: Annotated[Path | None, typer.Option(help="CSV: gpu, price (dollars per hour)")] = None,
+    price_file: Annotated[Path | None, typer.Option(help="TOML: the price file of a gateway")] = None,
     utilisation: Annotated[str | None, typer.Option(help="planned part of throughput; default 70%")] = None,
     slo_part: Annotated[str | None, typer.Option(help="part of slo_ms that one batch may take; default 50%")] = None,
     solver: Annotated[str | None, typer.Option(help="auto, greedy or ilp")] = None,
@@ -33,7 +36,10 @@ def plan(
         float | None, typer.Option(help="time for the integer program; default 10", min=0.1, max=86_400.0)
     ] = None,
     known: Annotated[
-        bool, typer.Option("--known", help="functions without points in these files: what the platform knows of them")
+        bool,
+        typer.Option(
+            "--known", help="what the platform knows of functions without points in these files, and its prices"
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
@@ -43,11 +49,13 @@ def plan(
     pilotlight plan --demand demand.csv
     pilotlight plan --demand demand.csv --prices prices.csv --json
     pilotlight plan --demand demand.csv --known          (curves measured by pilotlight profile, or learnt in use)
+    pilotlight plan --demand demand.csv --price-file /etc/pilotlight/prices.toml
     """
     named = {
         "--demand": demand,
         "--curves": curves,
         "--prices": prices,
+        "--price-file": price_file,
         "--utilisation": utilisation,
         "--slo-part": slo_part,
         "--solver": solver,
@@ -60,7 +68,20 @@ def plan(
             table = Path(folder) / "known.csv"
             write_known(table, unmeasured([demand, *([curves] if curves else [])]))
             flags.append(f"--curves={table}")
+            if price_file is None:
+                flags.append(f"--price-file={write_prices(Path(folder) / 'prices.toml')}")
         raise typer.Exit(run_command("plan", flags, as_json=as_json))
+
+
+def write_prices(path: Path) -> Path:
+    """Write the platform's present prices as a price file."""
+    told = ask(client().platform.list_prices())
+    rates = {price.price: int(Decimal(price.usd_per_hour) * 10**9) for price in told.prices}
+    lines = [
+        f"[prices.{msgspec.json.encode(name).decode()}]\nnano_usd_per_hour = {rate}\n" for name, rate in rates.items()
+    ]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
 
 
 def unmeasured(tables: Sequence[Path]) -> list[str]:

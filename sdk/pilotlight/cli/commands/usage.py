@@ -31,7 +31,7 @@ COLUMNS = (
     "currency",
 )
 SHOWN = ("day", "function", "state", "price", "calls", "seconds", "cost")
-"""Columns of the table; `seconds` are of a whole device."""
+"""Columns of the table; `seconds` are of a whole device, of cores and memory those of a core and of a GiB."""
 VERSION_WIDTH = 12
 NUMBERS = ("calls", "seconds", "cost")
 TAG = "tag:"
@@ -49,7 +49,9 @@ def usage(
     """Show usage and its cost.
 
     By day, function, version and state; --json and --csv also by part of a device. --by takes day, app, function,
-    version, state, price, ppm, and tags of functions. Seconds are of a whole device: half a device for 2 s is 1 s.
+    version, state, price, ppm, and tags of functions. Seconds are of a whole device: half a device for 2 s is 1 s. What
+    was promised of the host beside it has lines of its own: cpu_core, in seconds of a core, and memory_gib, in seconds
+    of a GiB. The total counts the seconds of devices alone.
 
     \b
     pilotlight usage

@@ -14,6 +14,7 @@ from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse, RenewRequest
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest, PlacementQuestion
+from pilotlight_core.model.api.price_api import PriceInfo, PriceList
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 T = TypeVar("T")
@@ -126,6 +127,20 @@ class PlatformClient:
         """
         params = {key: value for key, value in (("from", start), ("to", end), ("group", by)) if value}
         return await self.request("GET", "/v1/usage", params=params, answer_type=Json)
+
+    async def list_prices(self) -> PriceList:
+        """Return what an hour costs, and from when on."""
+        return await self.request("GET", "/v1/prices", answer_type=PriceList)
+
+    async def set_price(self, price: str, usd_per_hour: str, starts: str | None) -> PriceInfo:
+        """Change a price from an instant or a day on; None: as soon as all processes can know of it."""
+        body = {"usd_per_hour": usd_per_hour, "from": starts}
+        return await self.request("PUT", f"/v1/prices/{quote(price, safe='')}", body=body, answer_type=PriceInfo)
+
+    async def drop_price_changes(self, price: str) -> PriceInfo:
+        """Take back the changes of a price that are to come."""
+        path = f"/v1/prices/{quote(price, safe='')}/changes"
+        return await self.request("DELETE", path, answer_type=PriceInfo)
 
     async def get_quarantine(self, node: str | None, limit: int) -> Json:
         """Return the last usage that cannot be, of one node or of all: `items` and `counts`."""

@@ -173,7 +173,7 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
                         "fault": "none", "units": {},
                     }],
                     "wall_ns": 0, "purpose": "call", "used": False, "memory": 0, "region": "", "zone": "",
-                    "purchase": "", "tags": {},
+                    "purchase": "", "tags": {}, "core_ppm": 0, "gib_ppm": 0,
                 }
             ],
         },

@@ -16,6 +16,12 @@ def plan(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | env)
 
 
+def prices(a100: str) -> dict[str, object]:
+    """What the platform says of its prices."""
+    of = {"price": "a100", "of": "device", "usd_per_hour": a100, "source": "set", "past": [], "to_come": []}
+    return {"prices": [of], "currency": "USD"}
+
+
 def test_the_worked_example(tmp_path: Path) -> None:
     """The demand of the file makes a plan of four GPUs."""
     demand = tmp_path / "demand.csv"
@@ -51,6 +57,7 @@ def test_known_curves_serve_functions_without_points(platform: ScriptedPlatform,
     known = [curve("learnt", 10.0), curve("measured", 75.0), curve("measured", 1.0, "T4", software=True)]
     told = {"version": "shop.f@v1", "version_id": "ver_1", "curves": known, "slices": [], "methods": []}
     platform.will("GET", "/v1/functions/shop.f/curves", answer(told))
+    platform.will("GET", "/v1/prices", *(answer(prices(a100)) for a100 in ("2.5", "2.5", "10")))
     platform.will("GET", "/v1/functions/shop.g/curves", problem("unknown_function", "There is no function shop.g."))
     key = {"PILOTLIGHT_URL": platform.url, "PILOTLIGHT_API_KEY": KEY}
 
@@ -62,6 +69,22 @@ def test_known_curves_serve_functions_without_points(platform: ScriptedPlatform,
     assert "shop.g: There is no function shop.g." in partly.stderr
     assert done.returncode == 0, done.stderr
     assert "4 x A100-80GB\n" in done.stdout
+    assert "$10.00 per hour" in done.stdout
+    # The operator sets another price.
+    assert "$40.00 per hour" in plan("--demand", str(demand), "--known", "--solver", "greedy", **key).stdout
+
+
+def test_a_price_file_goes_before_the_platforms_prices(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """The platform is not asked for them then."""
+    demand, book = tmp_path / "demand.csv", tmp_path / "prices.toml"
+    demand.write_text("function,rps,gpu,batch,latency_ms\nf,1000,A100-80GB,32,75\n")
+    book.write_text("[prices.a100]\nnano_usd_per_hour = 5_000_000_000\n")
+    key = {"PILOTLIGHT_URL": platform.url, "PILOTLIGHT_API_KEY": KEY}
+
+    done = plan("--demand", str(demand), "--known", "--price-file", str(book), "--solver", "greedy", **key)
+
+    assert "$20.00 per hour" in done.stdout
+    assert platform.requests == []
 
 
 def test_curves_of_gpus_in_software_do_not_count(platform: ScriptedPlatform, tmp_path: Path) -> None:
@@ -72,6 +95,7 @@ def test_curves_of_gpus_in_software_do_not_count(platform: ScriptedPlatform, tmp
     known = {"gpu": "T4", "slice": "whole", "source": "measured", "software": True, "points": [point]}
     told = {"version": "shop.f@v1", "version_id": "ver_1", "curves": [known], "slices": [], "methods": []}
     platform.will("GET", "/v1/functions/shop.f/curves", answer(told))
+    platform.will("GET", "/v1/prices", answer(prices("2.5")))
 
     done = plan("--demand", str(demand), "--known", PILOTLIGHT_URL=platform.url, PILOTLIGHT_API_KEY=KEY)
 

@@ -147,6 +147,12 @@ def metered(seconds: float) -> None:
     time.sleep(seconds)
 
 
+@app.gpu_function(cpu=1, memory="4GiB", scaledown_window=SHORT)
+def roomy(seconds: float) -> None:
+    """Use a known time with more of the host."""
+    time.sleep(seconds)
+
+
 @app.gpu_function(scaledown_window=SHORT)
 def completes(prompt: str) -> str:
     """Count its words as tokens."""
