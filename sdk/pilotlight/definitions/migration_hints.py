@@ -147,3 +147,12 @@ def explain_unknown(name: str, known: frozenset[str], hints: dict[str, str]) -> 
     if near:
         return f"{name}= is not an option; here it is {hints[near[0]]}."
     return f"{name}= is not an option; the options are {', '.join(sorted(known))}."
+
+
+def explain_of_app(name: str, of_functions: frozenset[str]) -> str:
+    """Return the sentence that refuses `name` as an option of an App."""
+    if name in NOT_YET:
+        return explain_unknown(name, of_functions, OPTION_HINTS)
+    if name in of_functions:
+        return f"{name}= is an option of a function, not of the app: @app.gpu_function({name}=)."
+    return f"{name}= is not an option of an app; the only one is base=."
