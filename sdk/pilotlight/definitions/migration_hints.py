@@ -146,7 +146,7 @@ def explain_unknown(name: str, known: frozenset[str], hints: dict[str, str]) -> 
         return f"{name}= is not an option; did you mean {near[0]}=?"
     if near:
         return f"{name}= is not an option; here it is {hints[near[0]]}."
-    return f"{name}= is not an option; the options are {', '.join(sorted(known))}."
+    return f"{name}= is not an option; the options are {', '.join(sorted(known - NOT_YET.keys()))}."
 
 
 def explain_of_app(name: str, of_functions: frozenset[str]) -> str:
