@@ -187,7 +187,7 @@ def main() -> int:
 def _failed(error: BaseException) -> int:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    log.error("the agent cannot run", error=str(error))
+    log.error("the agent cannot run", error=error.detail if isinstance(error, BadInput) else str(error))
     return 1
 
 

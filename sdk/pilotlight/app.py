@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import UNSET
@@ -13,7 +13,8 @@ from pilotlight.cls import Cls
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.options import Options, spec_fields
+from pilotlight.definitions.migration_hints import explain_of_app
+from pilotlight.definitions.options import KNOWN, Options, spec_fields
 from pilotlight.definitions.specs import build_spec
 from pilotlight.function import Function
 from pilotlight_core.model.errors import BadInput
@@ -41,10 +42,15 @@ class App:
     Every node has "default". `tags` are those of all its functions, which may have others beside them, or instead.
 
     Raises:
-        OptionError: if the name, that of the base environment, or a tag is not a legal one.
+        OptionError: if the name, that of the base environment, or a tag is not a legal one, or an option is none of an
+            app's.
     """
 
-    def __init__(self, name: str, *, base: str = DEFAULT_BASE, tags: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, *, base: str = DEFAULT_BASE, tags: Mapping[str, str] | None = None, **others: Never
+    ) -> None:
+        for option in others:
+            raise OptionError(f"App({name!r}): {explain_of_app(option, KNOWN)}", field=option)
         try:
             self.name = check_name(name, "app")
         except BadInput as error:

@@ -17,7 +17,7 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -121,13 +121,25 @@ async def check_fake_gpus(spec: str) -> None:
     Raises:
         UpError: with the parser's message.
     """
-    if not spec:
-        return
-    command = (sys.executable, "-m", "pilotlight_runtime.devices.fake.fake_machine", spec)
-    child = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    if spec and (why := await _refusal_of("pilotlight_runtime.devices.fake.fake_machine", spec)):
+        raise UpError(f"{why} Correct --fake-gpus.")
+
+
+async def check_bases(bases: Sequence[str], sandbox: str) -> None:
+    """Run each base environment once, as agents will, which would be started again and again for a wrong one.
+
+    Raises:
+        UpError: naming the first that cannot run functions.
+    """
+    if bases and (why := await _refusal_of("pilotlight_runtime.containers.blanks.base_environment", sandbox, *bases)):
+        raise UpError(why)
+
+
+async def _refusal_of(module: str, *words: str) -> str:
+    """What the check of the runtime says against these words; "": nothing."""
+    child = await asyncio.create_subprocess_exec(sys.executable, "-m", module, *words, stderr=asyncio.subprocess.PIPE)
     _, message = await child.communicate()
-    if child.returncode:
-        raise UpError(f"{message.decode(errors='replace').strip()} Correct --fake-gpus.")
+    return message.decode(errors="replace").strip() if child.returncode else ""
 
 
 async def run(settings: UpSettings) -> None:
@@ -138,6 +150,7 @@ async def run(settings: UpSettings) -> None:
     """
     check_blob_url(settings.blob_url)
     await check_fake_gpus(settings.fake_gpus)
+    await check_bases(settings.base, settings.sandbox)
     claim_ports(settings)
     metrics = claim_metrics_ports(settings)
     port = settings.port or free_port(settings.host)

@@ -68,6 +68,21 @@ def test_tags_that_cannot_be_are_refused() -> None:
     assert caught.value.more["field"] == "tags"
 
 
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("image", r"App\('shop'\): image= is not supported yet: functions run in a base environment"),
+        ("gpu", r"gpu= is an option of a function, not of the app: @app\.gpu_function\(gpu=\)\."),
+        ("colour", r"colour= is not an option of an app: those are base= and tags=\."),
+    ],
+)
+def test_an_option_that_an_app_lacks_is_explained(option: str, why: str) -> None:
+    """`App("shop", image=...)` is how other platforms write it."""
+    with pytest.raises(OptionError, match=why) as refused:
+        App("shop", **{option: 1})  # type: ignore[arg-type]  # a checker refuses it too
+    assert refused.value.more["field"] == option
+
+
 def test_an_app_has_one_decorator() -> None:
     """The decorators of other platforms are refused with its name."""
     app = App("tests")

@@ -188,6 +188,21 @@ def test_a_bad_flag_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("base", "why"),
+    [
+        ("vllm", "--base vllm: expected NAME=PATH, the folder of a virtual environment."),
+        ("vllm=/nowhere", "--base vllm: there is no interpreter /nowhere/bin/python."),
+    ],
+)
+def test_an_environment_that_cannot_run_functions_is_refused(tmp_path: Path, base: str, why: str) -> None:
+    """Before anything is started; agents would be started again and again."""
+    done = up("--state-dir", str(tmp_path / "state"), "--port", "0", "--base", base)
+
+    assert (done.returncode, done.stderr) == (1, f"error: {why}\n")
+    assert not (tmp_path / "state" / "logs").exists()
+
+
+@pytest.mark.parametrize(
     ("spec", "why"),
     [
         ("2xH999:mig", "fake GPUs: H999 is not in the catalogue, which has "),

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import Placing, check_placing
-from pilotlight_core.model.units import GpuAsk, is_gpu
+from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""
@@ -33,6 +33,8 @@ MAX_ENV_BYTES = 32 * 1024
 LEAST_MEMORY = 64 * 2**20
 MOST_MEMORY = 2**44
 """Bytes of the host."""
+AMOUNTS = ("memory", "shm", "scratch", "vram")
+"""Fields that are bytes."""
 LEAST_TMPFS = 2**20
 """Bytes of /dev/shm, or of /tmp."""
 LEAST_PIDS = 16
@@ -356,13 +358,15 @@ def check_spec(spec: FunctionSpec) -> None:
         BadInput: naming the field.
     """
     check_name(spec.name, "function")
+    memory = memory_text(spec.memory)
+    of_memory = f"1 MiB to memory= ({memory})"
     rules: tuple[tuple[bool, str, str], ...] = (
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
         (spec.cpu is None or 0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
         (LEAST_MEMORY <= spec.memory <= MOST_MEMORY, "memory", "64 MiB to 16 TiB"),
-        (spec.shm is UNSET or LEAST_TMPFS <= spec.shm <= spec.memory, "shm", "1 MiB to memory="),
-        (spec.scratch is UNSET or LEAST_TMPFS <= spec.scratch <= spec.memory, "scratch", "1 MiB to memory="),
+        (spec.shm is UNSET or LEAST_TMPFS <= spec.shm <= spec.memory, "shm", of_memory),
+        (spec.scratch is UNSET or LEAST_TMPFS <= spec.scratch <= spec.memory, "scratch", of_memory),
         (spec.pids is UNSET or LEAST_PIDS <= spec.pids <= MOST_PIDS, "pids", f"{LEAST_PIDS} to {MOST_PIDS}"),
         (0 < spec.timeout <= LONGEST_TIMEOUT_S, "timeout", "more than 0 and at most 86400 seconds"),
         (0 < spec.startup_timeout <= LONGEST_TIMEOUT_S, "startup_timeout", "more than 0 and at most 86400 seconds"),
@@ -381,13 +385,12 @@ def check_spec(spec: FunctionSpec) -> None:
     )
     for ok, field, expected in rules:
         if not ok:
-            raise BadInput(
-                f"{spec.name}: {field}={getattr(spec, field)!r} is out of range: expected {expected}.", field=field
-            )
+            given = _shown(field, getattr(spec, field))
+            raise BadInput(f"{spec.name}: {field}={given} is out of range: expected {expected}.", field=field)
     if (named := limit_of(spec.shm) + limit_of(spec.scratch)) > spec.memory:
         raise BadInput(
-            f"{spec.name}: shm= and scratch= are together {named} bytes, more than memory={spec.memory}: both live in "
-            "memory and count into it. Raise memory=.", field="memory",
+            f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than memory={memory}: both "
+            "live in memory and count into it. Raise memory=.", field="memory",
         )  # fmt: skip
     if why := tags_fault(tags_of(spec)):
         raise BadInput(f"{spec.name}: tags: {why}.", field="tags")
@@ -416,6 +419,10 @@ def limit_of(named: int | UnsetType) -> int:
 
 def tags_of(spec: FunctionSpec) -> dict[str, str]:
     return {} if spec.tags is UNSET else spec.tags
+
+
+def _shown(field: str, value: Any) -> str:
+    return memory_text(value) if field in AMOUNTS else repr(value)
 
 
 def _is_level(level: float | None) -> bool:

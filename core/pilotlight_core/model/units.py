@@ -48,6 +48,14 @@ def parse_memory(text: str | int, field: str) -> int:
     return int(Decimal(found[1]) * SCALES[found[2].lower()])
 
 
+def memory_text(size: int) -> str:
+    """`"10 GiB"`: exact, in the largest unit of which it is a whole number."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size and not size % SCALES[unit.lower()]:
+            return f"{size // SCALES[unit.lower()]} {unit}"
+    return f"{size} B"
+
+
 class GpuAsk(msgspec.Struct, frozen=True):
     """One acceptable GPU: its type in capitals ("H100", "A100-80GB", "ANY") and the number of devices."""
 

@@ -16,6 +16,8 @@ from fractions import Fraction
 import msgspec
 
 PS = 10**12
+LONGEST_DEBT = 24 * 3600 * PS
+"""What is taken beyond the burst and this long a debt is forgiven: a function may count 2**53 tokens at once."""
 
 
 def instant(at: float) -> int:
@@ -66,10 +68,11 @@ class RateBucket:
         return taken
 
     def correct(self, length: int, at: int) -> None:
-        """Take `length` even into debt or, if negative, give it back."""
-        self.full_at = (max(self.full_at, at) if length > 0 else self.full_at) + length
+        """Take `length` even into debt, up to the longest, or, if negative, give it back."""
+        most = at + self.rate.room + LONGEST_DEBT
+        self.full_at = _corrected(self.full_at, length, at, most)
         if self.paid_at is not None:
-            self.paid_at = (max(self.paid_at, at) if length > 0 else self.paid_at) + length
+            self.paid_at = _corrected(self.paid_at, length, at, most)
 
     def standing(self, at: int) -> tuple[int, int]:
         """Whole units left (0 in debt), and picoseconds until there are more (0: full)."""
@@ -96,3 +99,7 @@ class RateBucket:
             owed = math.ceil(Fraction(max(0, self.paid_at - at) * rate.interval, self.rate.interval))
             self.paid_at, ahead = at + owed, min(ahead, owed)
         self.rate, self.full_at = rate, at + ahead
+
+
+def _corrected(full_at: int, length: int, at: int, most: int) -> int:
+    return full_at + length if length <= 0 else max(full_at, min(max(full_at, at) + length, most))

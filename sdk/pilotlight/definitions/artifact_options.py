@@ -32,7 +32,7 @@ class Artifact(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise OptionError(f"Artifact(kind={self.kind!r}): expected {' or '.join(KINDS)}.", field="artifacts")
+            raise OptionError(f"Artifact(kind={self.kind!r}): expected one of {', '.join(KINDS)}.", field="artifacts")
         try:
             check_name(self.name, "name")
         except BadInput as error:

@@ -146,4 +146,13 @@ def explain_unknown(name: str, known: frozenset[str], hints: dict[str, str]) -> 
         return f"{name}= is not an option; did you mean {near[0]}=?"
     if near:
         return f"{name}= is not an option; here it is {hints[near[0]]}."
-    return f"{name}= is not an option; the options are {', '.join(sorted(known))}."
+    return f"{name}= is not an option; the options are {', '.join(sorted(known - NOT_YET.keys()))}."
+
+
+def explain_of_app(name: str, of_functions: frozenset[str]) -> str:
+    """Return the sentence that refuses `name` as an option of an App."""
+    if name in NOT_YET:
+        return explain_unknown(name, of_functions, OPTION_HINTS)
+    if name in of_functions:
+        return f"{name}= is an option of a function, not of the app: @app.gpu_function({name}=)."
+    return f"{name}= is not an option of an app: those are base= and tags=."

@@ -82,7 +82,10 @@ def _path(artifact: Artifact, function: LoadedFunction) -> Path:
 
 
 def _parts(name: str, path: Path) -> Iterator[tuple[ArtifactPart, LocalPart]]:
-    files = list(_files(name, path))
+    try:
+        files = list(_files(path))
+    except PackError as error:
+        raise PackError(f"The artifact {name!r}: {error.detail}", field="artifacts") from None
     if not files:
         raise PackError(f"The artifact {name!r} has no file: {path} is empty.", field="artifacts")
     for inside, file in sorted(files):
@@ -93,11 +96,11 @@ def _parts(name: str, path: Path) -> Iterator[tuple[ArtifactPart, LocalPart]]:
             raise PackError(f"{file} cannot be read: {error.strerror}.", field="artifacts") from error
 
 
-def _files(name: str, path: Path) -> Iterable[tuple[str, Path]]:
+def _files(path: Path) -> Iterable[tuple[str, Path]]:
     if path.is_dir():
         return ((file.relative_to(path).as_posix(), file) for file in files_below(path))
     if not path.exists():
-        raise PackError(f"The artifact {name!r} is not there: there is no file or folder {path}.", field="artifacts")
+        raise PackError(f"there is no file or folder {path}.", field="artifacts")
     return [(path.name, checked_file(path, path.name))]
 
 

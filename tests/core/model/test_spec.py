@@ -46,10 +46,12 @@ def test_file_systems_in_memory_are_part_of_the_memory() -> None:
     """Each fits, and both together must; what the platform gives where nothing is named is nobody's mistake."""
     check_spec(function_spec(memory=2**30, shm=2**29, scratch=2**29))
     check_spec(function_spec(memory=64 * 2**20))
-    with pytest.raises(BadInput, match=r"shm= and scratch= are together .* more than memory=1073741824") as refused:
+    with pytest.raises(BadInput, match=r"are together 1073741825 B, more than memory=1 GiB: ") as refused:
         check_spec(function_spec(memory=2**30, shm=2**29, scratch=2**29 + 1))
 
     assert refused.value.more["field"] == "memory"
+    with pytest.raises(BadInput, match=r"shm=64 GiB is out of range: expected 1 MiB to memory= \(1 GiB\)\."):
+        check_spec(function_spec(memory=2**30, shm=2**36))
 
 
 def test_what_says_nothing_new_is_written_as_release_0_1_reads_it() -> None:

@@ -13,6 +13,7 @@ from pilotlight_core.model.units import (
     GpuAsk,
     cost_of,
     duration_text,
+    memory_text,
     money,
     parse_gpu,
     parse_memory,
@@ -28,6 +29,15 @@ from pilotlight_core.model.units import (
 def test_memory_is_read(text: str | int, size: int) -> None:
     """Units are binary or decimal by their name; an int is MiB."""
     assert parse_memory(text, "memory") == size
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1000, "1000 B"), (1024, "1 KiB"), (3 * 2**29, "1536 MiB"), (2**31, "2 GiB"), (2**50, "1024 TiB")],
+)
+def test_memory_is_shown_exactly(size: int, text: str) -> None:
+    """In the largest unit of which it is a whole number."""
+    assert memory_text(size) == text
 
 
 @pytest.mark.parametrize("text", ["", "10", "GiB", "-1GiB", "1e9", 0, -5, True, "0MiB"])

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.limits.gcra import PS, RateBucket, instant, rate
+from pilotlight_gateway.limits.gcra import LONGEST_DEBT, PS, RateBucket, instant, rate
 
 TICK = PS // 1024
 """Instants in the property test are multiples of it, which floats hold exactly."""
@@ -46,6 +46,17 @@ def test_a_correction_is_a_debt_or_comes_back() -> None:
 
     bucket.correct(-3 * PS, 0)
     assert (bucket.wait(PS, 0), bucket.standing(0)) == (0, (1, 0))
+
+
+def test_a_debt_is_a_day_at_most() -> None:
+    """A function may count 2**53 tokens: whoever called it waits a day, and a second such call adds nothing to that."""
+    bucket = RateBucket(rate(1.0, 60.0), 0)
+    for _ in range(2):
+        bucket.correct(bucket.rate.length(2**53), 0)
+    assert (bucket.wait(PS, 0), bucket.standing(0)) == (LONGEST_DEBT + PS, (0, LONGEST_DEBT + PS))
+
+    bucket.change(rate(2.0, 60.0), 0)
+    assert bucket.wait(PS // 2, 0) == (LONGEST_DEBT + PS) // 2
 
 
 def test_another_rate_keeps_what_was_taken() -> None:

@@ -63,9 +63,9 @@ def test_a_file_is_an_artifact_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "path", "why"),
     [
-        ((), "tiny", "there is no file or folder"),
+        ((), "tiny", "The artifact 'tiny': there is no file or folder"),
         (("tiny/.env",), "tiny", "is empty"),
-        (("tiny/model.pkl",), "tiny", "'model.pkl' is a pickle"),
+        (("tiny/model.pkl",), "tiny", "The artifact 'tiny': 'model.pkl' is a pickle"),
         (("model.pkl",), "model.pkl", "'model.pkl' is a pickle"),
     ],
 )

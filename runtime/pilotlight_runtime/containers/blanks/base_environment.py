@@ -136,3 +136,17 @@ def _editable(mounts: tuple[Mount, ...], folders: Iterable[Path]) -> list[Mount]
         for folder in folders
         if not any(folder.is_relative_to(mount.target) for mount in mounts)
     ]
+
+
+def main() -> int:
+    """Print what is wrong with the environments after the kind of sandbox; 0 if nothing is."""
+    try:
+        other_environments(sys.argv[2:], NO_MODULE, walled=sys.argv[1] != "process")
+    except BadInput as error:
+        print(error.detail, file=sys.stderr)  # noqa: T201 - it is what the command is for
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,7 +20,7 @@ app = command_app(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """This machine as a node, and what nodes sent that cannot be."""
+    """What this machine guarantees; impossible usage."""
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -42,7 +42,7 @@ def quarantine(
     limit: Annotated[int, typer.Option("-n", "--limit", help="how many", min=1, max=1000)] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Show usage that nodes sent and that cannot be: it is on no bill.
+    """Show impossible usage that nodes sent: it is on no bill.
 
     For operators. A node that sends such usage is broken, or taken over. The last of each are kept, all are counted.
 

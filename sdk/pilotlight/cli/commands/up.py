@@ -21,7 +21,7 @@ import typer
 
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text
-from pilotlight.cli.platform_commands import child_error, command_line
+from pilotlight.cli.platform_commands import child_error, command_line, run_command
 from pilotlight.client.transport.config import CLIENT_FILE, home
 
 app = command_app()
@@ -51,6 +51,14 @@ def up(
     cpu_slots: Annotated[int | None, typer.Option(help="CPU slots to offer; default: one a core")] = None,
     blanks: Annotated[int | None, typer.Option(help="started sandboxes to keep ready")] = None,
     sandbox: Annotated[str | None, typer.Option(help="bubblewrap, or process: no isolation, one tenant only")] = None,
+    json_ready: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PILOTLIGHT_JSON_READY",
+            show_envvar=False,
+            help="file to write when it is up: url, pids, metrics_by_process and more",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print a line of JSON when it is up")] = False,
 ) -> None:
     """Run the platform on this machine until Ctrl-C.
@@ -62,6 +70,8 @@ def up(
     pilotlight up --port 8470 --cpu-slots 4
     pilotlight up --fake-gpus "2xH100:mig,1xT4"          (GPUs in software)
     """
+    if {"--help", "-h"} & set(context.args):
+        raise typer.Exit(run_command("up", context.args))
     named = {
         "--port": port,
         "--state-dir": state_dir,
@@ -70,13 +80,14 @@ def up(
         "--sandbox": sandbox,
     }
     flags = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
-    raise typer.Exit(supervise([*command_line("up"), *flags, *context.args], as_json=as_json))
+    command = [*command_line("up"), *flags, *context.args]
+    raise typer.Exit(supervise(command, json_ready=json_ready, as_json=as_json))
 
 
-def supervise(command: list[str], *, as_json: bool = False) -> int:
+def supervise(command: list[str], *, json_ready: Path | None = None, as_json: bool = False) -> int:
     """Run the platform as a child, announce it, and pass signals on; return its exit code."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-up-") as folder:
-        ready = Path(folder) / "ready.json"
+        ready = json_ready or Path(folder) / "ready.json"
         # A session of its own: the terminal's Ctrl-C reaches the child once, through us, and it ends in its order.
         child = subprocess.Popen(
             [*command, "--json-ready", str(ready)],

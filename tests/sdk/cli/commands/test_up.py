@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pilotlight.cli.commands.up import supervise
+
 # A stand-in for the platform: it comes up, says so, and on its signal ends in order.
 CHILD = """
 import json, signal, sys, pathlib
@@ -81,3 +83,21 @@ def test_up_passes_its_options_on() -> None:
     assert done.returncode != 0
     assert "sandbox" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_ready_file_is_written_where_its_user_says(tmp_path: Path) -> None:
+    """With all that the platform tells."""
+    (tmp_path / "child.py").write_text(CHILD.replace("while not told:", "while False:"))
+    ready = tmp_path / "mine.json"
+
+    assert supervise([sys.executable, str(tmp_path / "child.py")], json_ready=ready) == 3
+    assert json.loads(ready.read_bytes())["state_dir"] == "/s"
+
+
+def test_the_platforms_own_options_are_output() -> None:
+    """`pilotlight up -- --help | less` shows them, and nothing is said to start."""
+    command = [sys.executable, "-m", "pilotlight.cli.main", "up", "--", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "--metrics-port" in done.stdout
+    assert done.stderr == ""
