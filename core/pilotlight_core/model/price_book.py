@@ -180,7 +180,13 @@ def _later(path: Path, name: str, entries: Any) -> Iterable[DatedRate]:
                 f"{path}: each of prices.{name}.later needs from: a date (in UTC) or an instant with a zone.",
                 field=f"prices.{name}",
             )
-        yield DatedRate(starts_at=starts.timestamp(), nano_usd_per_hour=_rate(path, name, entry))
+        try:
+            starts_at = starts.astimezone(datetime.UTC).timestamp()
+        except OverflowError:
+            raise BadInput(
+                f"{path}: prices.{name}.later: expected from in the years 1 to 9999 of UTC.", field=f"prices.{name}"
+            ) from None
+        yield DatedRate(starts_at=starts_at, nano_usd_per_hour=_rate(path, name, entry))
 
 
 def _rate(path: Path, name: str, entry: Any) -> int:
