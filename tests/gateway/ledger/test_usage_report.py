@@ -171,6 +171,9 @@ def test_groups_are_read_in_any_order_and_refused_by_name() -> None:
     for wrong in ("day,tenant", "tag:", "tag:a b", "team"):
         with pytest.raises(BadInput, match="tag:NAME"):
             read_groups(wrong)
+    assert len(read_groups(",".join(f"tag:t{n % 10}" for n in range(20)))) == 10
+    with pytest.raises(BadInput, match="by 11 tags: expected at most 10"):
+        read_groups(",".join(f"tag:t{n}" for n in range(11)))
 
 
 def test_csv_says_the_same(ledger: Ledger) -> None:
