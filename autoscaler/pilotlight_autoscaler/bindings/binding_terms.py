@@ -33,9 +33,13 @@ def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> 
 
 
 def host_terms(host: HostShare, ppm: int, price: str) -> tuple[int, int]:
-    """What is paid of a host beside a slice: millionths of a core, without those of a CPU slot, and of a GiB."""
-    of_slot = cores_of(price) * ppm
-    return max(0, host.cpu_millis * 1_000 - of_slot), host.memory * 1_000_000 // 2**30
+    """What is paid of a host beside a slice: millionths of a core, without those of a CPU slot, and of a GiB.
+
+    A slot of a 24th is 41,666 ppm: what its cores lack of whole ones by that is no promise beside it.
+    """
+    cores = cores_of(price)
+    beside = max(0, host.cpu_millis * 1_000 - cores * ppm)
+    return beside if beside >= cores else 0, host.memory * 1_000_000 // 2**30
 
 
 def slice_terms(report: NodeReport, slice_id: str) -> tuple[int, str] | None:
