@@ -55,7 +55,7 @@ def test_a_file_overrides_single_prices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text", ["not toml [", "[prices.cpu]\nnano_usd_per_hour = 1.5\n", "[prices.cpu]\nnano_usd_per_hour = -1\n",
-             "[prices]\ncpu = 3\n"],
+             "[prices.cpu]\nnano_usd_per_hour = 1_000_000_000_000_000\n", "[prices]\ncpu = 3\n"],
 )  # fmt: skip
 def test_a_wrong_price_file_is_refused(tmp_path: Path, text: str) -> None:
     """By the name of the file and the entry."""
