@@ -6,7 +6,7 @@ from pilotlight_core.model.devices import SliceName, cores_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_messages import Bind, HostShare, NodeReport
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.spec import VersionRecord, tags_of
 from pilotlight_core.model.units import WHOLE_DEVICE
 
 
@@ -29,13 +29,18 @@ def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> 
         slots=record.spec.slots,
         core_ppm=core_ppm,
         gib_ppm=gib_ppm,
+        tags=tags_of(record.spec),
     )
 
 
 def host_terms(host: HostShare, ppm: int, price: str) -> tuple[int, int]:
-    """What is paid of a host beside a slice: millionths of a core, without those of a CPU slot, and of a GiB."""
-    of_slot = cores_of(price) * ppm
-    return max(0, host.cpu_millis * 1_000 - of_slot), host.memory * 1_000_000 // 2**30
+    """What is paid of a host beside a slice: millionths of a core, without those of a CPU slot, and of a GiB.
+
+    A slot of a 24th is 41,666 ppm: what its cores lack of whole ones by that is no promise beside it.
+    """
+    cores = cores_of(price)
+    beside = max(0, host.cpu_millis * 1_000 - cores * ppm)
+    return beside if beside >= cores else 0, host.memory * 1_000_000 // 2**30
 
 
 def slice_terms(report: NodeReport, slice_id: str) -> tuple[int, str] | None:

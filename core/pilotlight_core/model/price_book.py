@@ -20,6 +20,8 @@ from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
 """Decimal places of an amount: they show a nanosecond of a millionth of a device."""
+RATES_BELOW = 10**15
+"""Nano-dollars per hour, as `PUT /v1/prices` bounds them: the ledger's columns have no room for 10**19."""
 PICO_PER_NANO: int = 10 ** (PLACES - 9)
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
 
@@ -180,14 +182,21 @@ def _later(path: Path, name: str, entries: Any) -> Iterable[DatedRate]:
                 f"{path}: each of prices.{name}.later needs from: a date (in UTC) or an instant with a zone.",
                 field=f"prices.{name}",
             )
-        yield DatedRate(starts_at=starts.timestamp(), nano_usd_per_hour=_rate(path, name, entry))
+        try:
+            starts_at = starts.astimezone(datetime.UTC).timestamp()
+        except OverflowError:
+            raise BadInput(
+                f"{path}: prices.{name}.later: expected from in the years 1 to 9999 of UTC.", field=f"prices.{name}"
+            ) from None
+        yield DatedRate(starts_at=starts_at, nano_usd_per_hour=_rate(path, name, entry))
 
 
 def _rate(path: Path, name: str, entry: Any) -> int:
     rate = entry.get("nano_usd_per_hour") if isinstance(entry, dict) else None
-    if not isinstance(rate, int) or isinstance(rate, bool) or rate < 0:
+    if not isinstance(rate, int) or isinstance(rate, bool) or not 0 <= rate < RATES_BELOW:
         raise BadInput(
-            f"{path}: prices.{name} needs nano_usd_per_hour, an integer of at least 0.", field=f"prices.{name}"
+            f"{path}: prices.{name} needs nano_usd_per_hour, an integer from 0 to {RATES_BELOW - 1}.",
+            field=f"prices.{name}",
         )
     return rate
 

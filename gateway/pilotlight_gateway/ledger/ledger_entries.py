@@ -63,8 +63,6 @@ class LedgerRows:
     leases: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
     calls: dict[CallKey, CallSum] = field(default_factory=dict)
-    tags: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The tags of an owner's version, as a JSON object."""
     unpriced: int = 0
     """Events whose price id is unknown; their rate is 0."""
 
@@ -120,8 +118,6 @@ def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
         entries.unpriced += not book.knows(event.price)
         days = cut_at_midnights(end, event.t1 - event.t0)
         entries.leases.append(_lease_row(event, parts, days[-1][0]))
-        if event.tenant and event.tags:
-            entries.tags.setdefault((event.tenant, event.version), as_json(event.tags))
         if event.shares:
             _add_shares(entries, event, parts, days)
         else:

@@ -197,9 +197,9 @@ class Ledger:
         if entries.leases:
             connection.execute(sa.insert(lease_line), entries.leases)
         self._add_usage(connection, entries)
-        self._add_tags(connection, entries)
         self._add_calls(connection, entries)
         self._write_bounds(connection, found)
+        self._add_tags(connection, found)
         beyond = keep_unread(connection, found.unread) if found.unread else []
         aside = [*found.quarantined, *map(unreadable, beyond)]
         self._put_aside(connection, aside)
@@ -227,10 +227,8 @@ class Ledger:
         grown = {"ns": usage_day.c.ns + insert.excluded.ns, "calls": usage_day.c.calls + insert.excluded.calls}
         connection.execute(insert.on_conflict_do_update(index_elements=USAGE_KEY, set_=grown), rows)
 
-    def _add_tags(self, connection: sa.Connection, entries: LedgerRows) -> None:
-        rows = [
-            {"tenant": tenant, "version": version, "tags": tags} for (tenant, version), tags in entries.tags.items()
-        ]
+    def _add_tags(self, connection: sa.Connection, found: SortedUsage) -> None:
+        rows = [{"tenant": tenant, "version": version, "tags": tags} for (tenant, version), tags in found.tags.items()]
         if rows:  # a version is tagged once
             connection.execute(self._insert(version_tags).on_conflict_do_nothing(), rows)
 

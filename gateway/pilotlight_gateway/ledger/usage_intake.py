@@ -13,8 +13,10 @@ import msgspec
 import sqlalchemy as sa
 
 from pilotlight_core.bus import Undecodable
+from pilotlight_core.model.ids import tags_fault
 from pilotlight_core.model.messages.bindings import Binding, Bound, Unbound
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_gateway.ledger.ledger_entries import as_json
 from pilotlight_gateway.ledger.ledger_tables import bound_container, known_device, lease_line
 from pilotlight_gateway.ledger.usage_checks import (
     MOST_DEVICES,
@@ -67,6 +69,8 @@ class SortedUsage:
     repeated: int = 0
     bound: set[str] = field(default_factory=set)
     """Containers whose rows have changed."""
+    tags: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The tags of an owner's version, as a JSON object: the controller tells them, since nodes may tell any."""
     devices: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -191,6 +195,8 @@ class _Intake:
             gib_ppm=binding.gib_ppm,
         )
         self.sorted.bound.add(binding.container)
+        if binding.tags and not tags_fault(binding.tags):
+            self.sorted.tags.setdefault((binding.tenant, binding.version), as_json(binding.tags))
 
     def _end(self, container: str, at: float) -> None:
         bound = self._known.bound.get(container)

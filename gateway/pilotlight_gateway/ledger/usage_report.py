@@ -15,7 +15,7 @@ from msgspec import UNSET
 from pilotlight_core.model.api.call_api import UsageLine
 from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import TAG
+from pilotlight_core.model.ids import MOST_TAGS, TAG
 from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import call_line, usage_day, version_tags
@@ -56,6 +56,8 @@ def read_groups(text: str) -> tuple[str, ...]:
             expected = f"expected some of {', '.join(GROUPS)}, or {BY_TAG}NAME"
             raise BadInput(f"usage cannot be grouped by {part!r}: {expected}.", field="group")
     tags = dict.fromkeys(part for part in asked if part not in GROUPS)
+    if len(tags) > MOST_TAGS:
+        raise BadInput(f"usage cannot be grouped by {len(tags)} tags: expected at most {MOST_TAGS}.", field="group")
     return (*(name for name in GROUPS if name in asked), *tags) if asked else GROUPS
 
 

@@ -50,6 +50,8 @@ def test_a_slice_has_the_part_and_price_that_its_meter_says(slice_id: str, terms
         (HostShare(cpu_millis=100, memory=64 * 2**20), 250_000, "fake-l4", (100_000, 62_500)),
         (HostShare(cpu_millis=2_000, memory=2**30), 125_000, "8xcpu", (1_000_000, 1_000_000)),
         (HostShare(cpu_millis=100, memory=1), 125_000, "8xcpu", (0, 0)),
+        (HostShare(cpu_millis=1_000, memory=2**30), 41_666, "24xcpu", (0, 1_000_000)),
+        (HostShare(cpu_millis=2_000, memory=2**30), 41_666, "24xcpu", (1_000_016, 1_000_000)),
         (HostShare(), 1_000_000, "t4", (0, 0)),
     ],
 )
@@ -63,5 +65,9 @@ def test_a_binding_says_what_the_version_may() -> None:
     command = bind("c1", function="acme:hello.greet")
 
     assert binding_of(command, record(max_inputs=3), NODE) == binding(slots=3, core_ppm=750_000, gib_ppm=2_000_000)
+    tags = {"team": "search"}
+    assert binding_of(command, record(tags=tags), NODE) == binding(
+        slots=1, core_ppm=750_000, gib_ppm=2_000_000, tags=tags
+    )
     assert binding_of(command, record(), None) is None
     assert binding_of(bind("c1", slice="cpu-7"), record(), NODE) is None

@@ -55,7 +55,7 @@ def test_a_file_overrides_single_prices(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text", ["not toml [", "[prices.cpu]\nnano_usd_per_hour = 1.5\n", "[prices.cpu]\nnano_usd_per_hour = -1\n",
-             "[prices]\ncpu = 3\n"],
+             "[prices.cpu]\nnano_usd_per_hour = 1_000_000_000_000_000\n", "[prices]\ncpu = 3\n"],
 )  # fmt: skip
 def test_a_wrong_price_file_is_refused(tmp_path: Path, text: str) -> None:
     """By the name of the file and the entry."""
@@ -143,6 +143,7 @@ def test_a_file_may_say_what_holds_later(tmp_path: Path) -> None:
         "later = [{from = 2027-01-01T00:00:00, nano_usd_per_hour = 1}]",
         "later = [{nano_usd_per_hour = 1}]",
         "later = [{from = 2027-01-01}]",
+        "later = [{from = 9999-12-31T23:59:59-01:00, nano_usd_per_hour = 1}]",
     ],
 )
 def test_a_wrong_date_is_refused(tmp_path: Path, later: str) -> None:

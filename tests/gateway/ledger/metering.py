@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
+from pilotlight_core.model.messages.bindings import Bound
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
+from tests.builders.nodes import binding
 
 MIDNIGHT = 1_790_035_200.0
 """2026-09-22T00:00:00Z"""
@@ -36,6 +38,17 @@ def busy(number: int, t0: int, *shares: tuple[str, int, str], **more: Any) -> Us
 def delivered(events: Sequence[UsageEvent], at: float = MIDNIGHT + 86_400.0) -> list[UsageDelivery]:
     """Events as the stream has them of before subjects named nodes: within their ranges, they are taken as they are."""
     return [UsageDelivery(seq=1, at=at, sender=Sender.BEFORE_NODES, message=UsageBatch(events=tuple(events)))]
+
+
+def tagged(tags: Mapping[str, dict[str, str]], tenant: str = "acme") -> list[UsageDelivery]:
+    """A container of each version is bound, with the version's tags."""
+    return [
+        UsageDelivery(
+            seq=1, at=MIDNIGHT, sender=Sender.CONTROLLER, node="n1",
+            message=Bound(binding=binding(f"{tenant}-{version}", version, tenant=tenant, tags=of_version)),
+        )
+        for version, of_version in tags.items()
+    ]  # fmt: skip
 
 
 @st.composite

@@ -21,7 +21,7 @@ from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
-from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage_day, version_tags
+from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage_day
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
@@ -239,19 +239,6 @@ def test_tags_of_a_function_are_on_the_receipts_of_its_owner(ledger: Ledger) -> 
         receipts(ledger, tenant, call)[0]["tags"] for tenant, call in (("acme", "a"), ("acme", "b"), ("rival", "c"))
     ]
     assert found == ['{"stage":"test","team":"search"}', '{"stage":"live","team":"search"}', ""]
-
-
-def test_a_version_is_tagged_once(ledger: Ledger) -> None:
-    """Tags are part of it: what says others later changes no report. Nobody's time has none."""
-    told = [event(n, n, n + 1, tags={"team": team}) for n, team in enumerate(("search", "ads"))]
-    for number, each in enumerate(told):
-        ledger.fold("USAGE", number, delivered([each]))
-    nobodys = {"tenant": "", "app": "", "function": "", "tags": {"team": "x"}}
-    ledger.fold("USAGE", 3, delivered([event(3, 5, 6, LeaseState.FREE, **nobodys)]))
-
-    assert ledger.read(sa.select(version_tags)) == [
-        {"tenant": "acme", "version": "ver_1", "tags": '{"team":"search"}'},
-    ]
 
 
 def test_what_a_call_said_last_holds(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import KEPT_OF_A_NODE, Ledger
-from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day
+from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day, version_tags
 from pilotlight_gateway.ledger.usage_checks import MOST_DEVICES, UsageFault
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from pilotlight_gateway.ledger.usage_intake import KnownUsage, sort_usage
@@ -117,6 +117,22 @@ def test_a_container_is_bound_once(ledger: Ledger) -> None:
     ledger.fold("USAGE", 1, [bound(), bound(at=AT - 86_000.0), metered(event(1, 0, 3_600 * SECOND, ended_at=AT))])
 
     assert reasons(ledger) == ["too_long"]
+
+
+def test_tags_of_a_version_are_the_controllers_to_tell(ledger: Ledger) -> None:
+    """A node that has its container moves no cost into another group, and what could not be a tag is none."""
+    theirs = event(1, 0, SECOND, ended_at=AT, tags={"team": "theirs"})
+    bad = bound(container="c2", version="ver_2", tags={"=cmd": "x"})
+    ledger.fold("USAGE", 1, [bound(), bad, metered(theirs)])
+    assert (reasons(ledger), ledger.read(sa.select(version_tags))) == ([], [])
+
+    tagged = bound(container="c3", tags={"team": "search"})
+    later = bound(container="c4", tags={"team": "ads"})
+    for number, each in enumerate((tagged, later), 2):
+        ledger.fold("USAGE", number, [each])
+    assert ledger.read(sa.select(version_tags)) == [
+        {"tenant": "acme", "version": "ver_1", "tags": '{"team":"search"}'},
+    ]
 
 
 def test_a_message_of_another_kind_has_no_place(ledger: Ledger) -> None:

@@ -18,7 +18,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories, tagged
 
 
 @pytest.fixture
@@ -119,13 +119,15 @@ def test_usage_is_grouped_by_tags(ledger: Ledger) -> None:
         2,
         delivered(
             [
-                busy(11, 0, ("c", SECOND, "ok"), version="ver_3", tags=red),
-                event(12, SECOND, 2 * SECOND, version="ver_4", tags=both),
-                event(13, SECOND, 2 * SECOND, version="ver_5", tags=red, app="other"),
-                event(14, 0, SECOND, version="ver_1", tenant="rival", tags={"team": "theirs"}),
+                busy(11, 0, ("c", SECOND, "ok"), version="ver_3"),
+                event(12, SECOND, 2 * SECOND, version="ver_4"),
+                event(13, SECOND, 2 * SECOND, version="ver_5", app="other"),
+                event(14, 0, SECOND, version="ver_1", tenant="rival"),
             ]
         ),
     )
+    ledger.fold("USAGE", 3, tagged({"ver_3": red, "ver_4": both, "ver_5": red}))
+    ledger.fold("USAGE", 4, tagged({"ver_1": {"team": "theirs"}}, "rival"))
     groups = read_groups("state, tag:team,tag:stage,tag:team")
     by_team, by_both, whole = (
         usage_report(ledger, "acme", "2026-09-22", "2026-09-23", each) for each in (("tag:team",), groups, GROUPS)
@@ -171,6 +173,9 @@ def test_groups_are_read_in_any_order_and_refused_by_name() -> None:
     for wrong in ("day,tenant", "tag:", "tag:a b", "team"):
         with pytest.raises(BadInput, match="tag:NAME"):
             read_groups(wrong)
+    assert len(read_groups(",".join(f"tag:t{n % 10}" for n in range(20)))) == 10
+    with pytest.raises(BadInput, match="by 11 tags: expected at most 10"):
+        read_groups(",".join(f"tag:t{n}" for n in range(11)))
 
 
 def test_csv_says_the_same(ledger: Ledger) -> None:

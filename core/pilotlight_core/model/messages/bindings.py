@@ -32,6 +32,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """Millionths of a core that it pays for beside its slice."""
     gib_ppm: int = 0
     """Millionths of a GiB of host memory that it pays for."""
+    tags: dict[str, str] = {}
+    """Of the function, as its owner set them: usage is reported by these."""
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -69,7 +69,8 @@ def read_instant(text: str, field: str) -> float:
         found = datetime.fromisoformat(text)
         if found.tzinfo is None and len(text) > len("2026-12-01"):
             raise ValueError(text)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+        # Answers tell it in UTC, where its year may be one that no calendar here has.
+        return (found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         expected = "a day (in UTC) such as 2026-12-01, or an instant with a zone such as 2026-12-01T08:00:00Z"
         raise BadInput(f"{field}: expected {expected}.", field=field) from None

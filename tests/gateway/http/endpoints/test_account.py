@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.api.call_api import CallStatus
-from tests.gateway.ledger.metering import SECOND, busy, delivered, event
+from tests.gateway.ledger.metering import SECOND, busy, delivered, event, tagged
 from tests.gateway.world import World, function
 
 CALL = "call_local_1_00000000000000000001"
@@ -16,7 +16,8 @@ CALL = "call_local_1_00000000000000000001"
 async def test_usage_is_told_as_json_and_csv(world: World) -> None:
     """The tenant's own lines and their total, grouped as asked."""
     rivals = event(2, SECOND, 2 * SECOND, tenant="rival")
-    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), tags={"team": "search"}), rivals]))
+    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok")), rivals]))
+    world.ledger.fold("USAGE", 2, tagged({"ver_1": {"team": "search"}}))
     query = "/v1/usage?from=2026-09-01&to=2026-10-01"
     async with world.client() as client:
         report = (await client.get(query)).json()
@@ -24,8 +25,8 @@ async def test_usage_is_told_as_json_and_csv(world: World) -> None:
         assert report["total"]["cost"] == report["lines"][0]["cost"]
         assert (await client.get(f"{query}&group=app")).json()["lines"][0]["day"] == ""
         by_format = await client.get(f"{query}&format=csv")
-        tagged = (await client.get(f"{query}&group=tag:team,app")).json()["lines"]
-        assert [(line["app"], line["tags"]) for line in tagged] == [("shop", {"team": "search"})]
+        by_team = (await client.get(f"{query}&group=tag:team,app")).json()["lines"]
+        assert [(line["app"], line["tags"]) for line in by_team] == [("shop", {"team": "search"})]
         with_tags = await client.get(f"{query}&group=tag:team&format=csv")
         assert [row.split(",")[-1] for row in with_tags.text.splitlines()] == ["tag:team", "search"]
         by_header = await client.get(query, headers={"accept": "text/csv"})

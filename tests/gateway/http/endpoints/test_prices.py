@@ -73,6 +73,7 @@ async def test_tenants_change_no_price(world: World) -> None:
         ({"usd_per_hour": "1", "from": "tomorrow"}, "from"),
         ({"usd_per_hour": "1", "from": "2100-01-01T10:00"}, "from"),
         ({"usd_per_hour": "1", "from": "2020-01-01"}, "from"),
+        ({"usd_per_hour": "1", "from": "9999-12-31T23:59:59-01:00"}, "from"),
         ({"usd_per_hour": "1", "from": 5}, "from"),
         ({"usd_per_hour": "1", "until": "2100-01-01"}, "until"),
     ],
