@@ -30,8 +30,8 @@ LEAD_S = 30.0
 each ten seconds."""
 KEPT_S = 100 * 86_400.0
 """Rates that ended so long ago go: no usage comes so late."""
-MOST_RATES = 200
-"""Of one price."""
+MOST_RATES = 2_500
+"""Of one price: a change each hour, as long as they are kept. Some 50 kB of a record."""
 
 log = structlog.get_logger(__name__)
 _decoder = msgspec.msgpack.Decoder(PriceRecord)
@@ -71,7 +71,12 @@ async def set_price(
         ended = sorted(one for one in rates if one < at - KEPT_S)[:-1]
         kept = tuple(rates[one] for one in sorted(rates.keys() - ended))
         if len(kept) > MOST_RATES:
-            raise BadInput(f"{price} has {MOST_RATES} rates already: take changes back that are to come.", field="from")
+            days = KEPT_S / 86_400
+            raise BadInput(
+                f"from: {price} has {MOST_RATES} rates, with those of the last {days:.0f} days. Take changes back that are "
+                "to come, or wait.",
+                field="from",
+            )
         return PriceRecord(id=price, rates=kept, is_set=True)
 
     return _there(price, await registry.change_price(price, changed))
