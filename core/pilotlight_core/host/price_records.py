@@ -30,8 +30,8 @@ LEAD_S = 30.0
 each ten seconds."""
 KEPT_S = 100 * 86_400.0
 """Rates that ended so long ago go: no usage comes so late."""
-MOST_RATES = 2_500
-"""Of one price: a change each hour, as long as they are kept. Some 50 kB of a record."""
+MOST_RATES = 1_000
+"""Of one price: ten changes a day, as long as they are kept."""
 
 log = structlog.get_logger(__name__)
 _decoder = msgspec.msgpack.Decoder(PriceRecord)
@@ -73,8 +73,8 @@ async def set_price(
         if len(kept) > MOST_RATES:
             days = KEPT_S / 86_400
             raise BadInput(
-                f"from: {price} has {MOST_RATES} rates, with those of the last {days:.0f} days. Take changes back that are "
-                "to come, or wait.",
+                f"from: {price} has {MOST_RATES} rates, with those of the last {days:.0f} days. Take changes back that "
+                "are to come, or wait.",
                 field="from",
             )
         return PriceRecord(id=price, rates=kept, is_set=True)
