@@ -59,7 +59,9 @@ BUSY_S = 10
 CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
 CALL_FACTS = ("outcome", "key_id", "tags", "fault", "units")
 """Of several intervals the last that says something holds."""
-CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "batch_size", *CALL_FACTS)
+NOTHING: sa.ColumnElement[str] = sa.literal_column("''")
+"""A value of the statement's text: a parameter would come behind the columns, and rows could not be told as tuples."""
+CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size", "key_id", "tags", "fault", "units")
 """In the order of the compiled insert."""
 
 FoldResult = Literal["new", "repeated", "unpriced", "quarantined"]
@@ -238,7 +240,7 @@ class Ledger:
         insert = self._insert(call_line)
         said = {name: insert.excluded[name] for name in CALL_FACTS}
         grown = {
-            **{name: sa.case((new != "", new), else_=call_line.c[name]) for name, new in said.items()},
+            **{name: sa.case((new != NOTHING, new), else_=call_line.c[name]) for name, new in said.items()},
             "ns": call_line.c.ns + insert.excluded.ns,
             "batch_size": sa.case(
                 (insert.excluded.batch_size > call_line.c.batch_size, insert.excluded.batch_size),
@@ -247,7 +249,7 @@ class Ledger:
         }
         statement = insert.on_conflict_do_update(index_elements=CALL_KEY, set_=grown)
         rows = [
-            (*key, c.app, c.function, c.ns, c.batch_size, c.outcome, c.key_id, c.tags, c.fault, c.units)
+            (*key, c.app, c.function, c.ns, c.outcome, c.batch_size, c.key_id, c.tags, c.fault, c.units)
             for key, c in entries.calls.items()
         ]
         _execute_many(connection, statement, CALL_COLUMNS, rows)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -252,3 +253,16 @@ def test_what_a_call_said_last_holds(ledger: Ledger) -> None:
 
     (line,) = receipts(ledger, "acme", "a")
     assert (line["ns"], line["outcome"], line["key_id"], line["units"]) == (9, "ok", "key_1", '{"images":2}')
+
+
+def test_calls_are_written_without_a_dictionary_for_each(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite takes rows as they are while the statement has no parameter but theirs, in the order of its columns."""
+    written: list[Any] = []
+
+    def execute(connection: Any, statement: Any, columns: tuple[str, ...], _rows: Any) -> None:
+        written.append(tuple(statement.compile(dialect=connection.dialect, column_keys=columns).positiontup) == columns)
+
+    monkeypatch.setattr("pilotlight_gateway.ledger.ledger_store._execute_many", execute)
+    ledger.fold("USAGE", 1, delivered([busy(1, 6 * SECOND, ("a", 9 * SECOND, "ok"))]))
+    assert written
+    assert all(written)
