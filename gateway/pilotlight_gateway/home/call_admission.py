@@ -13,7 +13,7 @@ A call that cannot meet its deadline is refused at once with a Retry-After, rath
 
     wait x (1 + MARGIN) + service <= time left
 
-A call for which a slot is free always enters. What is unknown is no reason to refuse: without a measured service or
+A call for which a slot is free beside those of the calls that wait always enters. What is unknown is no reason to refuse: without a measured service or
 start time a call enters, and containers that are starting count from the instant at which they should be ready.
 """
 
@@ -220,7 +220,8 @@ def admit(
     """
     if call.remaining_ms <= 0:
         raise DeadlineExceeded("The deadline had passed before the call was queued.")
-    if not queue and pool.free > queue.kept(call.tier_rank, pool.slots, at):
+    # Those that came in this turn stand in the queue until its end: one that finds a slot beside theirs waits for none.
+    if pool.free - queue.kept(call.tier_rank, pool.slots, at) > len(queue):
         return
     wait = expected_ms(call, queue, pool, service_time, at)
     drain = wait / 1000.0 if wait is not None else UNKNOWN_DRAIN_S

@@ -221,9 +221,9 @@ class ContainerPool:
 
     def choose(self) -> PooledContainer | None:
         """The container for the next call; None if there is no free slot."""
-        if not self._open:
-            return None
         pool = self._open.values()
+        if len(pool) <= 1:
+            return next(iter(pool), None)
         forming = [pooled for pooled in pool if pooled.batch_room > 0]
         if forming:
             return min(forming, key=lambda pooled: (pooled.batch_room, pooled.order))

@@ -59,6 +59,8 @@ class Home:
         self._counters: dict[str, FunctionCounters] = {}
         self._awake: dict[str, VersionQueue] = {}
         """Queues with a new call or a free slot: only there can a grant be made."""
+        self._fresh: list[QueueEntry] = []
+        """Queued since the last grants: most are granted at once, and need no timer."""
         self._queued = QueuedCalls(self._queues, self._awake)
         self._versions, self._deadlines = self._queued.versions, self._queued.deadlines
         self._grants = GrantBook()
@@ -203,6 +205,8 @@ class Home:
 
     def expire(self, at: float) -> list[Dropped]:
         """The calls that leave the queue with an error."""
+        if self._fresh and self._fresh[0].pushed_at < at:
+            self._set_deadlines()
         for call in self._deadlines.due(at):
             self._queued.drop_late(call, at)
         if self._versions and at >= self._refresh_at:
@@ -229,6 +233,7 @@ class Home:
             if queue.edge or (queue.busy and queue.version not in self._demands):
                 self._demands.set(queue.version, at)
         self._awake.clear()
+        self._set_deadlines()
         return made
 
     @property
@@ -312,8 +317,15 @@ class Home:
         if not self._versions:
             self._refresh_at = max(self._refresh_at, at + REFRESH_EVERY_S)
         self._versions[call.call_id] = queue.version
-        self._deadlines.set(call.call_id, min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call)))
-        self._wake(queue)
+        entry.leaves_at = min(at + call.remaining_ms / 1000.0, entry.since + self._limits.age_s(call))
+        self._fresh.append(entry)
+        self._awake[queue.version] = queue
+
+    def _set_deadlines(self) -> None:
+        for entry in self._fresh:
+            if entry.waiting:
+                self._deadlines.set(entry.call_id, entry.leaves_at)
+        self._fresh.clear()
 
     def _wake(self, queue: VersionQueue) -> None:
         self._awake[queue.version] = queue

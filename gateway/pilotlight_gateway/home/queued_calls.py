@@ -32,6 +32,7 @@ class QueuedCalls:
         self.versions: dict[str, str] = {}
         """Call id -> version."""
         self.deadlines = Timers[str]()
+        """Of the calls that have not been granted in the turn in which they came."""
         self.dropped: list[Dropped] = []
         """Since the home's driver has last taken them."""
         self.shed: Counter[int] = Counter()
@@ -64,8 +65,8 @@ class QueuedCalls:
 
     def drop_too_late(self, queue: VersionQueue, entry: QueueEntry, at: float) -> bool:
         """Whether a picked call can no longer be done in time; it is dropped, as other calls wait for its slot."""
-        leaves = self.deadlines.at(entry.call_id)
-        if entry.call.grant_number or leaves is None or (leaves - at) * 1000.0 >= queue.service_time.least_ms:
+        leaves = entry.leaves_at
+        if entry.call.grant_number or (leaves - at) * 1000.0 >= queue.service_time.least_ms:
             return False
         queue.calls.refund(entry)
         self._forget(entry, queue, at)
@@ -75,7 +76,7 @@ class QueuedCalls:
 
     def drop_excess(self, queue: VersionQueue, at: float) -> None:
         """Shed the calls that the remaining capacity cannot serve in time."""
-        for entry, wait in queue.excess(self.deadlines.at, at):
+        for entry, wait in queue.excess(at):
             self.remove(entry.call_id, at)
             self.shed[entry.call.tier_rank] += 1
             queue.late += 1
@@ -113,9 +114,7 @@ class QueuedCalls:
         return tuple(self._as_of(entry, at) for entry in waiting)
 
     def _as_of(self, entry: QueueEntry, at: float) -> CallDescriptor:
-        due = self.deadlines.at(entry.call_id)
-        remaining = (due - at) * 1000.0 if due is not None else entry.call.remaining_ms
-        age = (at - entry.since) * 1000.0
+        remaining, age = (entry.leaves_at - at) * 1000.0, (at - entry.since) * 1000.0
         return msgspec.structs.replace(entry.call, age_ms=age, remaining_ms=remaining, admitted=True)
 
     def _forget(self, entry: QueueEntry, queue: VersionQueue, at: float | None) -> None:

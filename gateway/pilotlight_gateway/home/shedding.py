@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pilotlight_gateway.home.call_admission import MARGIN, ServiceTime, calls_before_class, wait_ms
@@ -53,12 +53,10 @@ class _Waits:
         return self.waits[upper - 1] + part * (self.waits[upper] - self.waits[upper - 1])
 
 
-def shed(
-    queue: FairQueue, pool: ContainerPool, service_time: ServiceTime, until: Callable[[str], float | None], at: float
-) -> list[tuple[QueueEntry, float]]:
+def shed(queue: FairQueue, pool: ContainerPool, service_time: ServiceTime, at: float) -> list[tuple[QueueEntry, float]]:
     """The calls that should leave the queue now, each with its expected wait in milliseconds.
 
-    `until` returns when a waiting call leaves by itself. Nothing is shed while the wait is unknown.
+    Nothing is shed while the wait is unknown.
     """
     tier_queues: defaultdict[int, list[tuple[TierQueue, _Waits]]] = defaultdict(list)
     doomed: defaultdict[int, list[QueuePosition]] = defaultdict(list)
@@ -69,7 +67,7 @@ def shed(
                 if waits is None:
                     return []
                 tier_queues[tier_queue.tier.rank].append((tier_queue, waits))
-                doomed[tier_queue.tier.rank] += _places(tier_queue, waits, service_time, until, at, doomed=True)
+                doomed[tier_queue.tier.rank] += _places(tier_queue, waits, service_time, at, doomed=True)
     slots_per_ms = max(1, pool.capacity) / max(service_time.hold_ms or 0.0, 1e-3)
     victims: list[QueuePosition] = []
     for rank in sorted(tier_queues):
@@ -81,7 +79,7 @@ def shed(
         others = [
             p
             for tier_queue, waits in tier_queues[rank]
-            for p in _places(tier_queue, waits, service_time, until, at, doomed=False)
+            for p in _places(tier_queue, waits, service_time, at, doomed=False)
         ]
         others.sort(key=lambda place: (-place.before, -place.entry.order))
         victims += others[:missing]
@@ -91,13 +89,7 @@ def shed(
 
 
 def _places(
-    tier_queue: TierQueue,
-    waits: _Waits,
-    service_time: ServiceTime,
-    until: Callable[[str], float | None],
-    at: float,
-    *,
-    doomed: bool,
+    tier_queue: TierQueue, waits: _Waits, service_time: ServiceTime, at: float, *, doomed: bool
 ) -> Iterator[QueuePosition]:
     """The calls of a tier queue that are doomed, or those that are not."""
     service, part = service_time.service_ms, 1.0 - MARGIN
@@ -109,8 +101,7 @@ def _places(
         for entry in flow:
             if entry.waiting:
                 wait = waits.at(start + place * step)
-                leaves = until(entry.call_id)
-                late = wait * part + service - (leaves - at) * 1000.0 if leaves is not None and wait else 0.0
+                late = wait * part + service - (entry.leaves_at - at) * 1000.0 if wait else 0.0
                 if (late > 0.0) is doomed:
                     yield QueuePosition(entry, place, wait, late)
                 place += 1

@@ -142,7 +142,8 @@ class QueueEntry:
     """One call that waits, or that was picked and has not ended."""
 
     __slots__ = (
-        "call", "call_id", "cost", "flow", "grant", "granted_at", "next", "order", "pushed_at", "since", "waiting",
+        "call", "call_id", "cost", "flow", "grant", "granted_at", "leaves_at", "next", "order", "pushed_at", "since",
+        "waiting",
     )  # fmt: skip
 
     grant: Grant
@@ -159,6 +160,8 @@ class QueueEntry:
         self.pushed_at = pushed_at
         self.since = pushed_at - call.age_ms / 1000.0
         """Since when it has been waiting, here or at another home."""
+        self.leaves_at = math.inf
+        """When its time in the queue is over."""
         self.waiting = True
         self.next: QueueEntry | None = None
         """The entry behind it in its flow."""

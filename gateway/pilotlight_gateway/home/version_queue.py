@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, is_misconfigured
@@ -121,7 +121,7 @@ class VersionQueue:
         if demand.waiting or demand.running or demand.arrivals:
             self.used_at = at
 
-    def excess(self, until: Callable[[str], float | None], at: float) -> list[tuple[QueueEntry, float]]:
+    def excess(self, at: float) -> list[tuple[QueueEntry, float]]:
         """Update the pool, and return the calls to shed with the wait (ms) of each.
 
         Lost containers have GRACE_S to be replaced; the quarantine of a silent one is grace enough.
@@ -135,7 +135,7 @@ class VersionQueue:
         if at < self._scan_at or self.pool.deposed:
             return []  # what is lost to this home, a newer one has
         self._scan_at = at + SCAN_EVERY_S
-        return shed(self.calls, self.pool, self.service_time, until, at)
+        return shed(self.calls, self.pool, self.service_time, at)
 
     def why_out_of_time(self, entry: QueueEntry, at: float) -> tuple[str, str, float | None]:
         """Code, detail and Retry-After of a call whose time in the queue is over."""

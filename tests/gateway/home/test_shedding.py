@@ -29,19 +29,18 @@ class World:
         self.pool.update(credit("c1", 1, *(f"h{n}" for n in range(slots)), slots=slots), 0.0)
         self.service_time = ServiceTime()
         self.service_time.hold_ms = hold_ms
-        self.until: dict[str, float] = {}
+        self._calls = 0
 
     def wait(self, tier: str, count: int, seconds: float, tenant: str = "", **more: object) -> None:
         rank, weight = TIERS[tier]
-        for n in range(count):
-            name = f"{tier} {tenant} {len(self.until)} {n}"
-            described = call(name, tenant or tier, tier_rank=rank, weight=weight, **more)
-            self.queue.push(described, cost=1.0, at=0.0)
-            self.until[name] = seconds
+        for _ in range(count):
+            self._calls += 1
+            described = call(f"{tier} {tenant} {self._calls}", tenant or tier, tier_rank=rank, weight=weight, **more)
+            self.queue.push(described, cost=1.0, at=0.0).leaves_at = seconds
 
     def shed(self, at: float = 0.0) -> Counter[str]:
         """Shed, and say how many of each tier."""
-        victims = shed(self.queue, self.pool, self.service_time, self.until.get, at)
+        victims = shed(self.queue, self.pool, self.service_time, at)
         for entry, wait in victims:
             assert wait >= 0.0
             assert self.queue.remove(entry.call_id) is not None
@@ -61,7 +60,7 @@ def test_what_cannot_be_served_is_shed_youngest_first() -> None:
     world = World(1, 100.0)
     world.wait("free", 40, 2.0)
     assert 17 <= world.shed()["free"] <= 22
-    assert [entry.call_id for entry in world.queue] == list(world.until)[: len(world.queue)]
+    assert [entry.order for entry in world.queue] == list(range(len(world.queue)))
     assert not world.shed()
 
 
@@ -126,7 +125,7 @@ def test_a_higher_tier_loses_only_what_no_lower_one_can_save(
     world = World(slots, 100.0)
     for number, (tier, count, tenths, priority) in enumerate(waiting):
         world.wait(tier, count, tenths / 10.0, tenant=f"{tier}{number}", priority=priority)
-    rounds = len(world.until)
+    rounds = len(world.queue)
     for _ in range(rounds):
         found = world.shed()
         left = {entry.call.tier_rank for entry in world.queue}
