@@ -91,7 +91,8 @@ def _samples(pid: int, seconds: float, path: Path) -> Counter[str]:
     """How often each function of ours was the innermost one of a running thread, as `module:function`."""
     command = [
         str(Path(sys.executable).with_name("py-spy")), "record", "--pid", str(pid), "--rate", str(RATE), "--gil",
-        "--nonblocking", "--duration", str(max(1, int(seconds))), "--format", "raw", "--output", str(path), "--full-filenames",
+        "--nonblocking", "--duration", str(max(1, int(seconds))), "--format", "raw", "--full-filenames",
+        "--output", str(path),
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True, timeout=seconds + 60)
     return innermost(path.read_text().splitlines())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from benchmarks.attribution import SHOWN, by_room, innermost, rows, shares
 
 RAW = [
-    "main (/x/gateway/pilotlight_gateway/__main__.py:40);run (/x/uvloop/loop.py:1) 2",
-    "main (/x/gateway/pilotlight_gateway/__main__.py:40);grants (/x/gateway/pilotlight_gateway/home/home.py:9);min (x) 5",
-    "grants (/x/gateway/pilotlight_gateway/home/home.py:12) 1",
+    "main (/pilotlight_gateway/__main__.py:40);run (/x/uvloop/loop.py:1) 2",
+    "main (/pilotlight_gateway/__main__.py:40);grants (/pilotlight_gateway/home/home.py:9);min (x) 5",
+    "grants (/pilotlight_gateway/home/home.py:12) 1",
     "thread (/x/threading.py:3) 2",
 ]
 
