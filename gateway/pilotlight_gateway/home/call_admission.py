@@ -13,8 +13,9 @@ A call that cannot meet its deadline is refused at once with a Retry-After, rath
 
     wait x (1 + MARGIN) + service <= time left
 
-A call for which a slot is free beside those of the calls that wait always enters. What is unknown is no reason to refuse: without a measured service or
-start time a call enters, and containers that are starting count from the instant at which they should be ready.
+A call for which a slot is free beside those of the calls that wait always enters. What is unknown is no reason to
+refuse: without a measured service or start time a call enters, and containers that are starting count from the instant
+at which they should be ready.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""Where clients reach each gateway, so that an answer can name the home of its function.
+
+A call that comes to its function's home crosses to no other gateway. A client or a load balancer that learns the home's
+address can send later calls there; who does not is served as well. An address that is out of date costs a crossing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.model.subjects import PLATFORM_BUCKET
+from pilotlight_gateway.cluster.shard_table import ShardTable
+
+LONGEST_URL = 200
+"""Characters of an address: it is in the head of answers."""
+PROCESSES_KNOWN = 256
+
+
+class HomeAddresses(Protocol):
+    """Says where a function's home is reached."""
+
+    def elsewhere(self, shard: int) -> bytes:
+        """The address of the shard's home; b"" if that is here, or not known."""
+        ...
+
+
+class GatewayAddresses:
+    """The real `HomeAddresses`: gateways write their addresses below one prefix, and follow those of others.
+
+    `url`: where clients reach this gateway, as people type it; "": nowhere, so that no answer names it.
+    """
+
+    def __init__(self, bus: Bus, table: ShardTable, *, region: str, name: str, url: str) -> None:
+        self._kv = bus.kv(PLATFORM_BUCKET)
+        self._prefix = f"address.{region}."
+        self._mirror = bus.mirror(PLATFORM_BUCKET, self._prefix)
+        self._table = table
+        self._name = name
+        self._url = url
+        self._of_process: dict[str, bytes] = {}
+        """Of the gateways that live, as far as they were asked for."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Say the own address, and follow those of others until the block ends.
+
+        Raises:
+            BusError: the bus does not take it.
+        """
+        await self._kv.put(f"{self._prefix}{self._name}", self._url.encode())
+        self._mirror.on_change.append(lambda _key, _entry: self._of_process.clear())
+        async with self._mirror:
+            yield
+
+    def elsewhere(self, shard: int) -> bytes:
+        """See `HomeAddresses`."""
+        owner = self._table.owner(shard)
+        if owner is None or owner.gateway == self._table.instance:
+            return b""
+        address = self._of_process.get(owner.gateway)
+        if address is None:
+            if len(self._of_process) >= PROCESSES_KNOWN:
+                self._of_process.clear()
+            address = self._of_process[owner.gateway] = self._address_of(owner.gateway)
+        return address
+
+    def _address_of(self, process: str) -> bytes:
+        name = next((member.name for member in self._table.members if member.instance == process), "")
+        entry = self._mirror.get(f"{self._prefix}{name}")
+        # Whoever has a gateway's credentials may write there, and it goes into the head of answers.
+        return entry.value if entry is not None and is_address(entry.value) else b""
+
+
+def is_address(url: bytes) -> bool:
+    """Whether it may stand in the head of an answer: printable, without spaces, and not too long."""
+    return url.startswith((b"http://", b"https://")) and len(url) <= LONGEST_URL and all(33 <= c < 127 for c in url)
