@@ -45,7 +45,7 @@ class BatchedMethod:
     running: DynamicBatch | None = None
 
     def is_due(self, at: float) -> bool:
-        due = self.former.due_at(at) if self.running is None else None
+        due = self.former.due_at(at) if self.running is None and self.waiting else None
         return due is not None and due <= at
 
     @property

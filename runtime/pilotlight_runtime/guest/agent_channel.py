@@ -20,7 +20,6 @@ from pilotlight_runtime.guest.frames import (
     header,
 )
 
-
 EXIT_WAIT_S = 0.1
 """For another thread's send, when the process ends."""
 

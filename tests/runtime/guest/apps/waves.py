@@ -106,7 +106,7 @@ async def shore(how: str = "") -> str:
         child = os.fork()
         if not child:
             os._exit(0)
-        os.waitpid(child, 0)
+        os.waitpid(child, 0)  # noqa: ASYNC222 - it ends at once
     elif how == "is killed":
         os.kill(os.getpid(), signal.SIGKILL)
     return how
