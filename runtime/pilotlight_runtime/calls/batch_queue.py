@@ -132,7 +132,10 @@ class DynamicBatches:
         return min((instant for instant in due if instant is not None), default=None)
 
     def room(self) -> int:
-        return sum(method.former.room for method in self._methods.values())
+        room = 0
+        for method in self._methods.values():
+            room += method.former.room
+        return room
 
     def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
         return DynamicBatch(number=next(self._numbers), method=items[0].run.method, items=items)

@@ -189,6 +189,7 @@ FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave
 FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult
 
 _encoder = msgspec.msgpack.Encoder()
+_pack = HEADER.pack
 encode_payload = _encoder.encode
 """Without the header."""
 
@@ -196,14 +197,20 @@ encode_payload = _encoder.encode
 def encode(frame: GuestFrame) -> bytes:
     """A whole frame; raises FrameTooLarge."""
     payload = encode_payload(frame)
-    return header(len(payload)) + payload
+    if len(payload) > MAX_FRAME:
+        raise too_large(len(payload))
+    return _pack(len(payload)) + payload
 
 
 def header(length: int) -> bytes:
     """The four bytes before a payload of `length` bytes; raises FrameTooLarge."""
     if length > MAX_FRAME:
-        raise FrameTooLarge(f"a frame of {length} bytes is larger than {MAX_FRAME}")
-    return HEADER.pack(length)
+        raise too_large(length)
+    return _pack(length)
+
+
+def too_large(length: int) -> FrameTooLarge:
+    return FrameTooLarge(f"a frame of {length} bytes is larger than {MAX_FRAME}")
 
 
 def decoder_of(family: Any) -> msgspec.msgpack.Decoder[Any]:
@@ -237,27 +244,26 @@ class FrameDecoder:
 
     def filled(self, count: int) -> list[Any]:
         """The frames that `count` more bytes complete, in order; raises MalformedFrame."""
-        self._end += count
+        end = self._end = self._end + count
+        start, wanted, length = self._start, 0, 0
+        view, decode = self._view, self._decode
         frames: list[Any] = []
-        wanted = 0
-        while self._end - self._start >= HEADER.size:
-            (length,) = HEADER.unpack_from(self._memory, self._start)
-            if length > self.limit:
-                raise MalformedFrame(f"a frame of {length} bytes is announced, {self.limit} is the most")
-            begin = self._start + HEADER.size
-            if self._end < begin + length:
-                wanted = HEADER.size + length
-                break
-            frames.append(self._frame(self._view[begin : begin + length]))
-            self._start = begin + length
+        try:
+            while end - start >= HEADER.size:
+                (length,) = HEADER.unpack_from(view, start)
+                if length > self.limit:
+                    raise MalformedFrame(f"a frame of {length} bytes is announced, {self.limit} is the most")
+                begin = start + HEADER.size
+                if end < begin + length:
+                    wanted = HEADER.size + length
+                    break
+                start = begin + length
+                frames.append(decode(view[begin:start]))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise MalformedFrame(f"a frame of {length} bytes cannot be read: {error}") from error
+        self._start = start
         self._make_space(wanted)
         return frames
-
-    def _frame(self, payload: memoryview) -> Any:
-        try:
-            return self._decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise MalformedFrame(f"a frame of {len(payload)} bytes cannot be read: {error}") from error
 
     def _make_space(self, wanted: int) -> None:
         held = self._end - self._start

@@ -34,7 +34,7 @@ LOST = "died"
 """The outcome of calls that were running when their container ended."""
 
 
-class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What a call that has ended used of a slice, as far as it may not be on disk yet."""
 
     lease: MeteredSlice
