@@ -212,17 +212,15 @@ class SlotTable:
         from it.
         """
         call_id, grant_number = run.call_id, run.grant_number
-        past, grants = self._past.get(call_id), self._held.get(call_id)
-        highest = past[0] if past is not None else 0
-        if grant_number <= highest or (grants is not None and grant_number <= max(grants)):
+        if grant_number <= self._highest(call_id):
             return Refusal.DUPLICATE
-        container = self._containers.get(run.container)
-        refusal = self._refusal(run, container)
-        if refusal is not None or container is None:
+        refusal = self._refusal(run)
+        if refusal is not None:
             self._remember(call_id, grant_number, started=False)
-            return refusal or Refusal.GONE
+            return refusal
         call = AcceptedCall(run, at, at if received_at is None else received_at)
-        container.held[call] = None
+        self._containers[run.container].held[call] = None
+        grants = self._held.get(call_id)
         if grants is None:
             self._held[call_id] = {grant_number: call}
         else:
@@ -322,16 +320,22 @@ class SlotTable:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
+    def _highest(self, call_id: str) -> int:
+        past, grants = self._past.get(call_id), self._held.get(call_id)
+        highest = past[0] if past is not None else 0
+        return max(highest, *grants) if grants is not None else highest
+
     def _call(self, call_id: str, grant_number: int) -> AcceptedCall | None:
         grants = self._held.get(call_id)
         return grants.get(grant_number) if grants is not None else None
 
-    def _refusal(self, run: Run, container: _Container | None) -> Refusal | None:
+    def _refusal(self, run: Run) -> Refusal | None:
         epoch = self._epochs.get(run.version)
         if epoch != run.epoch:
             if epoch is not None and run.epoch < epoch:
                 return Refusal.STALE_EPOCH
             self._raise_epoch(run.version, run.epoch)
+        container = self._containers.get(run.container)
         if container is None or container.version != run.version:
             return Refusal.GONE
         if container.draining:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
@@ -42,15 +42,17 @@ def flushed_before_exit(channel: Channel) -> Iterator[None]:
     """
     ends = os._exit, os.abort
 
-    def flushed(end: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
-        @wraps(end)
-        def after_flush(*args: Any, **named: Any) -> NoReturn:
-            channel.flush_at_exit()
-            end(*args, **named)
+    @wraps(os._exit)
+    def exit_at_once(status: int) -> NoReturn:
+        channel.flush_at_exit()
+        ends[0](status)
 
-        return after_flush
+    @wraps(os.abort)
+    def abort() -> NoReturn:
+        channel.flush_at_exit()
+        ends[1]()
 
-    os._exit, os.abort = map(flushed, ends)
+    os._exit, os.abort = exit_at_once, abort
     try:
         yield
     finally:

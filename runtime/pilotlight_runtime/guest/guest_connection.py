@@ -78,7 +78,7 @@ class GuestConnection(asyncio.BufferedProtocol):
     def send(self, frame: GuestFrame) -> None:
         """Send a frame with the others of this turn of the loop, or keep it until the guest reads.
 
-        What the guest has not been written when the connection ends is lost with it.
+        What is not written yet when the connection ends is lost, as is what the guest has not read.
 
         Raises:
             GuestGone, GuestSlow, FrameTooLarge: nothing was sent.
@@ -165,5 +165,6 @@ class GuestConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._group.clear()
         self._writable.set()
         self._on_closed(self._broken or exc)

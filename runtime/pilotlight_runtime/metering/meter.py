@@ -26,31 +26,12 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
+from pilotlight_runtime.metering.metered_slice import OPERATOR, EndedShare, MeteredSlice, SliceOwner
 
 MAX_SHARES = 1000
 """Of one event, so that it stays well below the size of a message of the bus."""
 LOST = "died"
 """The outcome of calls that were running when their container ended."""
-
-
-class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
-    """What a call that has ended used of a slice, as far as it may not be on disk yet."""
-
-    lease: MeteredSlice
-    owner: SliceOwner
-    share: CallShare
-    """Its nanoseconds since the last checkpoint."""
-    checkpoint_ns: int
-    """The instant of the last checkpoint."""
-    checkpoint_share_ns: int
-    """Its nanoseconds in the events of that checkpoint, and of those before that did not come to disk."""
-    ended_ns: int
-    """The instant at which it ended."""
-    ended_at: float
-    """The same in unix seconds."""
-    wall_ns: int = 0
-    """The same in unix nanoseconds; 0: an older agent noted it."""
 
 
 class MeterMisuse(ValueError):

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Reconcile, Refusal, Run
-from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER_S, AcceptedCall, CallPhase, ReleasedCall, SlotTable
+from pilotlight_runtime.calls import slot_table
+from pilotlight_runtime.calls.slot_table import (
+    ORPHANED_AFTER_S,
+    AcceptedCall,
+    CallPhase,
+    ReleasedCall,
+    SlotTable,
+    whole_us,
+)
 from tests.builders.calls import run
 
 
@@ -54,6 +62,20 @@ def test_a_home_that_was_replaced_is_refused(table: SlotTable) -> None:
     assert table.accept(run("b", epoch=4), 0.0) is Refusal.STALE_EPOCH
     assert accepts(table, run("c", epoch=4, container="d1", version="ver_2"), 0.0)
     assert (table.epoch("ver_1"), table.epoch("ver_2"), table.epoch("ver_3")) == (5, 4, 0)
+
+
+def test_the_epochs_of_versions_that_are_elsewhere_are_forgotten_first(
+    table: SlotTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fence that stands before a container here stays up, however many versions came and went."""
+    monkeypatch.setattr(slot_table, "EPOCHS", 3)
+    table.accept(run("a", epoch=5), 0.0)
+    for number in range(9):
+        table.accept(run(f"x{number}", epoch=2, container="c9", version=f"other_{number}"), 0.0)
+
+    assert table.accept(run("b", epoch=4), 0.0) is Refusal.STALE_EPOCH
+    assert [table.epoch(f"other_{number}") for number in (6, 7, 8)] == [0, 2, 2]
+    table.check_integrity()
 
 
 def test_even_a_refused_run_raises_the_fence(table: SlotTable) -> None:
@@ -286,3 +308,8 @@ def test_stages_say_where_the_time_went() -> None:
     waiting = AcceptedCall(run(), at=1.0, received_at=1.0)
     assert waiting.stages(1.5).fetch_ms == 0.0
     assert waiting.stages(1.5).batch_wait_ms == pytest.approx(500.0)
+
+
+def test_stages_are_whole_microseconds() -> None:
+    """And never below zero, whatever the clock did."""
+    assert [whole_us(ms) for ms in (-1.0, 0.0, 0.0004, 0.0006, 1.23449, 1.2346)] == [0.0, 0.0, 0.0, 0.001, 1.234, 1.235]
