@@ -106,15 +106,11 @@ class AcceptedCall:
     def stages(self, at: float) -> Stages:
         """The milliseconds spent in each stage up to `at`."""
         return Stages(
-            fetch_ms=_ms(self.accepted_at, self.ready_at) if self.run.body is not None else 0.0,
-            batch_wait_ms=_ms(self.ready_at, self.started_at or at),
+            fetch_ms=whole_us((self.ready_at - self.accepted_at) * 1e3) if self.run.body is not None else 0.0,
+            batch_wait_ms=whole_us(((self.started_at or at) - self.ready_at) * 1e3),
             execute_ms=self.execute_ms,
-            total_ms=_ms(self.accepted_at, at),
+            total_ms=whole_us((at - self.accepted_at) * 1e3),
         )
-
-
-def _ms(began_at: float, end_at: float) -> float:
-    return whole_us((end_at - began_at) * 1e3)
 
 
 def whole_us(ms: float) -> float:
