@@ -23,7 +23,7 @@ from pilotlight_gateway.limits.limits_state import LimitState
 from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 from pilotlight_gateway.tenancy.bootstrap import ClientFile
 from pilotlight_runtime.calls.waiting_calls import WaitingCall
-from pilotlight_runtime.metering.meter import EndedShare
+from pilotlight_runtime.metering.metered_slice import EndedShare
 from pilotlight_runtime.metering.usage_log import AcknowledgedOffset, UsageRecord
 
 STORED: tuple[type[msgspec.Struct], ...] = (

@@ -84,7 +84,7 @@ class FakeRunnerIO:
 
 def accepted(run: Run, at: float, received_at: float | None = None) -> AcceptedCall:
     """A call that the slot table has accepted at `at`."""
-    return AcceptedCall.of(run, at, at if received_at is None else received_at)
+    return AcceptedCall(run, at, at if received_at is None else received_at)
 
 
 def runner_of(

@@ -45,7 +45,7 @@ class BatchedMethod:
     running: DynamicBatch | None = None
 
     def is_due(self, at: float) -> bool:
-        due = self.former.due_at(at) if self.running is None else None
+        due = self.former.due_at(at) if self.running is None and self.waiting else None
         return due is not None and due <= at
 
     @property
@@ -132,7 +132,10 @@ class DynamicBatches:
         return min((instant for instant in due if instant is not None), default=None)
 
     def room(self) -> int:
-        return sum(method.former.room for method in self._methods.values())
+        room = 0
+        for method in self._methods.values():
+            room += method.former.room
+        return room
 
     def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
         return DynamicBatch(number=next(self._numbers), method=items[0].run.method, items=items)

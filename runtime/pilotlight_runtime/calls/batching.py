@@ -48,6 +48,9 @@ class ComputeModel:
         An unseen size costs as much as the next larger one, or else the largest one in proportion.
         """
         bucket = _bucket(size)
+        known = self._p95.get(bucket)
+        if known is not None:
+            return known
         larger = [b for b in self._p95 if b >= bucket]
         if larger:
             return self._p95[min(larger)]
@@ -62,10 +65,13 @@ def _bucket(size: int) -> int:
     return (size - 1).bit_length()
 
 
-class WaitingItem(msgspec.Struct, frozen=True, kw_only=True):
-    cost: float
-    added_at: float
-    deadline_at: float
+class WaitingItem:
+    __slots__ = ("added_at", "cost", "deadline_at")
+
+    def __init__(self, cost: float, added_at: float, deadline_at: float) -> None:
+        self.cost = cost
+        self.added_at = added_at
+        self.deadline_at = deadline_at
 
 
 @dataclass(slots=True)
@@ -115,8 +121,9 @@ class BatchFormer:
 
     def add(self, call_id: str, *, cost: float = 1.0, at: float, deadline_at: float = math.inf) -> None:
         """Append a call whose computing must end by `deadline_at`."""
-        self._items[call_id] = WaitingItem(cost=cost, added_at=at, deadline_at=deadline_at)
-        self._earliest_deadline_at = min(self._earliest_deadline_at, deadline_at)
+        self._items[call_id] = WaitingItem(cost, at, deadline_at)
+        if deadline_at < self._earliest_deadline_at:
+            self._earliest_deadline_at = deadline_at
         self._join(cost)
 
     def remove(self, call_id: str) -> bool:

@@ -29,7 +29,7 @@ from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
 from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay
 from pilotlight_runtime.calls.runner_io import RunnerIO
-from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase
+from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase, whole_us
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
@@ -51,7 +51,8 @@ class CallRunner:
         self._stop_grace_s = stop_grace_s
         self._streams = ChunkRelay(spec, io)
         self._batches = DynamicBatches(spec)
-        self._is_batching = bool(self._batches)
+        self.is_batching = bool(self._batches)
+        self._max_inputs = spec.max_inputs
         self._held: dict[str, AcceptedCall] = {}
         self._queue: deque[AcceptedCall] = deque()
         self._running: dict[str, AcceptedCall] = {}  # in the order of their start
@@ -74,7 +75,7 @@ class CallRunner:
 
     @property
     def batch_room(self) -> int:
-        return self._batches.room() if self._is_batching else 0
+        return self._batches.room() if self.is_batching else 0
 
     def only_call(self) -> str:
         """The id of the one call that the guest has; "" if it has none or several."""
@@ -90,13 +91,14 @@ class CallRunner:
 
     def add(self, call: AcceptedCall, at: float) -> None:
         """Hold an accepted call; it starts at once if the guest has room."""
-        self._held[call.call_id] = call
+        call_id = call.call_id
+        self._held[call_id] = call
         if call.run.body is None:
             self._enqueue(call, at)
         else:
             call.phase = CallPhase.FETCHING
             self._io.fetch_input(call, self.on_input)
-        if not call.was_started and call.call_id in self._held:
+        if call_id not in self._running and call_id in self._held and not call.was_started:
             self._io.note_waiting(call)
 
     def on_input(self, call: AcceptedCall, data: bytes | None, at: float) -> None:
@@ -144,17 +146,19 @@ class CallRunner:
     # -- from the guest -----------------------------------------------------------------------------------------
 
     def on_result(self, frame: guest.Result, at: float) -> None:
-        call = self._running.get(frame.call_id)
-        if call is None or (self._is_batching and self._batches.is_batched(call)):
+        running = self._running
+        call = running.get(frame.call_id)
+        if call is None or (self.is_batching and self._batches.is_batched(call)):
             self._kill_untrusted("the guest answered a call that it does not have")
             return
-        beside = len(self._running)
-        del self._running[frame.call_id]
+        beside = len(running)
+        del running[frame.call_id]
         self._busy_inputs -= 1
         self._answer(call, frame, frame, at)
         if frame.outcome is Outcome.OK:
             self._io.record_batch(beside, (at - call.started_at) * 1000.0)
-        self.pump(at)
+        if self._queue or self.is_batching:
+            self.pump(at)
 
     def on_batch_result(self, frame: guest.BatchResult, at: float) -> None:
         batch = self._batches.finish(frame, at)
@@ -198,20 +202,22 @@ class CallRunner:
     # -- from the clock -----------------------------------------------------------------------------------------
 
     def pump(self, at: float) -> None:
-        while self._busy_inputs < self._spec.max_inputs and not self._halted:
-            batch = self._due_batch(at) if self._is_batching else None
+        while self._busy_inputs < self._max_inputs and not self._halted:
+            batch = self._due_batch(at) if self.is_batching else None
             if batch is not None:
                 self._start_batch(batch, at)
             elif self._queue:
                 self._start(self._queue.popleft(), at)
             else:
                 break
-        if self._is_batching:
-            due_at = self._batches.next_due_at(at) if self._busy_inputs < self._spec.max_inputs else None
+        if self.is_batching:
+            due_at = self._batches.next_due_at(at) if self._busy_inputs < self._max_inputs else None
             self._io.pump_at(due_at, self.pump)
 
     def check_limits(self, at: float) -> None:
         """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
+        if not self._held:
+            return
         if len(self._held) > len(self._running):
             late = [call for call in self._held.values() if not call.was_started and call.start_deadline_at < at]
             for call in late:
@@ -254,7 +260,7 @@ class CallRunner:
             self._io.kill(reason)
 
     def _enqueue(self, call: AcceptedCall, at: float) -> None:
-        if not self._is_batching or not self._batches.add(call, at):
+        if not self.is_batching or not self._batches.add(call, at):
             self._queue.append(call)
         self.pump(at)
 
@@ -263,7 +269,7 @@ class CallRunner:
             return
         run = call.run
         self._io.send_to_guest(
-            guest.Invoke(call_id=run.call_id, method=run.method, input=call.input, window=run.window)
+            guest.Invoke(call_id=call.call_id, method=run.method, input=call.input, window=run.window)
         )
         call.input = b""
         self._busy_inputs += 1
@@ -284,16 +290,17 @@ class CallRunner:
         """Start the call, if it may; its origin gets `Started`, if asked for, before the guest gets the call."""
         run = call.run
         refusal = Refusal.EXPIRED if call.start_deadline_at < at else self._io.start(call, at)
-        if refusal is Refusal.GONE:
-            del self._held[run.call_id]
-            self._io.release(call)
-        elif refusal is not None:
-            self._refuse(call, refusal)
-        else:
-            self._running[run.call_id] = call
+        if refusal is None:
+            self._running[call.call_id] = call
             if run.tell_start:
-                self._io.send(run.gateway, Started(call_id=run.call_id, grant_number=run.grant_number))
-        return refusal is None
+                self._io.send(run.gateway, Started(call_id=call.call_id, grant_number=call.grant_number))
+            return True
+        if refusal is Refusal.GONE:
+            del self._held[call.call_id]
+            self._io.release(call)
+        else:
+            self._refuse(call, refusal)
+        return False
 
     def _run_next_alone(self, rest: deque[AcceptedCall], at: float) -> None:
         while rest:
@@ -343,13 +350,14 @@ class CallRunner:
 
     def _complete(self, call: AcceptedCall, outcome: Outcome, execute_ns: int, at: float, *, started: bool) -> None:
         """End a call that the guest has ended. The agent's clock bounds the time that the guest claims."""
-        call.execute_ms = round(max(0.0, min(execute_ns / 1e6, (at - call.started_at) * 1000)), 3)
+        claimed_ms, most_ms = execute_ns / 1e6, (at - call.started_at) * 1e3
+        call.execute_ms = whole_us(claimed_ms if claimed_ms < most_ms else most_ms)
         call.spent = self._io.finish(call, outcome)
         if outcome is Outcome.OK and len(call.output) > INLINE_BYTES:
             call.phase = CallPhase.UPLOADING
             self._io.upload_output(call, self.on_upload)
         else:
-            self._end(call, outcome, at, started=started or outcome is not Outcome.CANCELLED)
+            self._end(call, outcome, at, is_started=started or outcome is not Outcome.CANCELLED)
 
     def _end(
         self,
@@ -357,25 +365,25 @@ class CallRunner:
         outcome: Outcome,
         at: float,
         *,
-        started: bool | None = None,
+        is_started: bool | None = None,
         answer_size: int = 0,
     ) -> None:
-        run = call.run
-        del self._held[run.call_id]
+        call_id = call.call_id
+        del self._held[call_id]
         self._io.release(call)
         ended = Ended(
-            call_id=run.call_id,
-            grant_number=run.grant_number,
+            call_id=call_id,
+            grant_number=call.grant_number,
             container=self._container,
             outcome=outcome,
-            started=call.was_started if started is None else started,
+            started=call.was_started if is_started is None else is_started,
             output=call.output,
             answer_size=answer_size,
             error=truncated_error(call.error) if call.error else None,
             reason=call.reason,
-            last_seq=call.stream.sent_seq,
+            last_seq=call.sent_seq,
             spent=call.spent,
             stages=call.stages(at),
             units=call.units,
         )
-        self._io.send(run.gateway, ended)
+        self._io.send(call.run.gateway, ended)

@@ -24,31 +24,29 @@ class ChunkRelay:
         """
         if call is None or call.run.method not in self._methods:
             return "the guest streamed for a call that does not stream"
-        run, stream = call.run, call.stream
-        if frame.seq != stream.heard_seq + 1 or frame.seq > stream.read_seq + run.window:
+        run, seq = call.run, frame.seq
+        if seq != call.heard_seq + 1 or seq > call.read_seq + run.window:
             return "the guest streamed out of order or beyond its window"
         if len(frame.data) > guest.MAX_CHUNK:
             return f"the guest sent a chunk of {len(frame.data)} bytes, {guest.MAX_CHUNK} is the most"
-        stream.heard_seq = frame.seq
+        call.heard_seq = seq
         if call.outcome is not None:
             return ""
-        stream.sent_seq = frame.seq
-        if frame.seq == stream.read_seq + run.window:
-            stream.full_since_at = at
+        call.sent_seq = seq
+        if seq == call.read_seq + run.window:
+            call.full_since_at = at
         self._io.send(
-            run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=frame.seq, data=frame.data)
+            run.gateway, Chunk(call_id=frame.call_id, grant_number=call.grant_number, seq=seq, data=frame.data)
         )
         return ""
 
     def on_window(self, call: AcceptedCall, upto: int, at: float) -> None:
         """The origin has passed on chunks up to `upto`."""
-        stream = call.stream
-        if stream.read_seq < upto <= stream.sent_seq:
-            stream.read_seq, stream.full_since_at = upto, at
+        if call.read_seq < upto <= call.sent_seq:
+            call.read_seq, call.full_since_at = upto, at
             self._io.send_to_guest(guest.WindowUpdate(call_id=call.call_id, upto=upto))
 
     def is_stalled(self, call: AcceptedCall, at: float) -> bool:
         """Whether nothing of a call's stream was read for too long."""
-        stream = call.stream
-        is_full = call.run.method in self._methods and stream.sent_seq >= stream.read_seq + call.run.window
-        return is_full and at - stream.full_since_at > STALLED_S
+        is_full = call.run.method in self._methods and call.sent_seq >= call.read_seq + call.run.window
+        return is_full and at - call.full_since_at > STALLED_S

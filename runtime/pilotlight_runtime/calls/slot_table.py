@@ -18,10 +18,8 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
-
-from cachetools import FIFOCache
 
 from pilotlight_core.model.messages.call_messages import Outcome, Reconcile, Refusal, RemoteError, Run, Spent, Stages
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
@@ -29,7 +27,7 @@ from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 MEMORY = 100_000
 """Ended calls remembered."""
 EPOCHS = 10_000
-"""Versions whose epoch is remembered."""
+"""Versions without a container here whose epoch is remembered."""
 ORPHANED_AFTER_S = 2.0
 """A call held for less may be missing from its origin's list because the list is older."""
 EVERY_GRANT = sys.maxsize
@@ -42,39 +40,25 @@ class CallPhase(Enum):
     UPLOADING = auto()  # its large answer is on the way
 
 
-@dataclass(kw_only=True, slots=True)
-class StreamProgress:
-    """The sequence numbers of a stream's chunks."""
+class AcceptedCall:
+    """One call in one slot of one container. Instants are monotonic seconds.
 
+    What most calls never change is the class's until it is set: making one is a part of each call's cost.
+    """
+
+    phase: CallPhase = CallPhase.WAITING
+    started_at: float = 0.0
+    """When the guest got it; for an item run again alone, the last time."""
+    execute_ms: float = 0.0
+    batch_size: int = 1
     heard_seq: int = 0
-    """The last chunk from the guest, including dropped ones."""
+    """The last chunk of its stream from the guest, including dropped ones."""
     sent_seq: int = 0
     """The last chunk sent to the origin."""
     read_seq: int = 0
     """The last chunk that the origin has passed on to the caller."""
     full_since_at: float = 0.0
     """When the window was filled, or last moved."""
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class AcceptedCall:
-    """One call in one slot of one container. Instants are monotonic seconds."""
-
-    run: Run
-    accepted_at: float
-    start_deadline_at: float
-    """After it, a call not yet given to the guest is refused."""
-    deadline_at: float
-    """The caller's deadline."""
-    input: bytes
-    phase: CallPhase = CallPhase.WAITING
-    ready_at: float = 0.0
-    """When its input was complete."""
-    started_at: float = 0.0
-    """When the guest got it; for an item run again alone, the last time."""
-    execute_ms: float = 0.0
-    batch_size: int = 1
-    stream: StreamProgress = field(default_factory=StreamProgress)
     note: int = NO_NOTE
     """Its slot in `WaitingCalls`."""
     spent: Spent | None = None
@@ -90,29 +74,23 @@ class AcceptedCall:
     abandoned_at: float | None = None
     """Since when it runs on although nobody wants its answer any more."""
 
-    @classmethod
-    def of(cls, run: Run, at: float, received_at: float) -> AcceptedCall:
+    def __init__(self, run: Run, at: float, received_at: float) -> None:
         """The call of a `Run` accepted at `at`; its time limits count from `received_at`."""
-        return cls(
-            run=run,
-            accepted_at=at,
-            start_deadline_at=received_at + run.start_within_ms / 1000,
-            deadline_at=received_at + run.timeout_ms / 1000,
-            input=run.input,
-            ready_at=at,
-        )
-
-    @property
-    def call_id(self) -> str:
-        return self.run.call_id
-
-    @property
-    def grant_number(self) -> int:
-        return self.run.grant_number
+        self.run = run
+        self.call_id = run.call_id
+        self.grant_number = run.grant_number
+        self.accepted_at = at
+        self.start_deadline_at = received_at + run.start_within_ms / 1000
+        """After it, a call not yet given to the guest is refused."""
+        self.deadline_at = received_at + run.timeout_ms / 1000
+        """The caller's deadline."""
+        self.input = run.input
+        self.ready_at = at
+        """When its input was complete."""
 
     @property
     def was_started(self) -> bool:
-        return self.phase in (CallPhase.RUNNING, CallPhase.UPLOADING)
+        return self.phase is CallPhase.RUNNING or self.phase is CallPhase.UPLOADING
 
     def start(self, at: float) -> None:
         self.phase, self.started_at = CallPhase.RUNNING, at
@@ -127,17 +105,17 @@ class AcceptedCall:
 
     def stages(self, at: float) -> Stages:
         """The milliseconds spent in each stage up to `at`."""
-        started_at = self.started_at or at
         return Stages(
-            fetch_ms=_ms(self.accepted_at, self.ready_at) if self.run.body is not None else 0.0,
-            batch_wait_ms=_ms(self.ready_at, started_at) if self.ready_at else 0.0,
+            fetch_ms=whole_us((self.ready_at - self.accepted_at) * 1e3) if self.run.body is not None else 0.0,
+            batch_wait_ms=whole_us(((self.started_at or at) - self.ready_at) * 1e3),
             execute_ms=self.execute_ms,
-            total_ms=_ms(self.accepted_at, at),
+            total_ms=whole_us((at - self.accepted_at) * 1e3),
         )
 
 
-def _ms(began_at: float, end_at: float) -> float:
-    return round(max(0.0, end_at - began_at) * 1000, 3)
+def whole_us(ms: float) -> float:
+    """Milliseconds in whole microseconds, at least 0; `round` takes four times as long."""
+    return int(ms * 1e3 + 0.5) / 1e3 if ms > 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +150,7 @@ class _Container:
         self.version = version
         self.slots = slots
         self.draining = False
-        self.held: dict[tuple[str, int], AcceptedCall] = {}
+        self.held: dict[AcceptedCall, None] = {}
 
 
 class SlotTable:
@@ -183,10 +161,12 @@ class SlotTable:
         self._containers: dict[str, _Container] = {}
         self._held: dict[str, dict[int, AcceptedCall]] = {}
         """Call id -> grant number -> call; several grants only until an abandoned run ends."""
-        self._past: OrderedDict[str, ReleasedCall] = OrderedDict()
+        self._past: OrderedDict[str, tuple[int, bool]] = OrderedDict()
+        """Call id -> its highest grant seen that holds no slot, and whether that one started."""
         self._forgot = False
         """Whether an ended call was forgotten; then an unknown call may have been here."""
-        self._epochs: FIFOCache[str, int] = FIFOCache(EPOCHS)
+        self._epochs: dict[str, int] = {}
+        """By version, in the order in which they were first seen."""
 
     # -- containers ----------------------------------------------------------------------------------------------
 
@@ -201,7 +181,7 @@ class SlotTable:
     def close(self, container: str) -> tuple[AcceptedCall, ...]:
         """Forget a container. Returns its calls, each of which must be answered."""
         gone = self._containers.pop(container, None)
-        held = tuple(gone.held.values()) if gone is not None else ()
+        held = tuple(gone.held) if gone is not None else ()
         for call in held:
             self._drop(call)
         return held
@@ -209,7 +189,7 @@ class SlotTable:
     def held(self, container: str) -> tuple[str, ...]:
         """The ids of the calls in a container's slots."""
         known = self._containers.get(container)
-        return tuple(call_id for call_id, _ in known.held) if known is not None else ()
+        return tuple(call.call_id for call in known.held) if known is not None else ()
 
     def room(self, container: str) -> int:
         """A container's free slots; 0 if it takes no calls."""
@@ -227,15 +207,20 @@ class SlotTable:
         `received_at` is the earliest instant at which the run can have come (default: `at`); its time to start counts
         from it.
         """
-        if run.grant_number <= self._highest(run.call_id):
+        call_id, grant_number = run.call_id, run.grant_number
+        if grant_number <= self._highest(call_id):
             return Refusal.DUPLICATE
         refusal = self._refusal(run)
         if refusal is not None:
-            self._remember(ReleasedCall(run.call_id, run.grant_number, was_started=False))
+            self._remember(call_id, grant_number, started=False)
             return refusal
-        call = AcceptedCall.of(run, at, at if received_at is None else received_at)
-        self._containers[run.container].held[run.call_id, run.grant_number] = call
-        self._held.setdefault(run.call_id, {})[run.grant_number] = call
+        call = AcceptedCall(run, at, at if received_at is None else received_at)
+        self._containers[run.container].held[call] = None
+        grants = self._held.get(call_id)
+        if grants is None:
+            self._held[call_id] = {grant_number: call}
+        else:
+            grants[grant_number] = call
         return call
 
     def start(self, call_id: str, grant_number: int, at: float) -> Refusal | None:
@@ -244,7 +229,7 @@ class SlotTable:
         GONE: it is not held or was cancelled, and has been answered. EXPIRED: it is too late, its slot is free, and the
         caller answers the origin.
         """
-        call = self._held.get(call_id, {}).get(grant_number)
+        call = self._call(call_id, grant_number)
         if call is None or call.is_cancelled:
             return Refusal.GONE
         if at > call.start_deadline_at and not call.was_started:
@@ -255,10 +240,10 @@ class SlotTable:
 
     def release(self, call_id: str, grant_number: int) -> bool:
         """Free the slot of an ended call; False if it held none."""
-        call = self._held.get(call_id, {}).get(grant_number)
+        call = self._call(call_id, grant_number)
         if call is None:
             return False
-        del self._containers[call.run.container].held[call_id, grant_number]
+        del self._containers[call.run.container].held[call]
         self._drop(call)
         return True
 
@@ -274,7 +259,7 @@ class SlotTable:
             if not call.was_started:
                 self.release(call_id, call.grant_number)
         started = any(call.was_started for call in calls)
-        self._remember(ReleasedCall(call_id, EVERY_GRANT, was_started=started))
+        self._remember(call_id, EVERY_GRANT, started=started)
         return calls
 
     def release_overdue(self, at: float) -> tuple[AcceptedCall, ...]:
@@ -318,27 +303,34 @@ class SlotTable:
     def check_integrity(self) -> None:
         """Raise AssertionError if a slot is leaked or given out twice."""
         by_call = {(call, grant) for call, grants in self._held.items() for grant in grants}
-        by_container = [key for container in self._containers.values() for key in container.held]
+        held = [call for container in self._containers.values() for call in container.held]
+        by_container = [(call.call_id, call.grant_number) for call in held]
         if sorted(by_call) != sorted(by_container):
             raise AssertionError("calls and containers disagree on what is held")
         if any(len(container.held) > container.slots for container in self._containers.values()):
             raise AssertionError("a container holds more than its slots")
         if not all(self._held.values()):
             raise AssertionError("a call is kept that holds nothing")
-        if len(self._past) > self._memory:
+        if len(self._past) > self._memory or len(self._epochs) > EPOCHS + len(self._containers):
             raise AssertionError("more is remembered than allowed")
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _highest(self, call_id: str) -> int:
-        past = self._past.get(call_id)
-        held = self._held.get(call_id)
-        return max(past.grant_number if past is not None else 0, max(held) if held else 0)
+        past, grants = self._past.get(call_id), self._held.get(call_id)
+        highest = past[0] if past is not None else 0
+        return max(highest, *grants) if grants is not None else highest
+
+    def _call(self, call_id: str, grant_number: int) -> AcceptedCall | None:
+        grants = self._held.get(call_id)
+        return grants.get(grant_number) if grants is not None else None
 
     def _refusal(self, run: Run) -> Refusal | None:
-        if run.epoch < self.epoch(run.version):
-            return Refusal.STALE_EPOCH
-        self._epochs[run.version] = run.epoch
+        epoch = self._epochs.get(run.version)
+        if epoch != run.epoch:
+            if epoch is not None and run.epoch < epoch:
+                return Refusal.STALE_EPOCH
+            self._raise_epoch(run.version, run.epoch)
         container = self._containers.get(run.container)
         if container is None or container.version != run.version:
             return Refusal.GONE
@@ -348,27 +340,38 @@ class SlotTable:
             return Refusal.NO_SLOT
         return Refusal.EXPIRED if run.start_within_ms <= 0 else None
 
+    def _raise_epoch(self, version: str, epoch: int) -> None:
+        self._epochs[version] = epoch
+        if len(self._epochs) > EPOCHS:
+            here = {container.version for container in self._containers.values()}
+            oldest = next((one for one in self._epochs if one not in here and one != version), None)
+            if oldest is not None:
+                del self._epochs[oldest]
+
     def _past_of(self, call_id: str, grant_number: int, sure: bool) -> ReleasedCall:
         past = self._past.get(call_id)
-        if past is None or past.grant_number < grant_number:
+        if past is None or past[0] < grant_number:
             # Never seen: it is entered now, so that it cannot start any more. It may have started before, unless
             # nothing was forgotten and it was sent to this incarnation.
-            self._remember(ReleasedCall(call_id, grant_number, was_started=not sure))
+            self._remember(call_id, grant_number, started=not sure)
             return ReleasedCall(call_id, grant_number, was_started=not sure)
-        return ReleasedCall(call_id, grant_number, was_started=past.was_started)
+        return ReleasedCall(call_id, grant_number, was_started=past[1])
 
     def _drop(self, call: AcceptedCall) -> None:
-        grants = self._held[call.call_id]
+        call_id = call.call_id
+        grants = self._held[call_id]
         del grants[call.grant_number]
         if not grants:
-            del self._held[call.call_id]
-        self._remember(ReleasedCall(call.call_id, call.grant_number, call.was_started))
+            del self._held[call_id]
+        self._remember(call_id, call.grant_number, started=call.was_started)
 
-    def _remember(self, past: ReleasedCall) -> None:
-        known = self._past.get(past.call_id)
-        if known is None or known.grant_number <= past.grant_number:
-            self._past[past.call_id] = past
-            self._past.move_to_end(past.call_id)
+    def _remember(self, call_id: str, grant_number: int, *, started: bool) -> None:
+        known = self._past.get(call_id)
+        if known is None:
+            self._past[call_id] = (grant_number, started)
+        elif known[0] <= grant_number:
+            self._past[call_id] = (grant_number, started)
+            self._past.move_to_end(call_id)
         if len(self._past) > self._memory:
             self._past.popitem(last=False)
             self._forgot = True

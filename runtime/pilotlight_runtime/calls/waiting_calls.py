@@ -22,11 +22,11 @@ SLOT = 192
 """Bytes of a note: its length, then msgpack."""
 SLOTS = 8192
 """The most notes (1.5 MiB); further calls have none."""
-FREE = b"\0"
+FREE = 0
 NO_NOTE = -1
 
 
-class WaitingCall(msgspec.Struct, frozen=True, array_like=True):
+class WaitingCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     call_id: str
     grant_number: int
     container: str
@@ -62,8 +62,7 @@ class WaitingCalls:
         return slot
 
     def remove(self, slot: int) -> None:
-        start = slot * SLOT
-        self._map[start : start + 1] = FREE
+        self._map[slot * SLOT] = FREE
         self._free.append(slot)
 
     def __len__(self) -> int:
@@ -76,7 +75,7 @@ class WaitingCalls:
         # The length comes last, so that a note torn by a kill does not count.
         start = slot * SLOT
         self._map[start + 1 : start + 1 + len(note)] = note
-        self._map[start : start + 1] = bytes((len(note),))
+        self._map[start] = len(note)
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -150,7 +150,7 @@ class Container:
         assert self.runner is not None  # noqa: S101 - only ready containers have slots
         self._accepted += 1
         self.runner.add(call, at)
-        if self._forming_changed():
+        if self.runner.is_batching and self._forming_changed():
             self._calls.credits.publish_soon(self)
 
     def holds(self, call_id: str) -> bool:
@@ -314,7 +314,7 @@ class Container:
         if runner is None:
             if not self._start.on_frame(frame):
                 self._kill_unexpected(frame)
-        elif isinstance(frame, guest.Result):
+        elif type(frame) is guest.Result:
             runner.on_result(frame, at)
         elif isinstance(frame, guest.ChunkOut):
             runner.on_chunk(frame, at)
@@ -346,11 +346,13 @@ class Container:
         if call.error is not None and self._start.blank is not None:
             # Callers other than the owner get only a code; the owner finds the error in the log.
             self._start.blank.tap.log_failure(call.call_id, call.error)
-        if self._forming_changed():
+        runner = self.runner
+        assert runner is not None  # noqa: S101 - it releases
+        if runner.is_batching and self._forming_changed():
             self._calls.credits.publish_soon(self)
         elif call.run.home != call.run.gateway:
             self._calls.credits.slot_freed(self, call.run.home)
-        if self.runner is not None and self.runner.is_idle:
+        if runner.is_idle:
             self._idle_since_at = self._clock()
             if self._ending.is_set():
                 self._drain_deadline.on_idle()

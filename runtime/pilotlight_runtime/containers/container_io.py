@@ -40,6 +40,7 @@ class ContainerIO:
         self._meter = meter
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
+        self._pumps_at: float | None = None
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         try:
@@ -60,7 +61,8 @@ class ContainerIO:
         call.note = self._calls.waiting.add(call.run)
 
     def start(self, call: AcceptedCall, at: float) -> Refusal | None:
-        self._remove_note(call)
+        if call.note != NO_NOTE:
+            self._remove_note(call)
         refusal = self._calls.slots.start(call.call_id, call.grant_number, at)
         if refusal is None:
             self._meter.call_started(call.run)
@@ -70,25 +72,28 @@ class ContainerIO:
         return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units)
 
     def release(self, call: AcceptedCall) -> None:
-        self._remove_note(call)
+        if call.note != NO_NOTE:
+            self._remove_note(call)
         self._release(call)
 
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:
+        if at == self._pumps_at:
+            return
         self.close()
         if at is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.0, at - self._clock()), partial(self._pump, pump))
+            self._pumps_at = at
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer = self._pumps_at = None
 
     def _remove_note(self, call: AcceptedCall) -> None:
-        if call.note != NO_NOTE:
-            self._calls.waiting.remove(call.note)
-            call.note = NO_NOTE
+        self._calls.waiting.remove(call.note)
+        call.note = NO_NOTE
 
     def _pump(self, pump: Callable[[float], None]) -> None:
-        self._timer = None
+        self._timer = self._pumps_at = None
         pump(self._clock())

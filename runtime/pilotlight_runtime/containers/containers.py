@@ -248,16 +248,16 @@ class CallDispatcher:
     def on_run(self, run: Run, at: float, received_at: float) -> None:
         """Take a granted call, or refuse it; it cannot have come before `received_at`."""
         container = self._containers.get(run.container)
-        if container is not None and container.holds(run.call_id):
-            outcome: AcceptedCall | Refusal = Refusal.NO_SLOT  # an abandoned run of the same call has not ended yet
-        else:
-            outcome = self._calls.slots.accept(run, at, received_at)
-        if isinstance(outcome, AcceptedCall) and container is not None:
-            container.add(outcome, at)
-            return
-        refusal = Refusal.GONE if isinstance(outcome, AcceptedCall) else outcome
-        if isinstance(outcome, AcceptedCall) or refusal is Refusal.NO_SLOT:
+        outcome = self._calls.slots.accept(run, at, received_at)
+        if isinstance(outcome, AcceptedCall):
+            if container is not None and not container.holds(run.call_id):
+                container.add(outcome, at)
+                return
             self._calls.slots.release(run.call_id, run.grant_number)
+            # Held: an abandoned run of the same call has not ended yet.
+            refusal = Refusal.GONE if container is None else Refusal.NO_SLOT
+        else:
+            refusal = outcome
         frame = Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=refusal)
         self._calls.origins.send(run.gateway, frame)
         if container is not None:

@@ -6,12 +6,22 @@ import os
 import select
 import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
-from pilotlight_runtime.guest.frames import FrameDecoder, FromAgent, GuestFrame, encode_payload, header
+from pilotlight_runtime.guest.frames import (
+    GROUP,
+    GROUP_BYTES,
+    FrameDecoder,
+    FromAgent,
+    GuestFrame,
+    encode,
+    encode_payload,
+    header,
+)
 
-ONE_PIECE = 64 * 1024
-"""Up to here, joining header and payload costs less than sending two pieces."""
+EXIT_WAIT_S = 0.1
+"""For another thread's send, when the process ends."""
 
 
 class AgentGone(ConnectionError):
@@ -19,7 +29,7 @@ class AgentGone(ConnectionError):
 
 
 class Channel:
-    """Frames to and from the agent. A send blocks while the agent does not read; it always reads."""
+    """Frames to and from the agent, in order. A send blocks while the agent does not read; it always reads."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.settimeout(None)
@@ -28,6 +38,9 @@ class Channel:
         self._inbox = FrameDecoder(FromAgent)
         self._backlog: list[Any] = []
         self._lock = threading.Lock()
+        self._group: list[bytes] = []
+        """Frames that are kept for the next flush."""
+        self._group_bytes = 0
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         # A tenant's fork inherits the socket: its child must never answer.
@@ -37,18 +50,58 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, frame: GuestFrame) -> None:
-        """Raises: FrameTooLarge, AgentGone (also in the child of a fork); nothing was sent."""
+        """Send a frame behind those that are kept.
+
+        Raises: FrameTooLarge, AgentGone (also in the child of a fork); nothing was sent.
+        """
         payload = encode_payload(frame)
         head = header(len(payload))
         try:
             with self._lock:
-                if len(payload) <= ONE_PIECE:
+                if self._group:
+                    self._send_group()
+                if len(payload) <= GROUP_BYTES:
                     self._socket.sendall(head + payload)
                 else:
                     sent = self._socket.sendmsg((head, payload))
                     self._socket.sendall(memoryview(payload)[sent - len(head) :])
         except OSError as error:
             raise AgentGone(str(error)) from error
+
+    def keep(self, frame: GuestFrame) -> None:
+        """Send a frame with the next `flush` or `send`, in one piece with others; a full group goes at once.
+
+        Raises: as `send`; FrameTooLarge: nothing was kept.
+        """
+        data = encode(frame)
+        with self._lock:
+            self._group.append(data)
+            self._group_bytes += len(data)
+            is_full = len(self._group) >= GROUP or self._group_bytes >= GROUP_BYTES
+        if is_full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is kept; raises AgentGone."""
+        try:
+            with self._lock:
+                if self._group:
+                    self._send_group()
+        except OSError as error:
+            raise AgentGone(str(error)) from error
+
+    def flush_at_exit(self) -> None:
+        """Send what is kept, as far as that needs no waiting: the process ends, and a thread of it may be sending."""
+        if not self._group or not self._lock.acquire(timeout=EXIT_WAIT_S):
+            return
+        with suppress(OSError):
+            self._socket.send(b"".join(self._group), socket.MSG_DONTWAIT)
+        self._group.clear()
+        self._lock.release()
+
+    def _send_group(self) -> None:
+        group, self._group, self._group_bytes = self._group, [], 0
+        self._socket.sendall(b"".join(group))
 
     def receive(self) -> list[Any]:
         """Wait for the next frames, at least one; raises AgentGone and MalformedFrame, as all reads do."""
@@ -87,4 +140,5 @@ class Channel:
 
     def _leave_to_parent(self) -> None:
         self._lock = threading.Lock()
+        self._group = []
         self._socket.close()

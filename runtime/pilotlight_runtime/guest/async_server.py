@@ -30,6 +30,9 @@ from pilotlight_runtime.guest.loading import await_hook, load_async, reported, s
 from pilotlight_runtime.guest.threaded_server import MAX_THREADS
 from pilotlight_runtime.guest.work_runner import run_work
 
+QUICK_NS = 200_000
+"""An answer waits at most for calls that took so long together, and for the one that runs."""
+
 
 def serve(load: Load, channel: Channel) -> None:
     """Load a function and serve it within one event loop, including its hooks.
@@ -50,25 +53,38 @@ async def _serve(load: Load, channel: Channel) -> None:
 
 
 class AsyncServer:
-    """Serves a target until Leave. A batch counts as one input."""
+    """Serves a target until Leave. A batch counts as one input.
+
+    Answers of one turn of the loop go in groups, since sending costs more than a small call. An answer waits only for
+    calls that run in the same turn, and while those of its group took less than QUICK_NS together. If one of them ends
+    the process meanwhile, the group goes first, unless the process is killed by a signal.
+    """
 
     def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
         self._table = CallTable()
         self._waiting: deque[GuestWork] = deque()
-        self._running = 0
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        """What runs, by its number."""
+        self._started = 0
         self._most = max_inputs
         self._left = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._kept_ns = 0
+        """How long the calls ran whose answers are kept."""
+        self._is_flush_due = False
         self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
 
     async def serve(self) -> None:
-        loop = asyncio.get_running_loop()
-        async with asyncio.TaskGroup() as self._group:
-            loop.add_reader(self._channel.fileno(), self._read)
+        with exits.flushed_before_exit(self._channel):
+            self._loop.add_reader(self._channel.fileno(), self._read)
             self._read()  # frames that came behind the Load
             await self._left.wait()
-            loop.remove_reader(self._channel.fileno())
+            self._loop.remove_reader(self._channel.fileno())
+            while self._tasks:
+                await asyncio.wait(list(self._tasks.values()))
+            self._flush()
 
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
@@ -97,22 +113,39 @@ class AsyncServer:
             self._left.set()
 
     def _start(self) -> None:
-        while self._waiting and self._running < self._most:
-            self._running += 1
-            self._group.create_task(self._work(self._waiting.popleft()))
+        while self._waiting and len(self._tasks) < self._most:
+            self._started += 1
+            # `serve` waits for them; a TaskGroup would cost each call a callback.
+            self._tasks[self._started] = self._loop.create_task(self._work(self._started, self._waiting.popleft()))
 
-    async def _work(self, work: GuestWork) -> None:
+    async def _work(self, number: int, work: GuestWork) -> None:
         with exits.with_agent():
-            frame = await self._answer(work)
+            method = self._target.methods.get(work.method)
+            if method is None or method.is_async:
+                task = self._tasks[number]
+                frame = await run_async_work(self._target, work, self._table, self._channel.send, task)
+            else:
+                run = partial(contextvars.copy_context().run, run_work, self._target, work, self._table, self)
+                frame = await self._loop.run_in_executor(self._pool, run)
             if frame is not None:
-                self._channel.send(frame)
-                exits.exit_if_fatal(frame)
-        self._running -= 1
-        self._start()
+                self._answer(frame)
+        del self._tasks[number]
+        if self._waiting:
+            self._start()
 
-    async def _answer(self, work: GuestWork) -> Result | BatchResult | None:
-        method = self._target.methods.get(work.method)
-        if method is None or method.is_async:
-            return await run_async_work(self._target, work, self._table, self._channel.send)
-        run = partial(contextvars.copy_context().run, run_work, self._target, work, self._table, self)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, run)
+    def _answer(self, frame: Result | BatchResult) -> None:
+        self._kept_ns += frame.execute_ns
+        if type(frame) is Result and frame.error is None and self._kept_ns < QUICK_NS and len(self._tasks) > 1:
+            self._channel.keep(frame)
+            if not self._is_flush_due:
+                self._is_flush_due = True
+                self._loop.call_soon(self._flush)
+            return
+        self._kept_ns = 0
+        self._channel.send(frame)
+        exits.exit_if_fatal(frame)
+
+    def _flush(self) -> None:
+        self._is_flush_due, self._kept_ns = False, 0
+        with exits.with_agent():
+            self._channel.flush()

@@ -38,43 +38,47 @@ SendFrame = Callable[[GuestFrame], None]
 
 
 async def run_async_work(
-    target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame
+    target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame, task: asyncio.Task[Any]
 ) -> Result | BatchResult | None:
-    """As `run_work`."""
+    """As `run_work`, in the present `task`: asking asyncio for it costs a system call."""
     if isinstance(work, Invoke):
         progress = table.begin(work)
         if progress is None:
             return None
         COUNTING.set(progress)
-        frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, send), progress)
+        frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, send, task), progress)
     else:
         frame = await run_async_batch(target, work, table.dropped(work))
     table.end(work)
     return frame
 
 
-async def run_async_call(target: GuestTarget, call: Invoke, progress: CallProgress, send: SendFrame) -> Result:
-    """Run one call in the present task, which a cancel interrupts. Raises what `send` raises."""
+async def run_async_call(
+    target: GuestTarget, call: Invoke, progress: CallProgress, send: SendFrame, task: asyncio.Task[Any]
+) -> Result:
+    """Run one call in the present `task`, which a cancel interrupts. Raises what `send` raises."""
     began = now()
     try:
         method, ready = prepared(target, call)
         if method.streams:
-            return await _run_stream(ready, call, progress, send)
+            return await _run_stream(ready, call, progress, send, task)
         began = now()
-        progress.wake = partial(_interrupt, progress, asyncio.current_task())
+        progress.wake = partial(_interrupt, progress, task)
         value = await ready()
         return answered(call, progress, value, now() - began)
     except BaseException as error:  # noqa: BLE001 - SystemExit in a call is that call's failure
         return failed(call, progress, error, now() - began)
 
 
-async def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame) -> Result:
+async def _run_stream(
+    ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame, task: asyncio.Task[Any]
+) -> Result:
     began = now()
     seq = 0
     moved = asyncio.Event()
     chunks: Any = None
     try:
-        progress.wake = partial(_interrupt, progress, asyncio.current_task(), moved)
+        progress.wake = partial(_interrupt, progress, task, moved)
         chunks = ready()
         async for value in chunks:
             if seq + 1 - call.window > progress.read_seq:
@@ -88,7 +92,7 @@ async def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress,
         return failed(call, progress, error, now() - began, seq)
     finally:
         progress.wake = None
-        await _close(chunks)
+        await _close(chunks, task)
 
 
 class _Stalled(Exception):
@@ -105,16 +109,15 @@ async def _wait_read(progress: CallProgress, seq: int, moved: asyncio.Event) -> 
         raise _Stalled from error
 
 
-def _interrupt(progress: CallProgress, task: asyncio.Task[Any] | None, moved: asyncio.Event | None = None) -> None:
-    if progress.cancelled and task is not None:
+def _interrupt(progress: CallProgress, task: asyncio.Task[Any], moved: asyncio.Event | None = None) -> None:
+    if progress.cancelled:
         task.cancel()
     elif moved is not None:
         moved.set()
 
 
-async def _close(chunks: Any) -> None:
-    task = asyncio.current_task()
-    while task is not None and task.uncancel():
+async def _close(chunks: Any, task: asyncio.Task[Any]) -> None:
+    while task.uncancel():
         pass  # the cancellation has arrived; what is awaited from here on is the clean-up
     try:
         if hasattr(chunks, "aclose"):

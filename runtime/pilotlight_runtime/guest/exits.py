@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
 from typing import NoReturn
 
 from pilotlight_core.model.messages.call_messages import RemoteError
-from pilotlight_runtime.guest.agent_channel import AgentGone
+from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.frames import BatchResult, MalformedFrame, Result
 
 IN_ORDER = 0
@@ -30,6 +32,32 @@ def exit_now(code: int, why: str = "") -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
+
+
+@contextmanager
+def flushed_before_exit(channel: Channel) -> Iterator[None]:
+    """Lets tenants' code end the process only once the answers are sent that the channel keeps.
+
+    They are of calls that had ended. What a signal ends cannot be helped.
+    """
+    ends = os._exit, os.abort
+
+    @wraps(os._exit)
+    def exit_at_once(status: int) -> NoReturn:
+        channel.flush_at_exit()
+        ends[0](status)
+
+    @wraps(os.abort)
+    def abort() -> NoReturn:
+        channel.flush_at_exit()
+        ends[1]()
+
+    os._exit, os.abort = exit_at_once, abort
+    try:
+        yield
+    finally:
+        channel.flush_at_exit()
+        os._exit, os.abort = ends
 
 
 class with_agent:  # noqa: N801 - reads as the statement that it is

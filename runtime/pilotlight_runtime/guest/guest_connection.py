@@ -1,4 +1,8 @@
-"""The agent's end of a guest's socket, for asyncio: frames in by a callback, frames out through a bounded buffer."""
+"""The agent's end of a guest's socket, for asyncio: frames in by a callback, frames out through a bounded buffer.
+
+The frames of one turn of the event loop are written in groups: a write costs more than a small frame, and with all of
+a turn in one piece the guest would wait for the turn's end.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pilotlight_runtime.guest.frames import SMALL_FRAME, FrameDecoder, FromGuest, GuestFrame, encode
+from pilotlight_runtime.guest.frames import GROUP, GROUP_BYTES, SMALL_FRAME, FrameDecoder, FromGuest, GuestFrame, encode
 
 MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
@@ -49,6 +53,11 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._broken: Exception | None = None
         self._writable = asyncio.Event()
         self._writable.set()
+        self._group: list[bytes] = []
+        """Frames of this turn of the loop that are not written yet."""
+        self._group_bytes = 0
+        self._is_write_due = False
+        self._loop = asyncio.get_running_loop()
         self._sent = 0
         self._received = 0
 
@@ -67,7 +76,9 @@ class GuestConnection(asyncio.BufferedProtocol):
         return protocol
 
     def send(self, frame: GuestFrame) -> None:
-        """Send a frame, or keep it until the guest reads.
+        """Send a frame with the others of this turn of the loop, or keep it until the guest reads.
+
+        What is not written yet when the connection ends is lost, as is what the guest has not read.
 
         Raises:
             GuestGone, GuestSlow, FrameTooLarge: nothing was sent.
@@ -76,10 +87,35 @@ class GuestConnection(asyncio.BufferedProtocol):
         if transport is None or transport.is_closing():
             raise GuestGone("the guest is gone")
         data = encode(frame)
-        if transport.get_write_buffer_size() + len(data) > self._max_unsent:
-            raise GuestSlow(f"{transport.get_write_buffer_size()} bytes wait for a guest that does not read")
-        transport.write(data)
+        size = self._group_bytes + len(data)
+        if transport.get_write_buffer_size() + size > self._max_unsent:
+            raise GuestSlow(f"{self._unsent_bytes(transport)} bytes wait for a guest that does not read")
         self._sent += 1
+        self._group.append(data)
+        self._group_bytes = size
+        if len(self._group) >= GROUP or size >= GROUP_BYTES:
+            self._write()
+        elif not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self._write_rest)
+
+    def _write_rest(self) -> None:
+        self._is_write_due = False
+        self._write()
+
+    def _write(self) -> None:
+        group, size = self._group, self._group_bytes
+        if not group or self._transport is None:
+            return
+        self._group, self._group_bytes = [], 0
+        if size < 2 * GROUP_BYTES:
+            self._transport.write(b"".join(group))
+        else:
+            for data in group:  # joining large ones costs more than a write
+                self._transport.write(data)
+
+    def _unsent_bytes(self, transport: asyncio.Transport | None) -> int:
+        return self._group_bytes + transport.get_write_buffer_size() if transport else 0
 
     async def wait_writable(self) -> None:
         await self._writable.wait()
@@ -98,7 +134,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         return ConnectionStatistics(
             sent=self._sent,
             received=self._received,
-            unsent_bytes=transport.get_write_buffer_size() if transport else 0,
+            unsent_bytes=self._unsent_bytes(transport),
             open=transport is not None and not transport.is_closing(),
         )
 
@@ -129,5 +165,6 @@ class GuestConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._group.clear()
         self._writable.set()
         self._on_closed(self._broken or exc)

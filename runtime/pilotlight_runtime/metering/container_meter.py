@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pilotlight_core.model.messages.call_messages import Outcome, Run, Spent
 from pilotlight_core.model.messages.ran import BatchesRan
@@ -23,7 +22,7 @@ MOST_MS = 8
 """Durations of one batch size of one container."""
 
 
-FAULTS = {
+FAULTS: dict[Outcome, Fault] = {
     Outcome.OK: Fault.NONE,
     Outcome.CANCELLED: Fault.NONE,
     Outcome.RAISED: Fault.TENANT,
@@ -33,6 +32,8 @@ FAULTS = {
     Outcome.BAD_OUTPUT: Fault.TENANT,
 }
 """Whose fault an outcome is; of `DIED` it depends on the container's end."""
+WORDS: dict[Outcome, str] = {outcome: outcome.value for outcome in Outcome}
+"""For usage; an enum's `value` is a call of a function."""
 
 
 class ContainerMeter:
@@ -94,7 +95,7 @@ class ContainerMeter:
     def call_ended(self, call_id: str, outcome: Outcome, batch_size: int, units: dict[str, int] | None = None) -> Spent:
         fault = FAULTS.get(outcome, self.fault_of_death)
         return self._meter.call_ended(
-            call_id, outcome.value, self._clock(), batch_size, fault=fault, units=units or NOTHING
+            call_id, WORDS[outcome], self._clock(), batch_size, fault=fault, units=units or NOTHING
         )
 
     def record_batch(self, size: int, ms: float) -> None:
@@ -109,12 +110,12 @@ class WorkKey:
     slice: str
 
 
-@dataclass(kw_only=True, slots=True)
 class BatchDurations:
     """The last durations of one batch size, and how many there were in all."""
 
-    count: int = 0
-    ms: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.count = 0
+        self.ms: list[float] = []
 
     def add(self, ms: float) -> None:
         if len(self.ms) < MOST_MS:
@@ -124,35 +125,48 @@ class BatchDurations:
         self.count += 1
 
 
+class ContainerWork:
+    """The batches of one container, by their size."""
+
+    def __init__(self, key: WorkKey) -> None:
+        self.key = key
+        self.times: dict[int, BatchDurations] = {}
+
+
 class WorkLog:
     """The batches that ran since the last `take`."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[WorkKey, int], BatchDurations] = {}
-        self._of: Counter[WorkKey] = Counter()
+        self._works: dict[str, ContainerWork] = {}
+        """By container."""
+        self._kinds = 0
+        """Pairs of container and batch size."""
 
     def add(self, worker: WorkKey, batch: int, ms: float) -> None:
         """Record that a batch of `batch` items ended well after `ms`."""
-        times = self._times.get((worker, batch))
+        work = self._works.get(worker.container)
+        if work is None:
+            work = self._works[worker.container] = ContainerWork(worker)
+        times = work.times.get(batch)
         if times is None:
-            if len(self._times) >= MOST_KINDS or self._of[worker] >= MOST_OF_ONE:
+            if self._kinds >= MOST_KINDS or len(work.times) >= MOST_OF_ONE:
                 return
-            self._of[worker] += 1
-            times = self._times[worker, batch] = BatchDurations()
+            self._kinds += 1
+            times = work.times[batch] = BatchDurations()
         times.add(ms)
 
     def take(self) -> tuple[BatchesRan, ...]:
         """Return everything and begin anew."""
-        taken, self._times = self._times, {}
-        self._of.clear()
+        taken, self._works, self._kinds = self._works, {}, 0
         return tuple(
             BatchesRan(
-                container=worker.container,
-                version=worker.version,
-                slice=worker.slice,
+                container=work.key.container,
+                version=work.key.version,
+                slice=work.key.slice,
                 batch=batch,
                 count=times.count,
                 ms=tuple(times.ms),
             )
-            for (worker, batch), times in taken.items()
+            for work in taken.values()
+            for batch, times in work.times.items()
         )

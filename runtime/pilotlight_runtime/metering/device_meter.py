@@ -9,8 +9,8 @@ import msgspec
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE
-from pilotlight_runtime.metering.meter import EndedShare, MeterMisuse, SliceMeter
-from pilotlight_runtime.metering.metered_slice import MeteredSlice
+from pilotlight_runtime.metering.meter import MeterMisuse, SliceMeter
+from pilotlight_runtime.metering.metered_slice import EndedShare, MeteredSlice
 
 
 class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from typing import BinaryIO
 import msgspec
 import structlog
 
-from pilotlight_runtime.metering.meter import EndedShare
+from pilotlight_runtime.metering.metered_slice import EndedShare
 
 log = structlog.get_logger(__name__)
 

@@ -26,31 +26,12 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
+from pilotlight_runtime.metering.metered_slice import OPERATOR, EndedShare, MeteredSlice, SliceOwner
 
 MAX_SHARES = 1000
 """Of one event, so that it stays well below the size of a message of the bus."""
 LOST = "died"
 """The outcome of calls that were running when their container ended."""
-
-
-class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What a call that has ended used of a slice, as far as it may not be on disk yet."""
-
-    lease: MeteredSlice
-    owner: SliceOwner
-    share: CallShare
-    """Its nanoseconds since the last checkpoint."""
-    checkpoint_ns: int
-    """The instant of the last checkpoint."""
-    checkpoint_share_ns: int
-    """Its nanoseconds in the events of that checkpoint, and of those before that did not come to disk."""
-    ended_ns: int
-    """The instant at which it ended."""
-    ended_at: float
-    """The same in unix seconds."""
-    wall_ns: int = 0
-    """The same in unix nanoseconds; 0: an older agent noted it."""
 
 
 class MeterMisuse(ValueError):
@@ -61,18 +42,21 @@ NOTHING: dict[str, Any] = {}
 """Neither tags nor units. Nobody changes it."""
 
 
-class _Running(msgspec.Struct, kw_only=True):
-    tenant: str
-    key: str
-    tags: dict[str, str]
-    since: int
-    """Virtual time up to which its share has gone into events."""
-    billed: int = 0
-    """Nanoseconds of its share that have gone into events."""
-    billed_at_last: int = 0
-    """Of these, up to the last checkpoint."""
-    billed_on_disk: int = 0
-    """Of these, up to the last checkpoint but one that is known to be on disk."""
+class _Running:
+    __slots__ = ("billed", "billed_at_last", "billed_on_disk", "key", "since", "tags", "tenant")
+
+    def __init__(self, tenant: str, key: str, tags: dict[str, str], since: int) -> None:
+        self.tenant = tenant
+        self.key = key
+        self.tags = tags
+        self.since = since
+        """Virtual time up to which its share has gone into events."""
+        self.billed = 0
+        """Nanoseconds of its share that have gone into events."""
+        self.billed_at_last = 0
+        """Of these, up to the last checkpoint."""
+        self.billed_on_disk = 0
+        """Of these, up to the last checkpoint but one that is known to be on disk."""
 
 
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
@@ -151,7 +135,7 @@ class SliceMeter:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
         self._used = True
-        self._running[call_id] = _Running(tenant=tenant, key=key, tags=tags, since=self._virtual)
+        self._running[call_id] = _Running(tenant, key, tags, self._virtual)
 
     def call_ended(
         self,
@@ -170,10 +154,11 @@ class SliceMeter:
         Raises:
             MeterMisuse: if it was not running.
         """
-        if call_id not in self._running:
+        running = self._running.get(call_id)
+        if running is None:
             raise MeterMisuse(f"{call_id} is not running")
         self._advance(at_ns)
-        running = self._running.pop(call_id)
+        del self._running[call_id]
         ns = self._virtual - running.since
         if not self._running:
             ns += self._carry
@@ -182,21 +167,21 @@ class SliceMeter:
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:
             self._close()
+        lease, owner = self.lease, self._owner
         if self._on_ended is not None:
-            since_last = running.billed + ns - running.billed_at_last
+            since_last, wall_ns = running.billed + ns - running.billed_at_last, self.wall_offset_ns + self._now
             self._on_ended(
                 EndedShare(
-                    lease=self.lease,
-                    owner=self._owner,
+                    lease=lease,
+                    owner=owner,
                     share=share if since_last == ns else msgspec.structs.replace(share, ns=since_last),
                     checkpoint_ns=self._checkpoint_ns,
                     checkpoint_share_ns=running.billed_at_last - running.billed_on_disk,
                     ended_ns=self._now,
-                    ended_at=(self.wall_offset_ns + self._now) / NS_PER_S,
-                    wall_ns=self.wall_offset_ns + self._now,
+                    ended_at=wall_ns / NS_PER_S,
+                    wall_ns=wall_ns,
                 )
             )
-        lease, owner = self.lease, self._owner
         return Spent(
             ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
             core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
@@ -243,8 +228,11 @@ class SliceMeter:
 
     def _advance(self, at_ns: int) -> None:
         """Let time pass up to `at_ns`; it never goes back."""
-        passed = max(0, at_ns - self._now)
-        self._now += passed
+        passed = at_ns - self._now
+        if passed > 0:
+            self._now = at_ns
+        else:
+            passed = 0
         if not self._running:
             return
         self._busy += passed

@@ -1,9 +1,10 @@
-"""A metered slice, and who pays for it."""
+"""A metered slice, who pays for it, and what a call used of it."""
 
 from __future__ import annotations
 
 import msgspec
 
+from pilotlight_core.model.messages.usage import CallShare
 from pilotlight_core.model.messages.usage_facts import Purpose
 
 
@@ -39,3 +40,22 @@ class MeteredSlice(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     region: str = ""
     zone: str = ""
     purchase: str = ""
+
+
+class EndedShare(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """What a call that has ended used of a slice, as far as it may not be on disk yet."""
+
+    lease: MeteredSlice
+    owner: SliceOwner
+    share: CallShare
+    """Its nanoseconds since the last checkpoint."""
+    checkpoint_ns: int
+    """The instant of the last checkpoint."""
+    checkpoint_share_ns: int
+    """Its nanoseconds in the events of that checkpoint, and of those before that did not come to disk."""
+    ended_ns: int
+    """The instant at which it ended."""
+    ended_at: float
+    """The same in unix seconds."""
+    wall_ns: int = 0
+    """The same in unix nanoseconds; 0: an older agent noted it."""

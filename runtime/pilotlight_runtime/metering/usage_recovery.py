@@ -15,8 +15,8 @@ import msgspec
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
-from pilotlight_runtime.metering.meter import MAX_SHARES, EndedShare
-from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
+from pilotlight_runtime.metering.meter import MAX_SHARES
+from pilotlight_runtime.metering.metered_slice import OPERATOR, EndedShare, MeteredSlice, SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageRecord
 from pilotlight_runtime.metering.usage_metering import by_tenant
 

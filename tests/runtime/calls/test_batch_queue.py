@@ -24,7 +24,7 @@ def batches(**batching: object) -> DynamicBatches:
 
 
 def call(name: str, of: str = "rank", at: float = 0.0, data: bytes = b"\x80") -> AcceptedCall:
-    return AcceptedCall.of(run(name, method=of, input=data), at, at)
+    return AcceptedCall(run(name, method=of, input=data), at, at)
 
 
 def ids(batch: batch_queue.DynamicBatch | None) -> list[str]:

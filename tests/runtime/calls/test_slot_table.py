@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Reconcile, Refusal, Run
-from pilotlight_runtime.calls.slot_table import ORPHANED_AFTER_S, AcceptedCall, CallPhase, ReleasedCall, SlotTable
+from pilotlight_runtime.calls import slot_table
+from pilotlight_runtime.calls.slot_table import (
+    ORPHANED_AFTER_S,
+    AcceptedCall,
+    CallPhase,
+    ReleasedCall,
+    SlotTable,
+    whole_us,
+)
 from tests.builders.calls import run
 
 
@@ -40,7 +48,7 @@ def test_a_container_never_holds_more_than_its_slots(table: SlotTable) -> None:
 
 def test_what_is_decided_first_stands() -> None:
     """A later outcome changes nothing of the call."""
-    call = AcceptedCall.of(run("a"), 1.0, 1.0)
+    call = AcceptedCall(run("a"), 1.0, 1.0)
 
     assert call.decide(Outcome.CANCELLED, reason="deadline") is Outcome.CANCELLED
     assert call.decide(Outcome.OK, output=b"late") is Outcome.CANCELLED
@@ -54,6 +62,20 @@ def test_a_home_that_was_replaced_is_refused(table: SlotTable) -> None:
     assert table.accept(run("b", epoch=4), 0.0) is Refusal.STALE_EPOCH
     assert accepts(table, run("c", epoch=4, container="d1", version="ver_2"), 0.0)
     assert (table.epoch("ver_1"), table.epoch("ver_2"), table.epoch("ver_3")) == (5, 4, 0)
+
+
+def test_the_epochs_of_versions_that_are_elsewhere_are_forgotten_first(
+    table: SlotTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fence that stands before a container here stays up, however many versions came and went."""
+    monkeypatch.setattr(slot_table, "EPOCHS", 3)
+    table.accept(run("a", epoch=5), 0.0)
+    for number in range(9):
+        table.accept(run(f"x{number}", epoch=2, container="c9", version=f"other_{number}"), 0.0)
+
+    assert table.accept(run("b", epoch=4), 0.0) is Refusal.STALE_EPOCH
+    assert [table.epoch(f"other_{number}") for number in (6, 7, 8)] == [0, 2, 2]
+    table.check_integrity()
 
 
 def test_even_a_refused_run_raises_the_fence(table: SlotTable) -> None:
@@ -241,21 +263,21 @@ def test_any_history_keeps_the_books_in_order(steps: list[tuple[str, int, int, i
 
 def test_time_limits_count_from_when_the_run_was_received() -> None:
     """The agent may read a run long after it came."""
-    call = AcceptedCall.of(run(start_within_ms=2_000.0, timeout_ms=10_000.0), at=105.0, received_at=100.0)
+    call = AcceptedCall(run(start_within_ms=2_000.0, timeout_ms=10_000.0), at=105.0, received_at=100.0)
 
     assert (call.accepted_at, call.start_deadline_at, call.deadline_at) == (105.0, 102.0, 110.0)
 
 
 def test_a_call_is_named_by_its_run() -> None:
     """Id and grant number are those of the wire."""
-    call = AcceptedCall.of(run("call_1", 7), at=1.0, received_at=1.0)
+    call = AcceptedCall(run("call_1", 7), at=1.0, received_at=1.0)
 
     assert (call.call_id, call.grant_number) == ("call_1", 7)
 
 
 def test_a_call_counts_as_started_from_the_guest_to_the_upload_of_its_answer() -> None:
     """Whatever waits or is fetched has not started."""
-    call = AcceptedCall.of(run(), at=1.0, received_at=1.0)
+    call = AcceptedCall(run(), at=1.0, received_at=1.0)
     started = {}
     for phase in CallPhase:
         call.phase = phase
@@ -266,7 +288,7 @@ def test_a_call_counts_as_started_from_the_guest_to_the_upload_of_its_answer() -
 
 def test_a_start_is_dated() -> None:
     """By the slot table, right before the guest gets the call."""
-    call = AcceptedCall.of(run(), at=1.0, received_at=1.0)
+    call = AcceptedCall(run(), at=1.0, received_at=1.0)
     call.start(2.0)
 
     assert (call.phase, call.started_at) == (CallPhase.RUNNING, 2.0)
@@ -274,7 +296,7 @@ def test_a_start_is_dated() -> None:
 
 def test_stages_say_where_the_time_went() -> None:
     """Fetching and waiting for a batch apart; the fetch only of a call whose input was fetched."""
-    fetched = AcceptedCall.of(run(body=BodyRef(url="http://gw/1", token="t")), at=1.0, received_at=1.0)
+    fetched = AcceptedCall(run(body=BodyRef(url="http://gw/1", token="t")), at=1.0, received_at=1.0)
     fetched.ready_at = 1.25
     fetched.start(1.75)
     fetched.execute_ms = 100.0
@@ -283,6 +305,11 @@ def test_stages_say_where_the_time_went() -> None:
     times = (stages.fetch_ms, stages.batch_wait_ms, stages.execute_ms, stages.total_ms)
     assert times == pytest.approx((250.0, 500.0, 100.0, 1000.0))
 
-    waiting = AcceptedCall.of(run(), at=1.0, received_at=1.0)
+    waiting = AcceptedCall(run(), at=1.0, received_at=1.0)
     assert waiting.stages(1.5).fetch_ms == 0.0
     assert waiting.stages(1.5).batch_wait_ms == pytest.approx(500.0)
+
+
+def test_stages_are_whole_microseconds() -> None:
+    """And never below zero, whatever the clock did."""
+    assert [whole_us(ms) for ms in (-1.0, 0.0, 0.0004, 0.0006, 1.23449, 1.2346)] == [0.0, 0.0, 0.0, 0.001, 1.234, 1.235]

@@ -50,6 +50,19 @@ async def test_what_an_agent_cannot_take_is_refused_with_its_reason(world: Harne
     assert (await world.run(container, {"start_within_ms": 0.0}).refused()).reason is Refusal.EXPIRED
 
 
+async def test_a_copy_of_a_running_grant_leaves_it_its_slot(world: Harness) -> None:
+    """It is refused as what it is, and nothing else gets in."""
+    container = await world.bind(await world.deploy(SLEEP))
+    call = world.run(container, seconds=0.5)
+    await call.wait(1)
+    copy = world.run(container, {"call_id": call.id, "grant_number": call.frames[0].grant_number}, seconds=0)
+
+    assert (await copy.refused()).reason is Refusal.DUPLICATE
+    assert (await world.run(container, seconds=0).refused()).reason is Refusal.NO_SLOT
+    await copy.wait(2)
+    assert copy.frames[1].outcome is Outcome.OK
+
+
 async def test_commands_are_fenced_and_idempotent(world: Harness) -> None:
     """A repeated bind changes nothing; an old controller, a taken slice and a dead container are refused."""
     version = await world.deploy(GREET)

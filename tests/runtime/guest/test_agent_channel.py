@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_runtime.guest.agent_channel import ONE_PIECE, AgentGone, Channel
+from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.frames import (
+    GROUP,
+    GROUP_BYTES,
     MAX_FRAME,
     CancelCall,
     FrameDecoder,
@@ -46,7 +48,7 @@ def received(sock: socket.socket, count: int) -> list[object]:
 def test_frames_arrive_whole_and_in_order(ends: Ends) -> None:
     """Small ones in one piece, large ones in two."""
     channel, agent = ends
-    small, large = Loaded(), Result(call_id="a", output=b"x" * (2 * ONE_PIECE))
+    small, large = Loaded(), Result(call_id="a", output=b"x" * (2 * GROUP_BYTES))
     channel.send(small)
     channel.send(large)
 
@@ -110,3 +112,49 @@ def test_the_child_of_a_fork_cannot_answer_in_the_guests_name(ends: Ends) -> Non
     assert os.waitstatus_to_exitcode(status) == 7
     channel.send(Loaded())
     assert received(agent, 1) == [Loaded()]
+
+
+def test_kept_frames_go_together_and_before_what_is_sent_later(ends: Ends) -> None:
+    """With a flush, with the next send, or when the group is full."""
+    channel, agent = ends
+    results = [Result(call_id=str(number)) for number in range(GROUP + 2)]
+    channel.keep(results[0])
+    agent.setblocking(False)  # noqa: FBT003 - its only argument
+    with pytest.raises(BlockingIOError):
+        agent.recv(1)
+    agent.settimeout(30)
+    channel.flush()
+    assert received(agent, 1) == results[:1]
+
+    channel.keep(results[1])
+    channel.send(results[2])
+    assert received(agent, 2) == results[1:3]
+
+    for result in results[2:]:
+        channel.keep(result)
+    assert received(agent, GROUP) == results[2:]
+
+
+def test_a_large_frame_waits_for_no_other(ends: Ends) -> None:
+    """Together with what was kept before it."""
+    channel, agent = ends
+    small, large = Result(call_id="a"), Result(call_id="b", output=bytes(GROUP_BYTES))
+    channel.keep(small)
+    channel.keep(large)
+
+    assert received(agent, 2) == [small, large]
+
+
+def test_what_is_kept_goes_before_the_end_without_waiting(ends: Ends) -> None:
+    """It goes once; and where the agent does not read, the end comes all the same."""
+    channel, agent = ends
+    channel.keep(Result(call_id="a"))
+    channel.flush_at_exit()
+    channel.flush_at_exit()
+    channel.send(Loaded())
+    assert received(agent, 2) == [Result(call_id="a"), Loaded()]
+
+    channel.keep(Result(call_id="b"))
+    agent.close()
+    channel.flush_at_exit()
+    channel.flush()

@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
-from pilotlight_runtime.guest.frames import CancelCall, ChunkOut, InvokeBatch, Result, WindowUpdate
+from pilotlight_runtime.guest.frames import CancelCall, ChunkOut, Invoke, InvokeBatch, Result, WindowUpdate
 from tests.runtime.guest.apps import plain, waves
 from tests.runtime.guest.harness import Guest, spec_of
 
@@ -119,3 +119,39 @@ def test_exit_hooks_run_in_the_loop_of_the_calls() -> None:
     with Guest() as guest:
         guest.load(spec_of(waves.Waves))
         assert guest.leave() == (0, "same loop\n", "")
+
+
+@pytest.mark.parametrize("end", ["exits", "aborts", "exits later"])
+@pytest.mark.parametrize("before", [1, 5, 11])
+def test_what_had_ended_is_answered_when_a_call_of_the_same_turn_ends_the_process(end: str, before: int) -> None:
+    """Its answer may still have waited for the others of the turn."""
+    with Guest() as guest:
+        guest.load(spec_of(waves.shore))
+        calls = [Invoke(call_id=str(n), input=values.encode({})) for n in range(before)]
+        guest.send(*calls, Invoke(call_id="last", input=values.encode({"how": end})))
+        answers = [guest.result() for _ in range(before)]
+
+        assert [answer.call_id for answer in answers] == [call.call_id for call in calls]
+        assert guest.end()[0] != 0
+
+
+def test_a_call_that_takes_longer_than_sending_waits_for_no_other() -> None:
+    """Its answer is gone before the next one begins, which is killed."""
+    with Guest() as guest:
+        guest.load(spec_of(waves.shore))
+        guest.send(*(Invoke(call_id=how, input=values.encode({"how": how})) for how in ("spins", "is killed")))
+
+        assert guest.result().call_id == "spins"
+        with pytest.raises(EOFError):
+            guest.receive()
+
+
+def test_the_child_of_a_call_cannot_send_the_answers_that_wait() -> None:
+    """A fork inherits them, and its exit."""
+    with Guest() as guest:
+        guest.load(spec_of(waves.shore))
+        hows = ("", "forks", "")
+        guest.send(*(Invoke(call_id=str(n), input=values.encode({"how": how})) for n, how in enumerate(hows)))
+
+        assert [guest.result().call_id for _ in hows] == ["0", "1", "2"]
+        assert guest.leave()[0] == 0

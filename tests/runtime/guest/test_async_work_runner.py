@@ -60,6 +60,15 @@ class Wave:
             self.closed.set()
 
 
+async def ran(
+    calls: GuestTarget, work: GuestWork, table: CallTable, send: Callable[[GuestFrame], None]
+) -> Result | BatchResult | None:
+    """What the present task's work has come to."""
+    task = asyncio.current_task()
+    assert task is not None
+    return await run_async_work(calls, work, table, send, task)
+
+
 async def test_a_coroutine_is_awaited(anyio_backend: str) -> None:
     """And what it raises is its call's failure."""
 
@@ -71,7 +80,7 @@ async def test_a_coroutine_is_awaited(anyio_backend: str) -> None:
     table, calls = CallTable(), target(half)
     good = taken(table, Invoke(call_id="a", input=values.encode({"n": 4})))
     bad = taken(table, Invoke(call_id="b", input=values.encode({"n": 3})))
-    results = [await run_async_work(calls, work, table, _no_frame) for work in (good, bad)]
+    results = [await ran(calls, work, table, _no_frame) for work in (good, bad)]
 
     assert [isinstance(frame, Result) and frame.outcome for frame in results] == [Outcome.OK, Outcome.RAISED]
     assert table.held == 0
@@ -83,7 +92,7 @@ async def test_a_call_cancelled_before_it_began_is_answered_already(anyio_backen
     work = taken(table, Invoke(call_id="a", input=values.encode({})))
 
     assert table.apply(CancelCall(call_id="a")) == Result(call_id="a", outcome=Outcome.CANCELLED, started=False)
-    assert await run_async_work(target(_forever), work, table, _no_frame) is None
+    assert await ran(target(_forever), work, table, _no_frame) is None
 
 
 async def test_a_running_call_is_interrupted_by_its_cancel(anyio_backend: str) -> None:
@@ -96,7 +105,7 @@ async def test_a_running_call_is_interrupted_by_its_cancel(anyio_backend: str) -
 
     table = CallTable()
     work = taken(table, Invoke(call_id="a", input=values.encode({})))
-    task = asyncio.create_task(run_async_work(target(wait), work, table, _no_frame))
+    task = asyncio.create_task(ran(target(wait), work, table, _no_frame))
     await began.wait()
     table.apply(CancelCall(call_id="a"))
 
@@ -115,7 +124,7 @@ async def test_a_stream_waits_for_its_window_and_goes_on(anyio_backend: str) -> 
         assert isinstance(frame, ChunkOut)
         asyncio.get_running_loop().call_soon(table.apply, WindowUpdate(call_id="a", upto=frame.seq))
 
-    frame = await run_async_work(target(wave, mode=Mode.GENERATOR), work, table, send)
+    frame = await ran(target(wave, mode=Mode.GENERATOR), work, table, send)
 
     assert [values.decode(chunk.data) for chunk in sent if isinstance(chunk, ChunkOut)] == [1, 2, 3]
     assert isinstance(frame, Result)
@@ -128,7 +137,7 @@ async def test_a_stream_that_nobody_reads_is_closed(anyio_backend: str, monkeypa
     table, wave, sent = CallTable(), Wave(), list[GuestFrame]()
     work = taken(table, Invoke(call_id="a", input=values.encode({}), window=1))
 
-    frame = await run_async_work(target(wave, mode=Mode.GENERATOR), work, table, sent.append)
+    frame = await ran(target(wave, mode=Mode.GENERATOR), work, table, sent.append)
 
     assert isinstance(frame, Result)
     assert (frame.outcome, frame.last_seq, len(sent)) == (Outcome.CANCELLED, 1, 1)
@@ -147,7 +156,7 @@ async def test_a_batch_is_one_call_of_the_method(anyio_backend: str) -> None:
     outcomes = []
     for number, items in enumerate(((1, 2), (0, 1))):
         frame = InvokeBatch(batch=number, method="", items=tuple((f"c{n}", values.encode({"n": n})) for n in items))
-        result = await run_async_work(calls, taken(table, frame), table, _no_frame)
+        result = await ran(calls, taken(table, frame), table, _no_frame)
         assert result is not None
         assert not isinstance(result, Result)
         outcomes.append([item.outcome for item in result.results])
@@ -162,7 +171,7 @@ async def test_a_batch_whose_items_were_all_cancelled_never_begins(anyio_backend
     for call_id in "ab":
         table.apply(CancelCall(call_id=call_id))
 
-    frame = await run_async_work(target(_forever, batching=Batching(max_batch_size=4)), work, table, _no_frame)
+    frame = await ran(target(_forever, batching=Batching(max_batch_size=4)), work, table, _no_frame)
     items = tuple(GuestItemResult(call_id=call_id, outcome=Outcome.CANCELLED) for call_id in "ab")
     assert frame == BatchResult(batch=4, results=items, started=False)
     assert table.held == 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from pilotlight_runtime.guest.exits import DEVICE_DEAD, IN_ORDER, MALFORMED
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.exits import DEVICE_DEAD, IN_ORDER, MALFORMED, flushed_before_exit
+from pilotlight_runtime.guest.frames import Loaded, encode
 
 HEAD = """
 from pilotlight_runtime.guest.agent_channel import AgentGone
@@ -57,3 +61,18 @@ def test_a_guest_ends_with_its_agent_and_by_our_mistakes(error: str, code: int, 
 def test_a_block_that_ends_well_goes_on() -> None:
     """The guard costs nothing else."""
     assert ended("with with_agent(): pass\nexit_now(5)").returncode == 5
+
+
+def test_what_is_kept_goes_when_serving_ends_and_the_processes_ends_are_pythons_own_again() -> None:
+    """A tenant's code sees functions of the same names meanwhile."""
+    ours, theirs = socket.socketpair()
+    own = os._exit, os.abort
+    with ours, theirs:
+        channel = Channel(ours)
+        with flushed_before_exit(channel):
+            assert (os._exit.__name__, os.abort.__name__) == ("_exit", "abort")
+            assert os._exit is not own[0]
+            channel.keep(Loaded())
+
+        assert (os._exit, os.abort) == own
+        assert theirs.recv(100) == encode(Loaded())

@@ -11,8 +11,12 @@ import pytest
 
 from pilotlight_core.model import values
 from pilotlight_runtime.guest.frames import (
+    GROUP,
+    GROUP_BYTES,
     MAX_FRAME,
     SMALL_FRAME,
+    FrameDecoder,
+    FromAgent,
     Hello,
     Invoke,
     Leave,
@@ -136,6 +140,69 @@ async def test_nothing_is_told_after_close() -> None:
         assert await ears.end() is None
 
     assert seen == [1]
+
+
+async def _arrived(sock: socket.socket) -> list[Any]:
+    """What a guest reads in one piece."""
+    inbox = FrameDecoder(FromAgent)
+    data = await asyncio.get_running_loop().sock_recv(sock, 2**16)
+    inbox.space()[: len(data)] = data
+    return inbox.filled(len(data))
+
+
+async def test_frames_of_one_turn_are_written_in_groups(anyio_backend: str) -> None:
+    """In order; eight at once, so that the guest has work, and the rest at the end of the turn."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.setblocking(False)  # noqa: FBT003 - its only argument
+        connection = await Ears().open(ours)
+        frames = [Invoke(call_id=str(number)) for number in range(GROUP + 3)]
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+        for frame in frames[: GROUP - 1]:
+            connection.send(frame)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+        assert connection.statistics().unsent_bytes == sum(len(encode(frame)) for frame in frames[: GROUP - 1])
+        for frame in frames[GROUP - 1 :]:
+            connection.send(frame)
+
+        assert await _arrived(theirs) == frames[:GROUP]
+        assert await _arrived(theirs) == frames[GROUP:]
+        assert (connection.statistics().sent, connection.statistics().unsent_bytes) == (GROUP + 3, 0)
+        connection.close()
+
+
+async def test_a_large_frame_goes_at_once_behind_those_before_it(anyio_backend: str) -> None:
+    """It is not copied to join them, and what it waits for is counted."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.setblocking(False)  # noqa: FBT003 - its only argument
+        connection = await Ears().open(ours)
+        frames = [Invoke(call_id="a"), Invoke(call_id="b", input=bytes(2 * GROUP_BYTES)), Invoke(call_id="c")]
+        for frame in frames:
+            connection.send(frame)
+
+        inbox, read = FrameDecoder(FromAgent), list[Any]()
+        while len(read) < 3:
+            read += inbox.filled(await asyncio.get_running_loop().sock_recv_into(theirs, inbox.space()))
+        assert read == frames
+        connection.close()
+
+
+async def test_what_is_not_written_ends_with_the_connection(anyio_backend: str) -> None:
+    """Nothing of it is sent later, and its end is told once."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.setblocking(False)  # noqa: FBT003 - its only argument
+        ears = Ears()
+        connection = await ears.open(ours)
+        connection.send(Invoke(call_id="a"))
+        connection.close()
+
+        assert await ears.end() is None
+        assert theirs.recv(100) == b""
+        assert connection.statistics().unsent_bytes == 0
 
 
 async def test_a_guest_that_does_not_read_is_bounded() -> None:

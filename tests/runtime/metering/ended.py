@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages.usage import CallShare
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_runtime.metering.meter import EndedShare
-from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
+from pilotlight_runtime.metering.metered_slice import EndedShare, MeteredSlice, SliceOwner
 
 ACME = SliceOwner(tenant="acme", app="shop", function="cut", version="v1", container="c1")
 

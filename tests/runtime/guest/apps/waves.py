@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import signal
+import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -81,3 +85,28 @@ class Waves:
     @method()
     def each(self, upto: int) -> Iterator[int]:
         yield from range(upto)
+
+
+@app.gpu_function
+@concurrent(max_inputs=16)
+async def shore(how: str = "") -> str:
+    """Stays, or takes its whole process away."""
+    if how == "spins":
+        until = time.perf_counter() + 0.002
+        while time.perf_counter() < until:
+            pass
+    elif how == "exits":
+        os._exit(3)
+    elif how == "aborts":
+        os.abort()
+    elif how == "exits later":
+        asyncio.get_running_loop().call_soon(sys.exit, 3)
+        await asyncio.Event().wait()
+    elif how == "forks":
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)  # noqa: ASYNC222 - it ends at once
+    elif how == "is killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return how
