@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.examples import judged
+
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
 pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3"]
 
@@ -27,8 +29,8 @@ FIRST = ("system", "security", "gateway", "runtime")
 
 # How long a machine takes to make examples says how busy it is, and nothing of what is tested. A change is judged by
 # the same examples everywhere; `make test-seeds` looks for new ones.
-settings.register_profile("repeatable", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("seeded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", settings.get_profile("seeded"), derandomize=True, max_examples=judged(100))
 settings.load_profile("repeatable")
 
 # A shell's background has interrupts ignored, and so would everything that is started from here and is interrupted.
