@@ -19,7 +19,7 @@ from pilotlight_autoscaler.observations.curve_learning import (
 )
 from pilotlight_core.model.api.curve_api import Curve, CurveSource
 from pilotlight_core.model.messages.ran import BatchesRan
-from tests.examples import examples
+from tests.example_counts import examples
 
 T4 = ("T4", "whole", False)
 

@@ -20,7 +20,7 @@ from pilotlight_gateway.cluster.shard_plan import (
     heir_of,
     steps,
 )
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 def member(name: str, epoch: int = 1) -> GatewayMember:

@@ -17,7 +17,7 @@ from pilotlight_gateway.home.container_pool import QUARANTINE_AFTER_S
 from pilotlight_gateway.home.home import REFRESH_EVERY_S, Home
 from pilotlight_gateway.home.version_queue import GRACE_S
 from tests.builders.calls import call, credit
-from tests.examples import examples
+from tests.example_counts import examples
 
 RANKS = {"free": 0, "paid": 1, "enterprise": 2}
 

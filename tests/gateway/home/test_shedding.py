@@ -15,7 +15,7 @@ from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
 from pilotlight_gateway.home.tier_queue import FunctionCounters
 from tests.builders.calls import call, credit
-from tests.examples import examples
+from tests.example_counts import examples
 
 tiers, classes = st.sampled_from(["free", "paid", "enterprise"]), st.sampled_from(list(Priority))
 TIERS = {"free": (0, 1.0), "paid": (1, 4.0), "enterprise": (2, 16.0)}

@@ -18,7 +18,7 @@ from pilotlight_gateway.idempotency.keyed_calls import DAY_S, Idempotency
 from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.gateway.idempotency.asking import Work, ask, give, told
 from tests.waiting import until
 

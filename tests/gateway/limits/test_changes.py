@@ -18,7 +18,7 @@ from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from pilotlight_gateway.tenancy.tenant_limits import set_limits
-from tests.examples import examples
+from tests.example_counts import examples
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7

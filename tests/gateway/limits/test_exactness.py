@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.limiting import HeldPermits, Holdings, Limit
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
-from tests.examples import examples
+from tests.example_counts import examples
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.schemas.schema_guard import DRAFT, check_schema
 from pilotlight_gateway.schemas.schema_validators import compile_schema
-from tests.examples import examples
+from tests.example_counts import examples
 
 NODE = {"$ref": "#/$defs/N"}
 OPTIONAL_NODE = {"anyOf": [NODE, {"type": "null"}]}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pilotlight_gateway.webhooks.delivery_schedule import DeliveryLimits, DeliverySchedule, EndpointKey
-from tests.examples import examples
+from tests.example_counts import examples
 
 BOUNDS = DeliveryLimits(webhook=2, tenant=3, total=5)
 LINES = [EndpointKey(tenant, f"wh{number}") for tenant in ("a", "b", "c") for number in range(2)]

@@ -14,7 +14,7 @@ from pilotlight_placement.capacity_planner.capacity_plan import (
 from pilotlight_placement.capacity_planner.greedy_planner import fraction_bound, plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 from pilotlight_placement.hardware.catalogue import standard
-from tests.examples import examples
+from tests.example_counts import examples
 
 A100 = "A100-80GB"
 

@@ -19,7 +19,7 @@ from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
 from tests.builders.specs import function_spec
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, fill, gpu, node, some_nodes
 
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)

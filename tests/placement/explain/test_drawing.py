@@ -9,7 +9,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.explain.drawing import SegmentUse, row, rows, text
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, fill, gpu, node, some_nodes
 
 

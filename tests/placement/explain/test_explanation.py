@@ -23,7 +23,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.filters import FILTERS, refusal_at
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEPS
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN as HISTORY
 from tests.placement.makers import ask, asks, fill, gpu, node, some_nodes
 

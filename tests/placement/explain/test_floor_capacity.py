@@ -20,7 +20,7 @@ from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import ask, asks, cpu, gpu, host, node, some_nodes
 
 FLEET = (

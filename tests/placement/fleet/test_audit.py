@@ -11,7 +11,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import IntegrityError, check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, fill, gpu, instance, node, some_nodes
 
 

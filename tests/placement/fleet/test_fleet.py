@@ -15,7 +15,7 @@ from pilotlight_placement.fleet.fleet import Fleet, ImpossibleChange
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import asks, cpu, gpu, node, nodes, some_nodes
 
 

@@ -13,7 +13,7 @@ from pilotlight_placement.fragmentation.host_fragmentation import host_room
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, cpu, fill, gpu, host, node, some_nodes
 
 

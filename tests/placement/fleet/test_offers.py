@@ -14,7 +14,7 @@ from pilotlight_placement.asks.options import NoOption, Prices, options, slot_op
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, refused_domain
 from pilotlight_placement.hardware.node import Domain, Node, Slot
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import ABLE, ask, asks, gpu, node, some_nodes
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pilotlight_placement.fragmentation import share_fragmentation
 from pilotlight_placement.fragmentation.share_fragmentation import ROWS, expected_loads
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 def test_two_offers_wait_for_what_is_better(monkeypatch: pytest.MonkeyPatch) -> None:

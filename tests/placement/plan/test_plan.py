@@ -19,7 +19,7 @@ from pilotlight_placement.plan.plan import DesiredState, plan
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.executor import carry_out
 from tests.placement.makers import QUIET, ask, asks, gpu, host, instance, kinds, node, some_nodes, want
 

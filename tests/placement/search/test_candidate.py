@@ -8,7 +8,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.candidate import candidate_on, empty_costs, has_room, slice_of
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, asks, fill, gpu, node, some_nodes
 
 

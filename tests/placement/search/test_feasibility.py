@@ -10,7 +10,7 @@ from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import ask, asks, gpu, node, some_nodes
 
 

@@ -11,7 +11,7 @@ from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import candidate_on
 from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 

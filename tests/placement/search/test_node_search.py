@@ -9,7 +9,7 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import candidate_on
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, asks, fill, gpu, node, some_nodes
 
 

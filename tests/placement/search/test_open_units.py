@@ -9,7 +9,7 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import has_room
 from pilotlight_placement.search.open_units import joinable_shares, open_units
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 

@@ -15,7 +15,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEPS, first_difference
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 

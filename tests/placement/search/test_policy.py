@@ -12,7 +12,7 @@ from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement, Value
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES, best_on, first_difference
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, asks, chosen, fill, gpu, node, some_nodes
 
 

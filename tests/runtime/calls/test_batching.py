@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotlight_core.model import values
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.calls.batching import BatchFormer, ComputeModel, item_cost
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 def former(size: int = 4, wait_ms: float = 10.0, cost: float | None = None, slo: float | None = None) -> BatchFormer:

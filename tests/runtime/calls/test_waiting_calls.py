@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE, SLOT, SLOTS, WaitingCall, WaitingCalls, notes_in
 from tests.builders.calls import run
-from tests.examples import examples
+from tests.example_counts import examples
 
 BOOT = "6f0f4cbe-5f34-4a0c-9b07-0f4e9c3ce8a1"
 

@@ -19,7 +19,7 @@ from pilotlight_runtime.guest.frames import (
     encode,
     header,
 )
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:

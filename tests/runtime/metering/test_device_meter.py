@@ -13,7 +13,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering.device_meter import DeviceMeter, MeteredDevice
 from pilotlight_runtime.metering.meter import MeterMisuse
 from pilotlight_runtime.metering.metered_slice import OPERATOR, SliceOwner
-from tests.examples import examples
+from tests.example_counts import examples
 
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
 

@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.metering.meter import MAX_SHARES, MeterMisuse, SliceMeter
 from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
-from tests.examples import examples
+from tests.example_counts import examples
 
 LEASE = MeteredSlice(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")

@@ -20,7 +20,7 @@ from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import by_tenant
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.runtime.metering.ended import ACME, ended_share
 
 RIVAL = SliceOwner(tenant="rival", app="a", function="f", version="v2", container="c2")
