@@ -23,9 +23,11 @@ def main() -> None:
         parts = {name: report.pss_mib(pid) for name, pid in running.pids.items()}
         below = descendants(running.pids["agent"])
         blank = sum(report.pss_mib(pid) for pid in below) / BLANKS
-    report.table("idle, PSS", ("process", "MiB"), [*parts.items(), ("one blank", blank)])
+    report.table(
+        "idle, PSS", ("process", "MiB"), [*parts.items(), ("all of these", sum(parts.values())), ("one blank", blank)]
+    )
     figures = {f"{name}_mb": size for name, size in parts.items()}
-    report.finish("memory", figures | {"blank_mb": blank})
+    report.finish("memory", figures | {"platform_mib": sum(parts.values()), "blank_mb": blank})
 
 
 if __name__ == "__main__":

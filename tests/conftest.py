@@ -1,20 +1,26 @@
 """In which order tests run, and on which examples.
 
-Each file goes to one worker, since its tests share what is slow to make. Any two may run at once, also those that
-start sandboxes and whole platforms: each has folders, ports, users and control groups of its own, and looks at no
-other's.
+Each file goes to one worker, since its tests share what is slow to make, and so do files that share a platform
+(`worker_scopes`). Any two may run at once, also those that start sandboxes and whole platforms: each has folders,
+ports, users and control groups of its own, and looks at no other's.
 
 Where the environment variable PILOTLIGHT_PASSED names a file, the ids of tests that pass are appended to it.
 """
 
 from __future__ import annotations
 
+import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - logs without the locals of each frame
+
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.example_counts import judged
+from tests.worker_scopes import scheduling
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
 pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3"]
@@ -27,8 +33,8 @@ FIRST = ("system", "security", "gateway", "runtime")
 
 # How long a machine takes to make examples says how busy it is, and nothing of what is tested. A change is judged by
 # the same examples everywhere; `make test-seeds` looks for new ones.
-settings.register_profile("repeatable", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("seeded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", settings.get_profile("seeded"), derandomize=True, max_examples=judged(100))
 settings.load_profile("repeatable")
 
 # A shell's background has interrupts ignored, and so would everything that is started from here and is interrupted.
@@ -43,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if elsewhere:
         raise pytest.UsageError(f"tests marked `crash` belong into tests/system: {elsewhere}")
     items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep together what shares a platform."""
+    return scheduling(config, log)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pilotlight_core.lean_libraries import structlog  # isort: skip # before what would import it whole
+
 import asyncio
 import signal
 import sys
-
-import structlog
 
 from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_autoscaler.observations.world import World

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pilotlight_core.lean_libraries import structlog  # isort: skip # before what would import it whole
+
 import asyncio
 from typing import NoReturn
 
-import structlog
 import uvloop
 
 from pilotlight_core.bus import BusDown

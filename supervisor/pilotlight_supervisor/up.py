@@ -12,6 +12,8 @@ Each step is bounded; then the process is killed. Only one `up` at a time uses a
 
 from __future__ import annotations
 
+import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - before what would import it whole
+
 import asyncio
 import fcntl
 import os

@@ -39,6 +39,16 @@ MOST_CONTAINERS = 4
 """Of one version, on all nodes."""
 
 
+def has_limits(seed: int) -> bool:
+    """Whether tenants of this history have limits."""
+    return seed % LIMITED == 0
+
+
+def has_jobs(seed: int) -> bool:
+    """Whether there are jobs in this history."""
+    return seed % 12 in JOBBED
+
+
 class Controller(Process):
     """A stub: makes containers where there is demand, on whatever agent lives."""
 
@@ -89,8 +99,8 @@ class History:
         board = Board()
         gateways = [f"gateway{n}" for n in range(self._rng.choice((1, 2, 2, 3)))]
         agents = [f"agent{n}" for n in range(self._rng.choice((1, 2, 2)))]
-        policy = self._policy() if seed % LIMITED == 0 else None
-        self._has_jobs = seed % 12 in JOBBED
+        policy = self._policy() if has_limits(seed) else None
+        self._has_jobs = has_jobs(seed)
         server = StreamServer(world, board) if self._has_jobs else None
         self.gateways = [GatewayProcess(world, name, board, policy, server) for name in gateways]
         self.agents = [SimAgent(world, name) for name in agents]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import program
 from tests.system.support.page_blocks import BlockKind, blocks_of, difference
 from tests.system.support.page_reader import ELSEWHERE, PageReader
 from tests.system.support.platform import ROOT, Platform
@@ -18,7 +19,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 @pytest.fixture
 def reader(platform: Platform, tmp_path: Path) -> PageReader:
     """Somebody with a shell in an empty folder, on the machine on which the platform is up."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    (bin_folder := tmp_path / "bin").mkdir()
+    path = f"{program(bin_folder).parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {
         "HOME": str(tmp_path), "PATH": path, "PILOTLIGHT_HOME": str(platform.client_file.parent), "NO_COLOR": "1"
     }  # fmt: skip

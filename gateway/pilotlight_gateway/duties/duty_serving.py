@@ -6,13 +6,13 @@ run, and any may stop.
 
 from __future__ import annotations
 
+from pilotlight_core.lean_libraries import structlog  # isort: skip # before what would import it whole
+
 import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
-
-import structlog
 
 from pilotlight_core.bus import BusDown, bus_users, connect
 from pilotlight_core.host import telemetry

@@ -16,13 +16,15 @@ from types import TracebackType
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-import httpcore
-
+from pilotlight_core.lean_libraries import without
 from pilotlight_core.model.api.webhook_api import DeliveryAttempt
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.webhooks.address_policy import Network, literal, vetted
 from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.name_resolver import DnsResolver
+
+with without("trio"):
+    import httpcore
 
 TOTAL_SECONDS = 15.0
 """One attempt, with name resolution and answer. Standard Webhooks recommends 15 to 30."""

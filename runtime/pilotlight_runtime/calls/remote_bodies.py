@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import httpx
-
+from pilotlight_core.lean_libraries import without
 from pilotlight_core.model.messages.call_messages import BodyRef
+
+with without("click", "trio"):
+    import httpcore  # noqa: F401 - httpx would import it later, and trio with it
+    import httpx
 
 AT_ONCE = 8
 """Transfers at a time, so that they do not slow each other past their deadlines."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_autoscaler.observations.curve_learning import (
@@ -19,6 +19,7 @@ from pilotlight_autoscaler.observations.curve_learning import (
 )
 from pilotlight_core.model.api.curve_api import Curve, CurveSource
 from pilotlight_core.model.messages.ran import BatchesRan
+from tests.example_counts import examples
 
 T4 = ("T4", "whole", False)
 
@@ -117,7 +118,7 @@ def test_nonsense_of_a_node_is_not_learnt() -> None:
     assert learner.due(0.0, 0.0) == {}
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.floats(0.01, 1e6), min_size=1, max_size=300), st.floats(0.01, 1.0))
 def test_a_quantile_lies_between_the_values_and_rises(values: list[float], part: float) -> None:
     """To within the width of a bucket; whatever the order."""

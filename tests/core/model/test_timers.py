@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.timers import Timers
@@ -53,7 +53,6 @@ def test_they_are_popped_one_by_one() -> None:
     assert list(timers) == [(3, "c")]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.one_of(st.none(), st.integers(0, 20))), max_size=60))
 def test_they_are_what_a_plain_dictionary_says(steps: list[tuple[str, int | None]]) -> None:
     """Whatever is set, moved and cleared, in any order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.call_messages import (
@@ -29,7 +29,6 @@ from tests.gateway.calls.origin_steps import (
 ms = st.floats(0.0, 1e4)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     laps=st.lists(
         st.tuples(st.sampled_from(["granted", "refused", "lost", "ended"]), st.floats(-1.0, 10.0), ms, ms), max_size=12

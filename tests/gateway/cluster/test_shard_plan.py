@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.subjects import SHARDS
@@ -20,6 +20,7 @@ from pilotlight_gateway.cluster.shard_plan import (
     heir_of,
     steps,
 )
+from tests.example_counts import examples
 
 
 def member(name: str, epoch: int = 1) -> GatewayMember:
@@ -153,7 +154,7 @@ class Board:
         return self._revision
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=12))
 def test_after_any_history_every_shard_finds_one_home(history: list[tuple[bool, int]]) -> None:
     """Gateways join and die while they take, begin and hand over; soon after, each shard is with its heir alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Unavailable
@@ -239,7 +239,6 @@ def test_no_more_tenants_are_known_than_allowed() -> None:
     assert "t9" not in losses.tenants
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from("lfaw"), st.sampled_from(["", "a", "b", "ab"]), st.integers(0, 30)), max_size=120

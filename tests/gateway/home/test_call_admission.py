@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
@@ -232,7 +232,6 @@ def test_a_tenant_that_was_served_more_waits_until_others_have_caught_up() -> No
 class_names = st.sampled_from(list(Priority))
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     flows=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 8), st.integers(1, 9)), min_size=1, max_size=12),
     own=st.tuples(st.integers(1, 8), st.integers(1, 9)),
@@ -258,7 +257,6 @@ def test_as_many_calls_go_first_as_estimated(
     assert abs(first - told) <= len(flows)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(waiting=st.lists(st.tuples(class_names, st.integers(1, 40)), min_size=1, max_size=6), mine=class_names)
 def test_classes_go_first_by_their_weight(waiting: list[tuple[Priority, int]], mine: Priority) -> None:
     """The error over classes is at most one turn of each in calls of the heaviest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
@@ -17,6 +17,7 @@ from pilotlight_gateway.home.container_pool import QUARANTINE_AFTER_S
 from pilotlight_gateway.home.home import REFRESH_EVERY_S, Home
 from pilotlight_gateway.home.version_queue import GRACE_S
 from tests.builders.calls import call, credit
+from tests.example_counts import examples
 
 RANKS = {"free": 0, "paid": 1, "enterprise": 2}
 
@@ -319,7 +320,7 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)  # the machine may be busy
+@examples(80)
 @given(steps=steps)
 def test_nothing_runs_past_its_time_and_nothing_is_lost(steps: list[tuple[str, int, str]]) -> None:
     """In any history of calls, losses and returns, each call is granted in time, dropped once, or still waits."""

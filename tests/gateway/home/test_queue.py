@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
@@ -239,7 +239,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(steps=steps)
 def test_any_history_keeps_the_counts_right(steps: list[tuple[str, int, Priority, int]]) -> None:
     """Whatever is pushed, picked, settled, returned and removed: nothing is lost, doubled or miscounted."""
@@ -277,7 +276,6 @@ def test_any_history_keeps_the_counts_right(steps: list[tuple[str, int, Priority
     queue.check_integrity()
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(picks=st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30), st.integers(1, 30)), min_size=60, max_size=90))
 def test_a_class_that_waits_gets_its_floor_in_every_interval(picks: list[tuple[int, int, int]]) -> None:
     """Between any two instants, two classes that wait have had service over weight alike, within one call of each.
@@ -304,7 +302,6 @@ def test_a_class_that_waits_gets_its_floor_in_every_interval(picks: list[tuple[i
                     assert ahead <= bound[one] + bound[other] + 1e-9
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     weights=st.tuples(st.integers(1, 16), st.integers(1, 16), st.integers(1, 16)),
     costs=st.lists(st.integers(1, 20), min_size=100, max_size=150),
@@ -356,7 +353,6 @@ def test_what_a_tenants_calls_cost_is_the_estimate_of_its_next(queue: FairQueue)
     assert queue.push(call("new", "other", cost=0.0), cost=0.0, at=0.0, guess=3.0).cost == 3.0
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(costs=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=30, max_size=60))
 def test_service_of_two_backlogged_tenants_stays_close(costs: list[tuple[int, int]]) -> None:
     """The VTC bound: with one call at a time, service differs by at most the largest call of each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.node_messages import ContainerState
@@ -15,6 +15,7 @@ from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
 from pilotlight_gateway.home.tier_queue import FunctionCounters
 from tests.builders.calls import call, credit
+from tests.example_counts import examples
 
 tiers, classes = st.sampled_from(["free", "paid", "enterprise"]), st.sampled_from(list(Priority))
 TIERS = {"free": (0, 1.0), "paid": (1, 4.0), "enterprise": (2, 16.0)}
@@ -113,7 +114,7 @@ def test_a_start_that_comes_in_time_saves_the_queue() -> None:
     assert not world.shed()
 
 
-@settings(deadline=None, max_examples=60)  # the machine may be busy
+@examples(60)
 @given(
     waiting=st.lists(st.tuples(tiers, st.integers(1, 30), st.integers(1, 60), classes), min_size=1, max_size=8),
     slots=st.integers(1, 4),

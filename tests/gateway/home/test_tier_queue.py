@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.spec import Priority
@@ -75,7 +75,6 @@ def test_a_tier_that_had_to_wait_has_saved_nothing_up(queue: FairQueue) -> None:
     assert turns["g"] >= 4
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     steps=st.lists(st.tuples(st.sampled_from("gpfe"), st.sampled_from(list(Priority))), max_size=150),
     share=st.sampled_from([0.1, 0.25, 0.5, 1.0]),

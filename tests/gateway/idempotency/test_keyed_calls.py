@@ -7,7 +7,7 @@ import contextlib
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.bus import BusDown
@@ -18,6 +18,7 @@ from pilotlight_gateway.idempotency.keyed_calls import DAY_S, Idempotency
 from pilotlight_gateway.idempotency.memory_key_records import MemoryKeyRecords
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
+from tests.example_counts import examples
 from tests.gateway.idempotency.asking import Work, ask, give, told
 from tests.waiting import until
 
@@ -269,7 +270,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 @given(steps=STEPS, idempotent=st.booleans())
 def test_no_history_runs_a_call_twice(steps: list[tuple[str, int | str]], idempotent: bool) -> None:
     """Three gateways, a key, and any order of requests, ends, deaths and false alarms.

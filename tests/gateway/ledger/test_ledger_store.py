@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.call_messages import Spent
@@ -25,6 +25,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage_day
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts
+from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 
 
@@ -42,7 +43,7 @@ def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
     ]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(), st.data())
 def test_repetition_and_order_change_nothing(history: list[UsageEvent], data: st.DataObject) -> None:
     """Any order, any cut into folds, any repetition: the same ledger, and it conserves the device's time."""
@@ -65,7 +66,7 @@ def test_repetition_and_order_change_nothing(history: list[UsageEvent], data: st
     once.close()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(histories())
 def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
     """In nanoseconds and in exact dollars, for every tenant."""

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.errors import BadInput
@@ -18,6 +18,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
+from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories, tagged
 
 
@@ -83,7 +84,7 @@ def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
     assert usage_report(ledger, "acme", "2026-09-24", "2026-09-30").lines == ()
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(histories())
 def test_the_total_does_not_depend_on_the_grouping(history: list[UsageEvent]) -> None:
     """Lines are rounded once each, the total once from exact sums."""

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.limits import NO_LIMITS, Limits
@@ -18,6 +18,7 @@ from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from pilotlight_gateway.tenancy.tenant_limits import set_limits
+from tests.example_counts import examples
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7
@@ -154,7 +155,7 @@ def at_once(work: Coroutine[Any, Any, None]) -> None:
     raise AssertionError("it waits")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seed=st.integers(0, 2**32))
 def test_no_change_of_limits_gives_more_than_the_bound(seed: int) -> None:
     """The bound is checked at every grant, over all windows that end there."""

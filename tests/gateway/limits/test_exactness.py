@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
@@ -13,6 +13,7 @@ from pilotlight_core.model.messages.limiting import HeldPermits, Holdings, Limit
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
+from tests.example_counts import examples
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7
@@ -138,7 +139,7 @@ class SeveralGateways:
         self.home.check_integrity()
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(tenant=LIMITS, function=st.one_of(st.just(NO_LIMITS), LIMITS), seed=st.integers(0, 2**32))
 def test_no_interleaving_grants_more_than_the_bound(tenant: Limits, function: Limits, seed: int) -> None:
     """The bound is checked at every grant, over all windows that end there."""

@@ -6,12 +6,13 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.schemas.schema_guard import DRAFT, check_schema
 from pilotlight_gateway.schemas.schema_validators import compile_schema
+from tests.example_counts import examples
 
 NODE = {"$ref": "#/$defs/N"}
 OPTIONAL_NODE = {"anyOf": [NODE, {"type": "null"}]}
@@ -102,7 +103,7 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
     return {"$ref": "#/$defs/d0", "$defs": {name: part() | part() for name in names}}
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(schemas(), st.integers(1, 60), st.sampled_from(["object", "array"]))
 def test_an_accepted_schema_judges_deep_values_quickly(schema: dict[str, Any], depth: int, shape: str) -> None:
     """Whatever passes the guard takes no time on a value of sixty levels, where recursion would show."""

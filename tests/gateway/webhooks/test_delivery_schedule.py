@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pilotlight_gateway.webhooks.delivery_schedule import DeliveryLimits, DeliverySchedule, EndpointKey
+from tests.example_counts import examples
 
 BOUNDS = DeliveryLimits(webhook=2, tenant=3, total=5)
 LINES = [EndpointKey(tenant, f"wh{number}") for tenant in ("a", "b", "c") for number in range(2)]
@@ -144,4 +144,4 @@ class AgendaMachine(RuleBasedStateMachine):
 
 
 TestAgenda = AgendaMachine.TestCase
-TestAgenda.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAgenda.settings = examples(60, stateful_step_count=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_core.model.api.placement_api import ROOM_COUNTED, FloorInfo
 from pilotlight_core.model.placing import Model, Placing
@@ -19,6 +19,7 @@ from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES
 from tests.builders.specs import function_spec
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, fill, gpu, node, some_nodes
 
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
@@ -60,7 +61,7 @@ def test_a_fleet_is_told_to_scale() -> None:
     assert told.totals == {"H100-80GB": {"devices": 2, "used": 0.125, "free": 0.75, "stranded": 0.125, "out": 1}}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(some_nodes(), CHURN)
 def test_every_device_is_counted_once(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """Whatever is on it."""

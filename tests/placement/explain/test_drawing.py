@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.explain.drawing import SegmentUse, row, rows, text
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, fill, gpu, node, some_nodes
 
 
@@ -47,7 +48,7 @@ def test_shares_and_whole_devices_are_drawn_to_scale() -> None:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(some_nodes(), CHURN)
 def test_every_row_is_filled_exactly(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """Whatever is on it: the segments make the device, and each container is drawn."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain, combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_core.model.spec import Isolation
@@ -20,6 +20,7 @@ from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
+from tests.example_counts import examples
 from tests.placement.makers import ask, asks, cpu, gpu, host, node, some_nodes
 
 FLEET = (
@@ -94,7 +95,7 @@ def test_instances_are_counted_as_the_layouts_count_them(kind: str) -> None:
         assert instances(family, frozenset(profile.index for profile in chosen)) == longest
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(some_nodes(most=3), asks())
 def test_no_fleet_ever_holds_more_and_none_says_nothing(nodes: list[Node], wanted: Ask) -> None:
     """What finds places one after the other never exceeds it; it is 0 just where nothing could be held."""

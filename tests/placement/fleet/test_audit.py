@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import IntegrityError, check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, fill, gpu, instance, node, some_nodes
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(some_nodes(), CHURN)
 def test_a_fleet_that_was_only_used_is_sound(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """Whatever came and went."""

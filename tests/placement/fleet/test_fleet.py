@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -16,6 +15,7 @@ from pilotlight_placement.fleet.fleet import Fleet, ImpossibleChange
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
+from tests.example_counts import examples
 from tests.placement.makers import asks, cpu, gpu, node, nodes, some_nodes
 
 
@@ -86,7 +86,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestLife.settings = examples(60, stateful_step_count=20)
 
 
 def instance(start: int, profile: str = "3g", name: str = "g") -> Slice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.price_book import DatedRate, PriceBook
@@ -14,10 +14,11 @@ from pilotlight_placement.asks.options import NoOption, Prices, options, slot_op
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, refused_domain
 from pilotlight_placement.hardware.node import Domain, Node, Slot
+from tests.example_counts import examples
 from tests.placement.makers import ABLE, ask, asks, gpu, node, some_nodes
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(some_nodes(), asks())
 def test_each_group_has_offers_or_the_filter_that_leaves_none(nodes: list[Node], wanted: Ask) -> None:
     """By its domain, or by what its devices could serve as; the cheapest offer stands first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_placement.fragmentation.mask_fragmentation import MaskFragmentation, open_on, tau_of
@@ -32,7 +32,6 @@ def best(profile: str, devices: dict[int, int], parts: list[float], running: flo
     return None if found is None else found[1:]
 
 
-@settings(deadline=None)
 @given(mixes, fleets, st.sampled_from(PLAIN), st.floats(0, 1000), st.floats(0, 1))
 def test_the_best_place_is_a_free_one_and_none_is_cheaper(
     parts: list[float], devices: dict[int, int], key: str, running: float, free: float
@@ -54,7 +53,6 @@ def test_the_best_place_is_a_free_one_and_none_is_cheaper(
     assert cost <= min(tables.cost(change, prices) for change in everywhere) + 1e-9
 
 
-@settings(deadline=None)
 @given(mixes, fleets, st.floats(0, 1000), st.floats(0, 1))
 def test_no_price_is_negative_and_the_last_room_is_dearest(
     parts: list[float], devices: dict[int, int], running: float, free: float
@@ -69,7 +67,6 @@ def test_no_price_is_negative_and_the_last_room_is_dearest(
     assert all(a <= b + 1e-15 for a, b in zip(now, scarcer, strict=True))
 
 
-@settings(deadline=None)
 @given(mixes)
 def test_hope_falls_with_every_instance(parts: list[float]) -> None:
     """The empty device has all of it, the full one next to none, and an instance more is never a gain."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_placement.fragmentation import share_fragmentation
 from pilotlight_placement.fragmentation.share_fragmentation import ROWS, expected_loads
+from tests.example_counts import examples
 
 
 def test_two_offers_wait_for_what_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +40,7 @@ def test_what_only_whole_devices_use_is_worth_nothing_once_it_is_begun() -> None
 
 
 @given(sizes=st.dictionaries(st.integers(1, ROWS), st.floats(0.01, 5), min_size=1, max_size=8))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_more_room_never_expects_less(sizes: dict[int, float]) -> None:
     """The table rises from 0 to 1, whatever is asked for."""
     loads = expected_loads(sizes)

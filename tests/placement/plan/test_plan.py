@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.node_messages import SliceKind, Stop
@@ -19,6 +19,7 @@ from pilotlight_placement.plan.plan import DesiredState, plan
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
+from tests.example_counts import examples
 from tests.placement.executor import carry_out
 from tests.placement.makers import QUIET, ask, asks, gpu, host, instance, kinds, node, some_nodes, want
 
@@ -104,7 +105,7 @@ def test_a_function_is_wanted_once() -> None:
 WANTS = st.lists(st.tuples(asks(), st.integers(0, 3)), min_size=1, max_size=4)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(some_nodes(), WANTS, WANTS, st.booleans())
 def test_plans_can_be_carried_out_and_break_nothing(
     nodes: list[Node], first: list[tuple[Ask, int]], then: list[tuple[Ask, int]], lost: bool

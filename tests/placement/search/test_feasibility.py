@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
@@ -10,6 +10,7 @@ from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
+from tests.example_counts import examples
 from tests.placement.makers import ask, asks, gpu, node, some_nodes
 
 
@@ -47,7 +48,7 @@ def test_a_withdrawn_device_holds_nothing() -> None:
     assert refused(fleet, ask("T4")).never
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(some_nodes(), asks())
 def test_what_fits_an_empty_fleet_could_be_held(nodes: list[Node], wanted: Ask) -> None:
     """An ask with `never` finds no place in an empty fleet, in any mode of its GPUs."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(some_nodes(), CHURN, asks())
 def test_counts_are_what_the_filters_say_one_by_one(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

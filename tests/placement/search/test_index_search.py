@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_placement.asks.ask import Ask
@@ -11,10 +11,11 @@ from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import candidate_on
 from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(some_nodes(), CHURN, asks(), st.booleans())
 def test_each_run_is_sorted_and_begins_with_its_levels_best(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask, blocks: bool

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import candidate_on
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, asks, fill, gpu, node, some_nodes
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(some_nodes(), CHURN, asks())
 def test_the_first_is_the_smallest_candidate_of_the_nodes(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import has_room
 from pilotlight_placement.search.open_units import joinable_shares, open_units
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(some_nodes(), CHURN, asks())
 def test_the_index_counts_the_devices_that_have_room(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask
@@ -27,7 +28,7 @@ def test_the_index_counts_the_devices_that_have_room(
         assert wanted.media or open_units(offers[0].option, (group,), wanted) == with_room
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(some_nodes(), CHURN, asks())
 def test_a_tenant_joins_exactly_the_shares_that_take_it(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

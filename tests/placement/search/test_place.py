@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_placement.asks.ask import Ask
@@ -15,6 +15,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEPS, first_difference
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
@@ -32,7 +33,7 @@ def every_candidate(fleet: Fleet, wanted: Ask) -> list[tuple[Value, Candidate]]:
     return sorted(zip(values, found, strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(some_nodes(), CHURN, asks(), st.lists(asks(), max_size=6))
 def test_the_index_finds_what_the_policy_says(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask, demand: list[Ask]
@@ -58,7 +59,7 @@ def test_the_index_finds_what_the_policy_says(
     assert {r.step for r in found.record.rivals} <= {first_difference(every[0][0], value) for value, _ in every[1:]}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(some_nodes(), CHURN)
 def test_the_same_fleet_decides_alike_whoever_came_first(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """The order in which nodes were added changes nothing."""
@@ -70,7 +71,7 @@ def test_the_same_fleet_decides_alike_whoever_came_first(nodes: list[Node], step
     assert one.held == other.held
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(some_nodes(), CHURN)
 def test_no_host_is_ever_promised_more_than_it_has(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """After each decision, by a sum over the containers; a refusal names memory or cores only if they are short."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.placing import Over, Spread
@@ -12,6 +12,7 @@ from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.decision_record import Placement, Value
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES, best_on, first_difference
+from tests.example_counts import examples
 from tests.placement.makers import CHURN, ask, asks, chosen, fill, gpu, node, some_nodes
 
 
@@ -51,7 +52,7 @@ def test_an_idle_instance_goes_before_one_that_must_be_cut() -> None:
         assert chosen(fleet, ask("H100", gib=5)).node == there
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(some_nodes(), CHURN, asks())
 def test_the_best_of_the_winners_node_is_the_winner(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

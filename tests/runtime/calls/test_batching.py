@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model import values
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.calls.batching import BatchFormer, ComputeModel, item_cost
+from tests.example_counts import examples
 
 
 def former(size: int = 4, wait_ms: float = 10.0, cost: float | None = None, slo: float | None = None) -> BatchFormer:
@@ -192,7 +193,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(STEPS, st.integers(1, 5), st.none() | st.floats(1, 60))
 def test_batches_keep_order_size_and_cost(steps: list[tuple[str, int, float]], size: int, most: float | None) -> None:
     """Whatever happens: in grant order, no call lost or doubled, never beyond size, beyond cost only alone."""

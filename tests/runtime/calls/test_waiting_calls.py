@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE, SLOT, SLOTS, WaitingCall, WaitingCalls, notes_in
 from tests.builders.calls import run
+from tests.example_counts import examples
 
 BOOT = "6f0f4cbe-5f34-4a0c-9b07-0f4e9c3ce8a1"
 
@@ -76,7 +77,7 @@ def test_no_more_is_noted_than_there_is_room_for(path: Path) -> None:
     assert notes.add(run("again")) == places[0]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.lists(st.integers(0, 9), max_size=60))
 def test_what_is_noted_is_what_was_not_taken_back(tmp_path_factory: pytest.TempPathFactory, moves: list[int]) -> None:
     """In any order of notes and of taking back."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_runtime.guest.frames import (
@@ -19,6 +19,7 @@ from pilotlight_runtime.guest.frames import (
     encode,
     header,
 )
+from tests.example_counts import examples
 
 
 def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:
@@ -33,7 +34,7 @@ def feed(inbox: FrameDecoder, data: bytes, step: int) -> list[object]:
     return frames
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(0, 3 * KEPT_MEMORY), max_size=8), st.integers(1, 2 * KEPT_MEMORY))
 def test_frames_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
     """However the bytes are cut, and however large the frames are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
@@ -13,11 +13,12 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering.device_meter import DeviceMeter, MeteredDevice
 from pilotlight_runtime.metering.meter import MeterMisuse
 from pilotlight_runtime.metering.metered_slice import OPERATOR, SliceOwner
+from tests.example_counts import examples
 
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(1, 300_000), max_size=3), st.lists(st.tuples(st.integers(0, 2), st.integers(1, 10**9))))
 def test_a_device_is_accounted_whole(slices: list[int], steps: list[tuple[int, int]]) -> None:
     """Tenants and operator together have wall time times the device, to the last ppm-nanosecond."""
@@ -137,7 +138,7 @@ CUTS: tuple[dict[str, int], ...] = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(st.sampled_from(["cut", "write", "crash"]), st.integers(0, 4), st.integers(0, 30))))
 def test_cuts_and_crashes_neither_lose_nor_repeat_a_nanosecond(story: list[tuple[str, int, int]]) -> None:
     """An agent is killed and starts anew, and finds the device cut otherwise: all records together are the device."""

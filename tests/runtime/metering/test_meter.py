@@ -6,13 +6,14 @@ from collections import defaultdict
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.metering.meter import MAX_SHARES, MeterMisuse, SliceMeter
 from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
+from tests.example_counts import examples
 
 LEASE = MeteredSlice(instance="i1", node="n1", device="gpu0", slice="gpu0-a", ppm=250_000, price="h100")
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
@@ -260,7 +261,7 @@ class Story:
         self.meter.transition(LeaseState(state), self.now, ACME if self.owned else OPERATOR)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(STEPS)
 def test_every_nanosecond_is_counted_once(steps: list[tuple[str, int, int]]) -> None:
     """Whatever happens: intervals follow each other, splits are exact, receipts are sums, and shares are fair."""

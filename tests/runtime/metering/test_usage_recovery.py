@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
@@ -20,6 +20,7 @@ from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_log import UsageLog, UsageRecord
 from pilotlight_runtime.metering.usage_metering import by_tenant
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
+from tests.example_counts import examples
 from tests.runtime.metering.ended import ACME, ended_share
 
 RIVAL = SliceOwner(tenant="rival", app="a", function="f", version="v2", container="c2")
@@ -198,7 +199,7 @@ TWO_REFUSED_WRITES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(STEPS)
 @example(CUT_THERE_AND_BACK)
 @example(TWO_REFUSED_WRITES)

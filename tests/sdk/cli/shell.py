@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
+from tests.command_line import start_command
+from tests.forked_command import ended
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -38,14 +38,7 @@ def on_terminal(*words: str, cwd: Path | None = None, columns: int = 120, typed:
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     env.pop("NO_COLOR", None)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pilotlight.cli.main", *words],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=env,
-        cwd=cwd,
-    )
+    running = start_command(words, env=env, cwd=cwd or Path.cwd(), files=(theirs, theirs, theirs))
     os.close(theirs)
     os.write(ours, typed.encode())
     shown = b""
@@ -56,5 +49,6 @@ def on_terminal(*words: str, cwd: Path | None = None, columns: int = 120, typed:
         pass
     finally:
         os.close(ours)
-        process.wait(20)
+        running.settimeout(20)
+        ended(running)
     return shown.decode()

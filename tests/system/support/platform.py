@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from tests.command_line import run_command
 from tests.system.support.processes import descendants, is_alive
 from tests.waiting import wait_until
 
@@ -77,11 +78,7 @@ class Platform:
 
     def cli(self, *args: str, check: bool = True, key: str = "") -> subprocess.CompletedProcess[str]:
         """Run the command line as a person would; with another `key`, as another person."""
-        done = subprocess.run(
-            [self.python, "-m", "pilotlight.cli.main", *args],
-            env={**self.env, **({"PILOTLIGHT_API_KEY": key} if key else {})},
-            cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        done = run_command(args, env={**self.env, **({"PILOTLIGHT_API_KEY": key} if key else {})})
         assert not check or done.returncode == 0, f"{args} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Protocol
 
-import httpx
-
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
+from pilotlight_core.lean_libraries import without
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind
+
+with without("click", "trio"):
+    import httpcore  # noqa: F401 - httpx would import it later, and trio with it
+    import httpx
 
 ASK_S = 5.0
 """For one answer of a gateway."""
