@@ -27,7 +27,7 @@ class LeaseState(StrEnum):
     PARKED = "parked"  # off the device, with its weights in host memory
 
 
-class CallShare(msgspec.Struct, frozen=True):
+class CallShare(msgspec.Struct, frozen=True, gc=False):
     """One call's exact part of a busy interval."""
 
     call_id: str = msgspec.field(name="call")
