@@ -109,8 +109,8 @@ call_receipt = sa.Table(
     sqlite_with_rowid=False,
 )
 """A call has several rows if it crossed midnight or ran again elsewhere; "": it has not ended, or said nothing. `units`
-and `tags` are JSON objects; `tags` are those of the function too, where the call has some of its own. Calls of one
-interval stand together, and new ones at the end, since ids rise with time."""
+and `tags` are JSON objects; `tags` are those of the function too, where the call has some of its own. Calls of the
+same terms stand together, new ones at their end, since ids rise with time."""
 
 call_line = sa.Table(
     "call_line",
