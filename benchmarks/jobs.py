@@ -197,7 +197,8 @@ async def raw_publisher(nats: str, copies: int) -> AsyncIterator[Bus]:
 
 async def _create(store: BusJobs) -> None:
     """A job's record, as a gateway writes it; of a tenant whose jobs nobody runs."""
-    at, call = time.time(), new_call_id("local", 1)
+    at = time.time()
+    call = new_call_id("local", 1, at)
     await store.create(
         JobRecord(
             id=call, tenant="nobody", function="nobody:bench.echo", version="ver_" + "0" * 32,

@@ -45,6 +45,9 @@ ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/ledger/migrations/versions/r0007_host.py": (
         "tests/gateway/ledger/test_ledger_upgrade.py: a revision is right if it makes the declared tables"
     ),
+    "gateway/pilotlight_gateway/ledger/migrations/versions/r0008_narrow_receipts.py": (
+        "tests/gateway/ledger/test_call_receipts.py: it is right if receipts say what they said before"
+    ),
     "gateway/pilotlight_gateway/webhooks/http_sender_fake.py": (
         "tests/gateway/duties/test_webhook_duty.py: it does what a test's script says, and each test reads the result"
     ),

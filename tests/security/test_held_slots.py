@@ -127,7 +127,7 @@ def test_a_call_that_nobody_wants_any_more_gives_its_place_back(
 
     wait_free(platform)
     made = wait_until(lambda: ended(platform, function) - before, "its receipt is written")
-    outcomes = rows(platform, "SELECT call, outcome FROM call_line WHERE outcome != ''")
+    outcomes = rows(platform, "SELECT call, outcome FROM receipt_line WHERE outcome != ''")
     assert [outcome for call, outcome in outcomes if call in made] == ["cancelled"]
     check_no_instant_is_sold_twice(platform)
 

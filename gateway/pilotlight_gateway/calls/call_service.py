@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -110,7 +111,7 @@ class CallService:
     def new_id(self) -> str:
         if not self._shards.epoch:
             raise Unavailable("This gateway has no identity yet.", code="starting", retry_after=1.0)
-        return new_call_id(self._region, self._shards.epoch)
+        return new_call_id(self._region, self._shards.epoch, time.time())
 
     async def run(self, call: PreparedCall) -> CallResult:
         live = self._begin(call)

@@ -6,15 +6,17 @@ are exact in integer nanoseconds, in either order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
 
@@ -22,8 +24,8 @@ NS_PER_DAY = 86_400 * NS_PER_S
 
 UsageKey = tuple[str, str, str, str, str, str, str, int, int]
 """day, tenant, app, function, version, state, price, ppm, rate"""
-CallKey = tuple[str, str, str, str, str, int, int]
-"""tenant, call, day, version, price, ppm, rate"""
+CallRow = tuple[int, str, int, str, int, str, str, str]
+"""What is added to one row of `call_receipt`, whose columns it has in their order."""
 Part = tuple[str, int, int]
 """price, ppm, rate: of the slice first, then what is paid of the host."""
 LONGEST_NS = 31 * NS_PER_DAY
@@ -38,22 +40,37 @@ class UsageSum:
     calls: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class CallSum:
-    """What is added to one row of `call_line`."""
+class ReceiptTerms(NamedTuple):
+    """What the calls of an interval have in common, if one tenant asked for them with one key: see `receipt_terms`."""
 
+    tenant: str
+    day: str
     app: str
     function: str
+    version: str
+    price: str
+    ppm: int
+    rate: int
+    core_ppm: int
+    core_rate: int
+    gib_ppm: int
+    gib_rate: int
+    key_id: str
+    tags: str
+
+    @property
+    def id(self) -> int:
+        """63 bits of their digest: whoever writes them, they have one row, and nobody has to ask for its number."""
+        return int.from_bytes(blake2b(msgspec.msgpack.encode(self), digest_size=8).digest()) >> 1
+
+
+@dataclass(slots=True)
+class _CallGroup:
+    """The calls of an interval that have their terms in common."""
+
+    terms: int
     ns: int = 0
-    outcome: str = ""
-    batch_size: int = 1
-    key_id: str = ""
-    tags: str = ""
-    """A JSON object; "": there are none."""
-    fault: str = ""
-    """"": it has not ended."""
-    units: str = ""
-    """A JSON object; "": none were counted."""
+    ended: int = 0
 
 
 @dataclass(kw_only=True)
@@ -62,7 +79,10 @@ class LedgerRows:
 
     leases: list[dict[str, Any]] = field(default_factory=list)
     usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
-    calls: dict[CallKey, CallSum] = field(default_factory=dict)
+    terms: dict[ReceiptTerms, int] = field(default_factory=dict)
+    """With their ids."""
+    calls: list[CallRow] = field(default_factory=list)
+    """Of a call as many as it has shares: the ledger adds them up."""
     unpriced: int = 0
     """Events whose price id is unknown; their rate is 0."""
 
@@ -93,20 +113,26 @@ def cut_at_midnights(end: int, ns: int) -> list[tuple[str, int]]:
         at = upto
 
 
-def lay_out(days: list[tuple[str, int]], shares: Iterable[int]) -> Iterator[list[tuple[str, int]]]:
-    """The parts by day of each share, where shares lie end to end over `days`; sums stay exact."""
+def lay_out(days: list[tuple[str, int]], shares: Sequence[CallShare]) -> list[tuple[str, Sequence[CallShare]]]:
+    """The shares of each day, where they lie end to end over `days`.
+
+    Sums stay exact, and a call ends in its last part.
+    """
+    if len(days) == 1:  # the common case
+        return [(days[0][0], shares)]
+    parts: list[tuple[str, list[CallShare]]] = [(day, []) for day, _ in days]
     index, left = 0, days[0][1]
     for share in shares:
-        parts = []
-        while True:
-            taken = min(share, left)
-            parts.append((days[index][0], taken))
-            share, left = share - taken, left - taken
-            if not share:
-                break
+        rest = share
+        while rest.ns > left:
+            if left:
+                parts[index][1].append(msgspec.structs.replace(rest, ns=left, ended="", fault=Fault.NONE, units={}))
+            rest = msgspec.structs.replace(rest, ns=rest.ns - left)
             index += 1
             left = days[index][1]
-        yield parts
+        parts[index][1].append(rest)
+        left -= rest.ns
+    return [(day, of_day) for day, of_day in parts]
 
 
 def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
@@ -135,7 +161,7 @@ def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> list[Part]:
 
 
 def _lease_row(event: UsageEvent, parts: list[Part], day: str) -> dict[str, Any]:
-    rates = {price: rate for price, _, rate in parts}
+    _, core_rate, _, gib_rate = _of_host(parts[1:])
     is_of_container = bool(event.container and event.wall_ns)  # older agents say nothing of containers
     return {
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
@@ -144,19 +170,13 @@ def _lease_row(event: UsageEvent, parts: list[Part], day: str) -> dict[str, Any]
         "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day, "wall_ns": ended_ns(event),
         "purpose": event.purpose.value if is_of_container else "", "used": event.used if is_of_container else None,
         "memory": event.memory, "region": event.region, "zone": event.zone, "purchase": event.purchase,
-        "core_ppm": event.core_ppm, "core_rate": rates.get(CORE_PRICE, 0),
-        "gib_ppm": event.gib_ppm, "gib_rate": rates.get(MEMORY_PRICE, 0),
+        "core_ppm": event.core_ppm, "core_rate": core_rate, "gib_ppm": event.gib_ppm, "gib_rate": gib_rate,
     }  # fmt: skip
 
 
 def _usage(entries: LedgerRows, event: UsageEvent, part: Part, day: str, tenant: str) -> UsageSum:
     key = (day, tenant, event.app, event.function, event.version, event.state.value, *part)
     return entries.usage.setdefault(key, UsageSum())
-
-
-def _call_tags(event: UsageEvent, share: CallShare) -> str:
-    """The call's own and its function's; these are its owner's alone, and not shown to others that call it."""
-    return as_json(event.tags | share.tags if share.tenant == event.tenant else share.tags)
 
 
 def _add_whole(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: list[tuple[str, int]]) -> None:
@@ -166,30 +186,47 @@ def _add_whole(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: 
 
 
 def _add_shares(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: list[tuple[str, int]]) -> None:
-    if len(days) == 1:  # the common case
-        laid_out: Iterable[list[tuple[str, int]]] = ([(days[0][0], share.ns)] for share in event.shares)
-    else:
-        laid_out = lay_out(days, (share.ns for share in event.shares))
-    of_slice, *of_host = parts
-    for share, by_day in zip(event.shares, laid_out, strict=True):
-        for day, ns in by_day:
-            for part in of_host:
-                _add_call(entries, event, share, part, day, ns)
-            line = _add_call(entries, event, share, of_slice, day, ns)
-        if share.ended:
-            line.outcome, line.fault = share.ended, share.fault.value if event.wall_ns else ""
-            if share.units:
-                line.units = as_json(share.units)
-            _usage(entries, event, of_slice, day, share.tenant).calls += 1
+    """Add a row for each call, and what they have in common once: this is where a fold's time goes."""
+    says_fault, add = bool(event.wall_ns), entries.calls.append
+    for day, shares in lay_out(days, event.shares):
+        groups: dict[tuple[str, str], _CallGroup] = {}
+        for share in shares:
+            group = groups.get((share.tenant, share.key))
+            if group is None:
+                terms = _terms_of(event, parts, day, share)
+                group = _CallGroup(entries.terms.setdefault(terms, terms.id))
+                groups[share.tenant, share.key] = group
+            ns, ended = share.ns, share.ended
+            group.ns += ns
+            tags = _call_tags(event, share) if share.tags else ""
+            if ended:
+                group.ended += 1
+                fault, units = str(share.fault) if says_fault else "", as_json(share.units) if share.units else ""
+                add((group.terms, share.call_id, ns, ended, share.batch_size, fault, units, tags))
+            else:
+                add((group.terms, share.call_id, ns, "", share.batch_size, "", "", tags))
+        for (tenant, _), group in groups.items():
+            for part in parts:
+                _usage(entries, event, part, day, tenant).ns += group.ns
+            _usage(entries, event, parts[0], day, tenant).calls += group.ended
 
 
-def _add_call(entries: LedgerRows, event: UsageEvent, share: CallShare, part: Part, day: str, ns: int) -> CallSum:
-    _usage(entries, event, part, day, share.tenant).ns += ns
-    key = (share.tenant, share.call_id, day, event.version, *part)
-    line = entries.calls.setdefault(key, CallSum(app=event.app, function=event.function))
-    line.ns += ns
-    line.batch_size = max(line.batch_size, share.batch_size)
-    line.key_id = share.key
-    if share.tags or (event.tags and share.tenant == event.tenant):
-        line.tags = _call_tags(event, share)
-    return line
+def _terms_of(event: UsageEvent, parts: list[Part], day: str, share: CallShare) -> ReceiptTerms:
+    (price, ppm, rate), *of_host = parts
+    core_ppm, core_rate, gib_ppm, gib_rate = _of_host(of_host)
+    return ReceiptTerms(
+        tenant=share.tenant, day=day, app=event.app, function=event.function, version=event.version, price=price,
+        ppm=ppm, rate=rate, core_ppm=core_ppm, core_rate=core_rate, gib_ppm=gib_ppm, gib_rate=gib_rate,
+        key_id=share.key, tags=as_json(event.tags) if event.tags and share.tenant == event.tenant else "",
+    )  # fmt: skip
+
+
+def _of_host(parts: list[Part]) -> tuple[int, int, int, int]:
+    """ppm and rate of cores, then of memory; 0: nothing is paid for them."""
+    paid = {price: (ppm, rate) for price, ppm, rate in parts}
+    return (*paid.get(CORE_PRICE, (0, 0)), *paid.get(MEMORY_PRICE, (0, 0)))
+
+
+def _call_tags(event: UsageEvent, share: CallShare) -> str:
+    """The call's own and its function's; these are its owner's alone, and not shown to others that call it."""
+    return as_json(event.tags | share.tags if share.tenant == event.tenant else share.tags)

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.call_receipts import add_receipts, prune_receipts
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.ledger_tables import (
     USAGE_KEY,
     bound_container,
-    call_line,
     fold_result,
     folded,
     known_device,
@@ -56,14 +56,6 @@ KEPT_OF_A_NODE = 1_000
 """Quarantined usage that is kept of each node, the last ones; all of it is counted."""
 BUSY_S = 10
 """Seconds that a process waits for another writer of the SQLite file."""
-CALL_KEY = ("tenant", "call", "day", "version", "price", "ppm", "rate")
-CALL_FACTS = ("outcome", "key_id", "tags", "fault", "units")
-"""Of several intervals the last that says something holds."""
-NOTHING: sa.ColumnElement[str] = sa.literal_column("''")
-"""A value of the statement's text: a parameter would come behind the columns, and rows could not be told as tuples."""
-CALL_COLUMNS = (*CALL_KEY, "app", "function", "ns", "outcome", "batch_size", "key_id", "tags", "fault", "units")
-"""In the order of the compiled insert."""
-
 FoldResult = Literal["new", "repeated", "unpriced", "quarantined"]
 
 
@@ -184,7 +176,7 @@ class Ledger:
         """Delete intervals and receipts that ended before a unix second; returns the number of intervals."""
         with self._engine.begin() as connection:
             gone = connection.execute(sa.delete(lease_line).where(lease_line.c.wall < before)).rowcount
-            connection.execute(sa.delete(call_line).where(call_line.c.day < day_of(int(before) * NS_PER_S)))
+            prune_receipts(connection, day_of(int(before) * NS_PER_S))
             connection.execute(sa.delete(bound_container).where(bound_container.c.ended_at < before))
             connection.execute(sa.delete(quarantined_usage).where(quarantined_usage.c.at < before))
         return gone
@@ -199,7 +191,7 @@ class Ledger:
         if entries.leases:
             connection.execute(sa.insert(lease_line), entries.leases)
         self._add_usage(connection, entries)
-        self._add_calls(connection, entries)
+        add_receipts(connection, entries)
         self._write_bounds(connection, found)
         self._add_tags(connection, found)
         beyond = keep_unread(connection, found.unread) if found.unread else []
@@ -233,26 +225,6 @@ class Ledger:
         rows = [{"tenant": tenant, "version": version, "tags": tags} for (tenant, version), tags in found.tags.items()]
         if rows:  # a version is tagged once
             connection.execute(self._insert(version_tags).on_conflict_do_nothing(), rows)
-
-    def _add_calls(self, connection: sa.Connection, entries: LedgerRows) -> None:
-        if not entries.calls:
-            return
-        insert = self._insert(call_line)
-        said = {name: insert.excluded[name] for name in CALL_FACTS}
-        grown = {
-            **{name: sa.case((new != NOTHING, new), else_=call_line.c[name]) for name, new in said.items()},
-            "ns": call_line.c.ns + insert.excluded.ns,
-            "batch_size": sa.case(
-                (insert.excluded.batch_size > call_line.c.batch_size, insert.excluded.batch_size),
-                else_=call_line.c.batch_size,
-            ),
-        }
-        statement = insert.on_conflict_do_update(index_elements=CALL_KEY, set_=grown)
-        rows = [
-            (*key, c.app, c.function, c.ns, c.outcome, c.batch_size, c.key_id, c.tags, c.fault, c.units)
-            for key, c in entries.calls.items()
-        ]
-        _execute_many(connection, statement, CALL_COLUMNS, rows)
 
     def _write_bounds(self, connection: sa.Connection, found: SortedUsage) -> None:
         bound = [asdict(found.known.bound[name]) for name in found.bound]
@@ -301,17 +273,6 @@ class Ledger:
 
 def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
     return dict(zip(USAGE_KEY, key, strict=True)) | {"ns": line.ns, "calls": line.calls}
-
-
-def _execute_many(
-    connection: sa.Connection, statement: Any, columns: tuple[str, ...], rows: list[tuple[Any, ...]]
-) -> None:
-    """Insert thousands of rows as tuples: SQLAlchemy's dictionary per row took most of a fold's time."""
-    compiled = statement.compile(dialect=connection.dialect, column_keys=columns)
-    if compiled.positional and tuple(compiled.positiontup) == columns:
-        connection.exec_driver_sql(compiled.string, rows)
-    else:
-        connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def _keep_private(database: str | None) -> None:

@@ -1,9 +1,13 @@
 """The ledger's tables.
 
 `lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day` and
-`call_line` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only `usage_day`
-and `version_tags` are not pruned by age. `bound_container` and `known_device` bound what nodes may say; what does not
-fit is in `quarantined_usage`, and what cannot be read yet in `unread_usage`.
+`call_receipt` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only
+`usage_day` and `version_tags` are not pruned by age. `bound_container` and `known_device` bound what nodes may say;
+what does not fit is in `quarantined_usage`, and what cannot be read yet in `unread_usage`.
+
+A call's receipt is read from the view `receipt_line`, a line for each price that it was billed at: of `call_receipt`,
+which has the few values that are a call's own, with the `receipt_terms` that it has in common with thousands, and of
+`call_line`, where older releases wrote it.
 """
 
 from __future__ import annotations
@@ -66,6 +70,48 @@ lease_line = sa.Table(
     sa.Index("lease_line_wall", "wall"),
 )
 
+receipt_terms = sa.Table(
+    "receipt_terms",
+    metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("tenant", sa.String(63), nullable=False),
+    sa.Column("day", sa.String(10), nullable=False),
+    sa.Column("app", sa.String(63), nullable=False),
+    sa.Column("function", sa.String(63), nullable=False),
+    sa.Column("version", sa.String(63), nullable=False),
+    sa.Column("price", sa.String(63), nullable=False),
+    sa.Column("ppm", PPM, nullable=False),
+    sa.Column("rate", sa.BigInteger, nullable=False),
+    sa.Column("core_ppm", sa.BigInteger, nullable=False),
+    sa.Column("core_rate", sa.BigInteger, nullable=False),
+    sa.Column("gib_ppm", sa.BigInteger, nullable=False),
+    sa.Column("gib_rate", sa.BigInteger, nullable=False),
+    sa.Column("key_id", sa.String(64), nullable=False),
+    sa.Column("tags", sa.Text, nullable=False),
+    sa.Index("receipt_terms_tenant", "tenant"),
+    sa.Index("receipt_terms_day", "day"),
+    sqlite_with_rowid=False,
+)
+"""On which calls were billed; `id` is the digest of the rest. A part of the host that costs nothing has 0 in both
+columns. `tags`: the function's, as a JSON object, or ""."""
+
+call_receipt = sa.Table(
+    "call_receipt",
+    metadata,
+    sa.Column("terms", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("call", sa.String(64), primary_key=True),
+    sa.Column("ns", sa.BigInteger, nullable=False),
+    sa.Column("outcome", sa.String(16), nullable=False),
+    sa.Column("batch_size", sa.Integer, nullable=False),
+    sa.Column("fault", sa.String(16), nullable=False),
+    sa.Column("units", sa.Text, nullable=False),
+    sa.Column("tags", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""A call has several rows if it crossed midnight or ran again elsewhere; "": it has not ended, or said nothing. `units`
+and `tags` are JSON objects; `tags` are those of the function too, where the call has some of its own. Calls of the
+same terms stand together, new ones at their end, since ids rise with time."""
+
 call_line = sa.Table(
     "call_line",
     metadata,
@@ -87,10 +133,12 @@ call_line = sa.Table(
     sa.Column("units", sa.Text, nullable=True),
     sa.Index("call_line_day", "day"),
 )
-"""Receipts: a call has several rows if it crossed midnight or ran again elsewhere, and rows of their own for cores and
-memory beside its slice (`HOST_PRICES`, `ppm` of a core or a GiB; only the slice's row has how it ended). `tags` and
-`units` are JSON objects. The last four columns are NULL where an older release wrote the row, and "" where nothing was
-said."""
+"""Receipts of before revision 0008, a row for each line: nobody writes here any more but duties that have run since
+before, and pruning empties it. The last four columns are NULL where a still older release wrote the row."""
+
+receipt_line = sa.table("receipt_line", *(sa.column(column.name, column.type) for column in call_line.columns))
+"""The view of all receipts: for each call a line of its slice, and lines of their own for cores and memory
+(`HOST_PRICES`, `ppm` of a core or a GiB). Only the slice's has how the call ended."""
 
 USAGE_KEY = ("day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate")
 

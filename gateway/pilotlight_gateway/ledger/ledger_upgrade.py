@@ -13,7 +13,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-HEAD = "0007"
+HEAD = "0008"
 """The last revision. A constant, since importing alembic takes 0.2 s and is rarely needed."""
 SCRIPTS = Path(__file__).with_name("migrations")
 LOCK_WAIT_S = 60.0

@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
 from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import call_line, usage_day, version_tags
+from pilotlight_gateway.ledger.ledger_tables import receipt_line, usage_day, version_tags
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions of a line; one without grouping is "" (`ppm`: 0)."""
@@ -101,7 +101,7 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
     """The lines of a call's receipt, with `cost` in dollars as a Fraction. Blocks: call it in a thread."""
-    rows = ledger.read(sa.select(call_line).where(call_line.c.call == call_id, call_line.c.tenant == tenant))
+    rows = ledger.read(sa.select(receipt_line).where(receipt_line.c.call == call_id, receipt_line.c.tenant == tenant))
     return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
 
 

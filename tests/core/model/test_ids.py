@@ -95,12 +95,31 @@ def test_a_version_pin_is_a_number() -> None:
 @given(st.integers(min_value=0, max_value=2**63))
 def test_a_call_id_tells_its_owners_epoch(epoch: int) -> None:
     """The id has the epoch of the owning gateway, and the region."""
-    text = new_call_id("eu-1", epoch)
+    text = new_call_id("eu-1", epoch, 1_790_000_000.5)
     parsed = parse_call_id(text)
 
     assert (parsed.region, parsed.epoch) == ("eu-1", epoch)
     assert str(parsed) == text
     assert isinstance(parsed, CallId)
+
+
+@given(st.integers(0, 36**7 - 2), st.integers(1, 10**6))
+def test_call_ids_rise_with_time(second: int, later: int) -> None:
+    """From second to second, as text and as a database sorts them, for three thousand years."""
+    earlier, next_one = (new_call_id("eu-1", 7, min(at, 36**7 - 1)) for at in (second, second + later))
+
+    assert earlier < next_one
+    assert parse_call_id(earlier).token[:7] == f"{base36(second):0>7}"
+
+
+def test_a_call_id_cannot_be_guessed() -> None:
+    """Thirteen of its digits are random: ids of one second have nothing in common but that second."""
+    made = [new_call_id("eu-1", 7, 1_790_000_000.0) for _ in range(1_000)]
+
+    endings = {parse_call_id(call).token[7:] for call in made}
+    assert len(endings) == 1_000
+    assert {len(ending) for ending in endings} == {13}
+    assert all(len({ending[digit] for ending in endings}) == 36 for digit in range(13))
 
 
 @pytest.mark.parametrize("text", ["", "call_", "call_local_1_short", "cid_12345678", "call_LOCAL_1_" + "a" * 20])

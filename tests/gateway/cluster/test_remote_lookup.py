@@ -77,7 +77,7 @@ async def test_the_gateway_whose_epoch_the_id_carries_is_asked(cluster: Cluster)
     """And no other one; a cancel goes with the question."""
     await cluster.listen("two", has)
     await cluster.listen("three", has_not)
-    call_id = new_call_id("local", 6)
+    call_id = new_call_id("local", 6, 0.0)
     told = await cluster.lookup.ask("acme", call_id, cancel=True)
     assert told.status is not None
     assert cluster.asked == [AskCall(tenant="acme", call_id=call_id, cancel=True)]
@@ -122,5 +122,5 @@ async def test_a_call_of_nobody_who_lives(cluster: Cluster, epoch: int, code: st
     """Its gateway is gone, it would be ours, or no gateway ever had such an epoch: nobody is asked."""
     cluster.live("one", "three")
     with pytest.raises(UnknownCall) as caught:
-        await cluster.lookup.ask("acme", new_call_id("local", epoch))
+        await cluster.lookup.ask("acme", new_call_id("local", epoch, 0.0))
     assert (caught.value.wire_code, cluster.asked) == (code, [])

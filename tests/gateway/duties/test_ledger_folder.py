@@ -25,6 +25,7 @@ from pilotlight_core.model.messages.wire import decode
 from pilotlight_core.model.price_book import DatedRate, PriceRecord, load_prices
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.ledger import unread_usage
+from pilotlight_gateway.ledger.call_receipts import add_receipts
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line
@@ -239,14 +240,13 @@ async def test_what_the_database_refuses_goes_alone(
     bus: Bus, ledger: Ledger, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A value that no check has foreseen: its message is put aside whole, the others of the fold are folded."""
-    insert = ledger._add_calls
 
     def refuse(connection: sa.Connection, entries: LedgerRows) -> None:
-        if any(key[1] == "call7" for key in entries.calls):
+        if any(call == "call7" for _, call, *_ in entries.calls):
             raise OverflowError("Python int too large to convert to SQLite INTEGER")
-        insert(connection, entries)
+        add_receipts(connection, entries)
 
-    monkeypatch.setattr(ledger, "_add_calls", refuse)
+    monkeypatch.setattr("pilotlight_gateway.ledger.ledger_store.add_receipts", refuse)
     for number in (6, 7, 8):
         await publish(bus, tenant, events(tenant, number))
     async with on_duty(bus, ledger):

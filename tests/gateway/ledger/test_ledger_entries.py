@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
 from pilotlight_core.model.price_book import DatedRate, load_prices
@@ -25,17 +28,22 @@ def test_days_sum_to_the_interval(offset: int, ns: int) -> None:
 
 
 @given(st.lists(st.integers(0, 100), max_size=6), st.data())
-def test_laying_out_keeps_both_sums(shares: list[int], data: st.DataObject) -> None:
-    """Every share keeps its size and every day its own."""
-    total = sum(shares)
+def test_laying_out_keeps_both_sums(lengths: list[int], data: st.DataObject) -> None:
+    """Every share keeps its size and every day its own; a call ends once, in its last part."""
+    total = sum(lengths)
     cut = data.draw(st.integers(0, total))
     days = [("one", cut), ("two", total - cut)]
+    shares = [CallShare(f"call{number}", "acme", ns, "ok", units={"n": 1}) for number, ns in enumerate(lengths)]
 
-    parts = list(lay_out(days, shares))
+    parts = lay_out(days, shares)
 
-    assert [sum(ns for _, ns in part) for part in parts] == shares
-    for day, size in days:
-        assert sum(ns for part in parts for name, ns in part if name == day) == size
+    assert [(day, sum(share.ns for share in of_day)) for day, of_day in parts] == days
+    laid_out = [share for _, of_day in parts for share in of_day]
+    for share in shares:
+        *first, last = [part for part in laid_out if part.call_id == share.call_id]
+        assert sum(part.ns for part in [*first, last]) == share.ns
+        assert last == replace(share, ns=last.ns)
+        assert not any(part.ended or part.units for part in first)
 
 
 def test_an_interval_over_midnight_is_two_days() -> None:
@@ -54,8 +62,13 @@ def test_a_batch_is_split_among_its_calls_and_ends_are_counted() -> None:
 
     (line,) = entries.usage.values()
     assert (line.ns, line.calls) == (12, 2)
-    receipts = {key[1]: (sum_.ns, sum_.outcome, sum_.batch_size) for key, sum_ in entries.calls.items()}
-    assert receipts == {"a": (3, "ok", 2), "b": (9, "raised", 2)}
+    ns = Counter[str]()
+    for _, call, part, *_ in entries.calls:
+        ns[call] += part
+    assert ns == {"a": 3, "b": 9}
+    assert [(call, outcome, batch_size) for _, call, _, outcome, batch_size, *_ in entries.calls] == [
+        ("a", "ok", 2), ("b", "", 2), ("b", "raised", 1),
+    ]  # fmt: skip
 
 
 def test_a_call_that_ended_without_time_is_still_counted() -> None:
@@ -73,23 +86,37 @@ def test_a_price_that_nobody_knows_is_counted_and_not_free() -> None:
 
 
 def test_cores_and_memory_are_paid_for_beside_the_slice() -> None:
-    """Each call pays by its share; what is free leaves no row, and how a call ended is in the slice's row alone."""
+    """On the terms that the calls of an interval have in common; what is free leaves no row in the report."""
     book = load_prices()
     book.put("cpu_core", [DatedRate(nano_usd_per_hour=0)])
     entries = entries_of([busy(1, 0, ("a", 3, "ok"), ("b", 4, ""), core_ppm=2_000_000, gib_ppm=4_000_000)], book)
 
-    gib = ("memory_gib", 4_000_000, book.rate("memory_gib"))
-    assert {(key[1], *key[4:]): (line.ns, line.outcome) for key, line in entries.calls.items()} == {
-        ("a", "cpu", 1_000_000, book.rate("cpu")): (3, "ok"),
-        ("b", "cpu", 1_000_000, book.rate("cpu")): (4, ""),
-        ("a", *gib): (3, ""),
-        ("b", *gib): (4, ""),
-    }
+    ((terms, number),) = entries.terms.items()
+    gib = 4_000_000, book.rate("memory_gib")
+    assert (terms.price, terms.ppm, terms.rate) == ("cpu", 1_000_000, book.rate("cpu"))
+    assert (terms.core_ppm, terms.core_rate, terms.gib_ppm, terms.gib_rate) == (0, 0, *gib)
+    assert [(row[0], row[1], row[2]) for row in entries.calls] == [(number, "a", 3), (number, "b", 4)]
     assert {key[6]: (line.ns, line.calls) for key, line in entries.usage.items()} == {
         "cpu": (7, 1), "memory_gib": (7, 0),
     }  # fmt: skip
     (lease,) = entries.leases
-    assert [lease[name] for name in ("core_ppm", "core_rate", "gib_ppm", "gib_rate")] == [2_000_000, 0, *gib[1:]]
+    assert [lease[name] for name in ("core_ppm", "core_rate", "gib_ppm", "gib_rate")] == [2_000_000, 0, *gib]
+
+
+def test_terms_are_alike_for_calls_that_have_all_in_common() -> None:
+    """Whoever asked, with which key, is a part of them; so is the rate, and the day."""
+    keys = (("acme", "key_1"), ("acme", "key_1"), ("acme", "key_2"), ("rival", "key_1"))
+    shares = tuple(CallShare(f"c{number}", tenant, 5, "ok", key=key) for number, (tenant, key) in enumerate(keys))
+    both = entries_of([event(1, 0, 20, LeaseState.BUSY, shares=shares)], BOOK)
+    same = entries_of([event(2, 50, 70, LeaseState.BUSY, shares=shares)], BOOK)
+    dearer = load_prices()
+    dearer.put("cpu", [DatedRate(nano_usd_per_hour=7)])
+    other = entries_of([event(1, 0, 20, LeaseState.BUSY, shares=shares)], dearer)
+
+    numbers = [row[0] for row in both.calls]
+    assert (len(set(numbers)), numbers[0]) == (3, numbers[1])
+    assert same.terms == both.terms
+    assert not set(other.terms.values()) & set(numbers)
 
 
 def test_days_are_utc() -> None:

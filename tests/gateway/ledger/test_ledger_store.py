@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -22,7 +21,7 @@ from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
-from pilotlight_gateway.ledger.ledger_tables import call_line, lease_line, usage_day
+from pilotlight_gateway.ledger.ledger_tables import lease_line, receipt_line, receipt_terms, usage_day
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts
 from tests.example_counts import examples
@@ -39,7 +38,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
     return [
         sorted(tuple(row.values()) for row in ledger.read(sa.select(table)))
-        for table in (lease_line, usage_day, call_line)
+        for table in (lease_line, usage_day, receipt_line)
     ]
 
 
@@ -75,7 +74,7 @@ def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
     for tenant in ("acme", "rival"):
         lines = ledger.read(sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.state == "busy"))
         billed = sum((cost_of(line["ns"], line["ppm"], line["rate"]) for line in lines), Fraction(0))
-        calls = {row["call"] for row in ledger.read(sa.select(call_line).where(call_line.c.tenant == tenant))}
+        calls = {row["call"] for row in ledger.read(sa.select(receipt_line).where(receipt_line.c.tenant == tenant))}
         own = [line for call in calls for line in receipts(ledger, tenant, call)]
 
         assert sum((line["cost"] for line in own), Fraction(0)) == billed
@@ -114,7 +113,7 @@ def test_a_fold_that_fails_leaves_nothing(ledger: Ledger, monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise sa.exc.OperationalError("", {}, Exception("the database went away"))
 
-    monkeypatch.setattr(ledger, "_add_calls", fail)
+    monkeypatch.setattr("pilotlight_gateway.ledger.ledger_store.add_receipts", fail)
     with pytest.raises(sa.exc.OperationalError):
         ledger.fold("USAGE", 7, delivered([event(1, 0, 5), event(2, 5, 10)]))
 
@@ -154,7 +153,8 @@ def test_old_intervals_go_and_sums_stay(ledger: Ledger) -> None:
     assert ledger.prune(MIDNIGHT) == 2
 
     assert [row["id"] for row in ledger.read(sa.select(lease_line))] == ["node-1.s0.3"]
-    assert [row["call"] for row in ledger.read(sa.select(call_line))] == ["b"]
+    assert [row["call"] for row in ledger.read(sa.select(receipt_line))] == ["b"]
+    assert len(ledger.read(sa.select(receipt_terms))) == 1
     assert sum(row["ns"] for row in ledger.read(sa.select(usage_day))) == 15
 
 
@@ -254,16 +254,3 @@ def test_what_a_call_said_last_holds(ledger: Ledger) -> None:
 
     (line,) = receipts(ledger, "acme", "a")
     assert (line["ns"], line["outcome"], line["key_id"], line["units"]) == (9, "ok", "key_1", '{"images":2}')
-
-
-def test_calls_are_written_without_a_dictionary_for_each(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite takes rows as they are while the statement has no parameter but theirs, in the order of its columns."""
-    written: list[Any] = []
-
-    def execute(connection: Any, statement: Any, columns: tuple[str, ...], _rows: Any) -> None:
-        written.append(tuple(statement.compile(dialect=connection.dialect, column_keys=columns).positiontup) == columns)
-
-    monkeypatch.setattr("pilotlight_gateway.ledger.ledger_store._execute_many", execute)
-    ledger.fold("USAGE", 1, delivered([busy(1, 6 * SECOND, ("a", 9 * SECOND, "ok"))]))
-    assert written
-    assert all(written)

@@ -24,7 +24,7 @@ from alembic.script import ScriptDirectory
 
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import lease_line, metadata
+from pilotlight_gateway.ledger.ledger_tables import lease_line, metadata, receipt_line
 from pilotlight_gateway.ledger.ledger_upgrade import HEAD, SCRIPTS, LedgerRefused, upgrade
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_report import receipts, usage_report
@@ -56,7 +56,10 @@ def upgrade():
 '''
 
 
-SINCE = ("bound_container", "known_device", "quarantine_count", "quarantined_usage", "unread_usage", "version_tags")
+SINCE = (
+    "bound_container", "call_receipt", "known_device", "quarantine_count", "quarantined_usage", "receipt_terms",
+    "unread_usage", "version_tags",
+)  # fmt: skip
 """Tables that came with later revisions."""
 LATER = {
     "lease_line": {
@@ -202,6 +205,8 @@ def test_scripts_and_models_agree(origin: str, path: Path, request: pytest.Fixtu
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, metadata) == []
+        lines = connection.execute(sa.select(sa.text("*")).select_from(receipt_line)).keys()
+    assert list(lines) == [column.name for column in receipt_line.columns]
     assert ScriptDirectory(str(SCRIPTS)).get_heads() == [HEAD]
 
 

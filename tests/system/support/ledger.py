@@ -23,7 +23,7 @@ def rows(platform: Platform, query: str, *values: Any) -> list[tuple[Any, ...]]:
 def receipts(platform: Platform, function: str = "%") -> dict[str, int]:
     """Nanoseconds per call, of its slice."""
     sums: dict[str, int] = defaultdict(int)
-    query = "SELECT call, ns FROM call_line WHERE function LIKE ? AND price NOT IN ('cpu_core', 'memory_gib')"
+    query = "SELECT call, ns FROM receipt_line WHERE function LIKE ? AND price NOT IN ('cpu_core', 'memory_gib')"
     for call, ns in rows(platform, query, function):
         sums[call] += ns
     return sums
@@ -33,7 +33,7 @@ def ended(platform: Platform, function: str = "%") -> set[str]:
     """Calls of which the last part is there: one that ran while the meter was read has several."""
     return {
         call
-        for (call,) in rows(platform, "SELECT call FROM call_line WHERE function LIKE ? AND outcome != ''", function)
+        for (call,) in rows(platform, "SELECT call FROM receipt_line WHERE function LIKE ? AND outcome != ''", function)
     }
 
 

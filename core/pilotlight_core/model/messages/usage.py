@@ -27,8 +27,11 @@ class LeaseState(StrEnum):
     PARKED = "parked"  # off the device, with its weights in host memory
 
 
-class CallShare(msgspec.Struct, frozen=True, gc=False):
-    """One call's exact part of a busy interval."""
+class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One call's exact part of a busy interval.
+
+    There are thousands a second: what goes without saying is not sent, and none can be a part of a cycle.
+    """
 
     call_id: str = msgspec.field(name="call")
     tenant: str

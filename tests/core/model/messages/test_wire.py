@@ -168,10 +168,7 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
                 {
                     "id": "i.s.1", "node": "n", "device": "d", "slice": "s", "ppm": 1, "price": "p", "state": "busy",
                     "t0": 0, "t1": 5, "wall": 1.0, "tenant": "", "app": "", "function": "", "version": "",
-                    "container": "", "shares": [{
-                        "call": "a", "tenant": "t", "ns": 5, "ended": "", "batch_size": 1, "key": "", "tags": {},
-                        "fault": "none", "units": {},
-                    }],
+                    "container": "", "shares": [{"call": "a", "tenant": "t", "ns": 5}],
                     "wall_ns": 0, "purpose": "call", "used": False, "memory": 0, "region": "", "zone": "",
                     "purchase": "", "tags": {}, "core_ppm": 0, "gib_ppm": 0,
                 }
