@@ -157,7 +157,7 @@ def test_another_nodes_call_runs_to_its_end(place: Place, attack: Attack) -> Non
 
     assert (done.status_code, done.json().get("output")) == (200, run_name(place, run)), done.text
     assert done.json()["usage"]["attempts"] == after["usage"]["attempts"] == 1
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10.0
     assert nodes(place.platform) == ["local", "local-2"]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.system.support.page_blocks import Block, BlockKind, Command, blocks_of, commands_of, difference
+from tests.waiting import pauses_between_questions
 
 ELSEWHERE = {
     "make demo": "it installs, and starts a platform of its own",
@@ -69,8 +70,10 @@ class PageReader:
             return
         self.commands += 1
         latest = time.monotonic() + (ARRIVES_S if LATER.search(command.text) else 0)
+        pauses = pauses_between_questions()
         while (wrong := self._failure(command)) is not None:
             assert time.monotonic() < latest, f"{where}: {wrong}"
+            time.sleep(next(pauses))
 
     def _failure(self, command: Command) -> str | None:
         """Run a command; how it did not go as the page shows, with what it printed."""

@@ -60,12 +60,12 @@ class Platform:
     def metrics(self) -> list[str]:
         """What Prometheus reads of each gateway, in the order of `urls`."""
         urls: list[str] = json.loads(self.ready_file.read_text())["metrics_urls"]
-        return [httpx.get(url, timeout=30.0).text for url in urls]
+        return [self.http.get(url, timeout=30.0).text for url in urls]
 
     def metrics_by_process(self) -> dict[str, str]:
         """What Prometheus reads of each process, by its name."""
         urls: dict[str, str] = json.loads(self.ready_file.read_text())["metrics_by_process"]
-        return {name: httpx.get(url, timeout=30.0).text for name, url in urls.items()}
+        return {name: self.http.get(url, timeout=30.0).text for name, url in urls.items()}
 
     @property
     def nats_url(self) -> str:
