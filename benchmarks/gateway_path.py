@@ -53,6 +53,7 @@ REGION, GATEWAY, NODE = "local", "gw1", "n1"
 CONTAINERS, SLOTS = 8, 16
 FUNCTION = "acme:shop.hello"
 LIMITS = Limits(requests_per_s=1e6, concurrency=10_000, cost_per_s=1e9)
+CREDIT_S = 0.5
 ROWS = 45
 """Of a profile."""
 
@@ -222,6 +223,14 @@ def request_of(key: object) -> bytes:
     return head.encode() + body
 
 
+def say_credits(bus: MemoryBus, more: dict[str, Any], seq: int) -> None:
+    """Say, from now on again and again, that all containers are ready: who is silent gets no calls."""
+    for number in range(CONTAINERS):
+        told = credit(f"c{number}", seq, **more)
+        bus.tell(told, subjects.credit(REGION), subjects.credit(REGION, NODE, more["version"]))
+    bus.loop.call_later(CREDIT_S, say_credits, bus, more, seq + 1)
+
+
 @asynccontextmanager
 async def gateway(folder: Path) -> AsyncIterator[Clients]:
     """A gateway that is the home of everything, with clients."""
@@ -249,11 +258,10 @@ async def gateway(folder: Path) -> AsyncIterator[Clients]:
     for shard in range(subjects.SHARDS):
         drivers.homes.begin(shard, 1, b"")
     async with limiter.running(), port.driving(drivers):
+        more: dict[str, Any] = {"version": version.id, "function": FUNCTION, "slots": SLOTS, "node": NODE}
         for number in range(CONTAINERS):
-            more: dict[str, Any] = {"version": version.id, "function": FUNCTION, "slots": SLOTS}
-            bindings.bind(binding(f"c{number}", node=NODE, **more))
-            told = credit(f"c{number}", 1, node=NODE, **more)
-            bus.tell(told, subjects.credit(REGION), subjects.credit(REGION, NODE, version.id))
+            bindings.bind(binding(f"c{number}", **more))
+        say_credits(bus, more, 1)
         server = make_server(world.app)
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
