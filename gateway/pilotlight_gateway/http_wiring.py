@@ -57,7 +57,7 @@ from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
-from pilotlight_gateway.tenancy.auth import Authenticator
+from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -83,7 +83,7 @@ def follower_slots() -> TenantSlots:
 
 def wire_http(
     *,
-    authenticator: Authenticator,
+    authenticator: CallAuthenticator,
     batches: BatchService,
     blobs: BlobStore,
     budget: ByteBudget,

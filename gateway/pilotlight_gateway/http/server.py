@@ -23,7 +23,7 @@ import contextlib
 import socket
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import structlog
 from starlette.types import ASGIApp, Send
@@ -311,9 +311,9 @@ class BoundedProtocol(HttpToolsProtocol):
         return task
 
     def slow_send(self) -> Send:
-        was, self._under_way = self._whole_cycle, None
+        was, present, self._under_way = self._whole_cycle, cast("object", self.cycle), None
         cycle = RequestResponseCycle(
-            scope={"type": "http", "method": "POST"},  # type: ignore[arg-type, typeddict-item]
+            scope={"type": "http", "method": "POST"},  # type: ignore[typeddict-item]
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,
@@ -328,7 +328,7 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.more_body = False
         cycle.disconnected = self.transport.is_closing()
         was.response_complete = True
-        if self.cycle is was:  # type: ignore[comparison-overlap]
+        if present is was:  # else a later request has come meanwhile, and waits
             self.cycle = cycle
         return cycle.send  # type: ignore[return-value]
 
@@ -428,7 +428,7 @@ class KnownHeads:
         self.known[read[:end]] = KnownHead(head, len(body))
 
 
-def answer_bytes(defaults: Headers, status: int, headers: Headers, body: bytes, keep_alive: bool) -> bytes:  # noqa: FBT001
+def answer_bytes(defaults: Headers, status: int, headers: Headers, body: bytes, keep_alive: bool) -> bytes:
     """A whole answer.
 
     Raises:

@@ -56,10 +56,6 @@ NOBODY = Principal(tenant="", key_id="", scopes=frozenset())
 class Authenticator(Protocol):
     """Finds the caller of a request."""
 
-    def known(self, authorization: bytes) -> Principal | None:
-        """The principal of a header that was found valid a moment ago; None: `authenticate` has to look."""
-        ...
-
     async def authenticate(self, authorization: bytes) -> Principal:
         """The principal of an `Authorization` header, or, for browsers' sessions, of a cookie's value.
 
@@ -67,6 +63,14 @@ class Authenticator(Protocol):
             Unauthenticated: no valid credential (`key_expired`: it was valid).
             Unavailable: the registry cannot be reached.
         """
+        ...
+
+
+class CallAuthenticator(Authenticator, Protocol):
+    """One that need not look for most callers."""
+
+    def known(self, authorization: bytes) -> Principal | None:
+        """The principal of a header that was found valid a moment ago; None: `authenticate` has to look."""
         ...
 
 

@@ -62,6 +62,9 @@ class StandingKeys:
         self._known = {f"Bearer {key}".encode(): CALLERS[name] for name, key in self.keys.items()}
         self._others = others
 
+    def known(self, authorization: bytes) -> Principal | None:
+        return self._known.get(authorization)
+
     async def authenticate(self, authorization: bytes) -> Principal:
         return self._known.get(authorization) or await self._others.authenticate(authorization)
 

@@ -31,7 +31,7 @@ from pilotlight_gateway.http.protocol.http_exchange import authorization, exchan
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-from pilotlight_gateway.tenancy.auth import Authenticator
+from pilotlight_gateway.tenancy.auth import CallAuthenticator
 
 ROUTE = "/v1/functions/{ref}/calls"
 PREFIX = "/v1/functions/"
@@ -50,7 +50,7 @@ def wants_async(prefer: bytes) -> bool:
 class CallEntry:
     """The parts of the endpoint that every request passes."""
 
-    authenticator: Authenticator
+    authenticator: CallAuthenticator
     gate: DrainGate
     resolver: Resolver
     limits: CallLimits

@@ -1,8 +1,9 @@
 """A warm call: from its request to its answer without a task, a future or a timer.
 
-Nearly every call finds all that it needs in memory: its key, its version, the home of its tenant's limits. Then it waits
-for its result alone, and the frame that brings it writes the answer. Whatever has to be waited for before goes through
-`CallEndpoint`; whatever has to be waited for after (a large answer, a client that does not read) goes on in a task.
+Nearly every call finds all that it needs in memory: its key, its version, the home of its tenant's limits. Then it
+waits for its result alone, and the frame that brings it writes the answer. Whatever has to be waited for before goes
+through `CallEndpoint`; whatever has to be waited for after (a large answer, a client that does not read) goes on in a
+task.
 """
 
 from __future__ import annotations
@@ -80,7 +81,13 @@ class WarmCalls:
         if route is None:
             return False
         connection.mark_known()
-        return WarmCall(parts, connection, principal, route, head, parts.clock()).begin(body)
+        call = WarmCall(parts, connection, principal, route, head, parts.clock())
+        try:
+            return call.begin(body)
+        except Exception as error:
+            log.exception("a request failed unexpectedly", request_id=call.request_id, route=ROUTE)
+            call.break_off(error)
+            return True
 
 
 class WarmCall:
@@ -150,8 +157,6 @@ class WarmCall:
         except PilotlightError as error:
             entry.metrics.call_failed(error.wire_code)
             self._refuse(error)
-        except Exception as error:
-            self._break_off(error)
         else:
             self._call = call
             self._run(call)
@@ -166,8 +171,6 @@ class WarmCall:
             self._begun = parts.calls.begin(call, self)
         except PilotlightError as error:
             self.failed(error)
-        except Exception as error:
-            self._break_off(error)
 
     # -- its result ------------------------------------------------------------------------------------------------
 
@@ -184,7 +187,8 @@ class WarmCall:
         except PilotlightError as error:
             self.failed(error)
         except Exception as error:
-            self._break_off(error)
+            log.exception("a request failed unexpectedly", request_id=self.request_id, route=ROUTE)
+            self.break_off(error)
 
     def failed(self, error: PilotlightError) -> None:
         self._end_call()
@@ -209,9 +213,8 @@ class WarmCall:
             self.request_id = new_request_id()
         self._send(*answer_error(self, error, cause))
 
-    def _break_off(self, error: Exception) -> None:
+    def break_off(self, error: Exception) -> None:
         """Answer that something is wrong in here, unless it has its answer."""
-        log.exception("a request failed unexpectedly", request_id=self.request_id, route=ROUTE)
         self._end_call()
         if not self._is_over:
             self._refuse(PilotlightError(code="internal"), error)

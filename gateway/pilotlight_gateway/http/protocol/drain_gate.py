@@ -48,6 +48,11 @@ class DrainGate:
             raise draining_error()
         self._inside.add(one)
 
+    def replace(self, former: Inside, one: Inside) -> None:
+        """Count a call in the place of another."""
+        self._inside.add(one)
+        self._inside.discard(former)
+
     def leave(self, one: Inside) -> None:
         """Count a call no longer."""
         self._inside.discard(one)
@@ -79,7 +84,7 @@ class DrainGate:
 
 
 class _Passage:
-    __slots__ = ("_gate", "_former", "_task")
+    __slots__ = ("_former", "_gate", "_task")
 
     def __init__(self, gate: DrainGate, task: asyncio.Task[Any], former: Inside | None = None) -> None:
         self._gate = gate
@@ -90,8 +95,7 @@ class _Passage:
         if self._former is None:
             self._gate.enter(self._task)
         else:
-            self._gate._inside.add(self._task)
-            self._gate.leave(self._former)
+            self._gate.replace(self._former, self._task)
             self._former = None
 
     def __exit__(

@@ -296,7 +296,8 @@ class CallApp(Protocol):
 
 
 class OpenRequests:
-    """Every exchange, and every call without one, from its beginning to its end, so that those end whose key ends: streams may be open for hours."""
+    """Every exchange, and every call without one, from its beginning to its end, so that those end whose key ends:
+    streams may be open for hours."""
 
     def __init__(self) -> None:
         self._open: set[OpenRequest] = set()
