@@ -38,6 +38,7 @@ from pilotlight_gateway.http.protocol.http_exchange import (
     Headers,
     WholeRequest,
     WholeRequests,
+    header_lines,
 )
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
@@ -58,6 +59,7 @@ reads would otherwise see a broken connection. Also how long one that was ended 
 KEEP_ALIVE_SECONDS = 75
 SHORTEST_LOOK_S = 0.01
 """The shortest rest that is waited for: the loop's clock has whole milliseconds."""
+LAST_HEAD_END = b"\r\nconnection: close\r\n\r\n"
 HEAD_END = b"\r\n\r\n"
 KNOWN_AT_MOST = 1_024
 """Heads of requests that are known by their bytes, of all connections together."""
@@ -292,23 +294,28 @@ class BoundedProtocol(HttpToolsProtocol):
         self._whole_cycle.response_complete = False
         self.cycle = self._whole_cycle  # type: ignore[assignment]
 
-    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
+    def answer(self, status: int, lines: bytes, body: bytes) -> bool:
         if self.flow.write_paused:
             return False
-        answer = answer_bytes(self.server_state.default_headers, status, headers, body, self._whole_cycle.keep_alive)
-        self._under_way = None
-        self._whole_cycle.response_complete = True
-        self.transport.write(answer)
-        if not self._whole_cycle.keep_alive:
+        cycle, self._under_way = self._whole_cycle, None
+        cycle.response_complete = True
+        defaults = self.server_state.default_headers
+        self.transport.write(ANSWER_HEADS.whole(defaults, status, lines, body, cycle.keep_alive))
+        if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
         return True
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self.loop.create_task(work)
-        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(self._spawned_ended)
         self.tasks.add(task)
         return task
+
+    def _spawned_ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if task.cancelled() or task.exception() is not None:
+            self.transport.close()  # half an answer is out, and nothing else tells the client
 
     def slow_send(self) -> Send:
         was, present, self._under_way = self._whole_cycle, cast("object", self.cycle), None
@@ -428,19 +435,26 @@ class KnownHeads:
         self.known[read[:end]] = KnownHead(head, len(body))
 
 
-def answer_bytes(defaults: Headers, status: int, headers: Headers, body: bytes, keep_alive: bool) -> bytes:
-    """A whole answer.
+class AnswerHeads:
+    """How answers begin: the status line, and the headers that all of a server have."""
 
-    Raises:
-        ValueError: if a header would break out of its line.
-    """
-    lines = [name + b": " + value for name, value in (*defaults, *headers)]
-    if not keep_alive:
-        lines.append(b"connection: close")
-    head = b"\r\n".join(lines)
-    if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
-        raise ValueError("a header has a line break")
-    return b"".join((STATUS_LINE[status], head, HEAD_END, body))
+    def __init__(self) -> None:
+        self._defaults: Headers | None = None
+        self._begins: dict[int, bytes] = {}
+
+    def whole(self, defaults: Headers, status: int, lines: bytes, body: bytes, keep_alive: bool) -> bytes:
+        """A whole answer; `defaults` are replaced by others each second, and not changed."""
+        if defaults is not self._defaults:
+            self._defaults = defaults
+            self._begins.clear()
+        begin = self._begins.get(status)
+        if begin is None:
+            own = b"".join(name + b": " + value + b"\r\n" for name, value in defaults)
+            begin = self._begins[status] = STATUS_LINE[status] + own
+        return b"".join((begin, lines, HEAD_END if keep_alive else LAST_HEAD_END, body))
+
+
+ANSWER_HEADS = AnswerHeads()
 
 
 class UvicornRequest:
@@ -477,7 +491,8 @@ class UvicornRequest:
             return True
         if cycle.waiting_for_100_continue and cycle.more_body:
             cycle.keep_alive = False
-        cycle.transport.write(answer_bytes(cycle.default_headers, status, list(headers), body, cycle.keep_alive))
+        lines = header_lines(headers)
+        cycle.transport.write(ANSWER_HEADS.whole(cycle.default_headers, status, lines, body, cycle.keep_alive))
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()

@@ -95,6 +95,13 @@ class MemoryConnection:
 
     async def answer(self) -> Answer:
         """The next answer, once it is here."""
-        found: list[Answer] = []
-        await until(lambda: found.extend(answer for answer in [self.read()] if answer is not None) or found)
-        return found[0]
+        found = None
+
+        def is_here() -> bool:
+            nonlocal found
+            found = self.read()
+            return found is not None
+
+        await until(is_here)
+        assert found is not None
+        return found

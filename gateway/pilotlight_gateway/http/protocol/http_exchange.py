@@ -67,8 +67,8 @@ class CallConnection(Protocol):
         """The request is under way: `call` is told if the client hangs up."""
         ...
 
-    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
-        """Send a whole answer; False: the client does not read, and nothing was sent."""
+    def answer(self, status: int, lines: bytes, body: bytes) -> bool:
+        """Send a whole answer with these `header_lines`; False: the client does not read, and nothing was sent."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -235,6 +235,18 @@ def ids_of(request: FailedRequest) -> Headers:
     if request.admission is not None:
         names += request.admission.headers()
     return names
+
+
+def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Headers as they are sent, without a line break at the end.
+
+    Raises:
+        ValueError: if one would break out of its line.
+    """
+    lines = b"\r\n".join([name + b": " + value for name, value in headers])
+    if lines.count(b"\n") != len(headers) - 1 or lines.count(b"\r") != len(headers) - 1:
+        raise ValueError("a header has a line break")
+    return lines
 
 
 def exchange_of(scope: Scope) -> Exchange:

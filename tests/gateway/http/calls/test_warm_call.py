@@ -245,25 +245,40 @@ async def test_a_client_that_never_reads_and_goes_leaves_nothing_behind(world: W
     check_nothing_is_left(parts)
 
 
-async def test_a_slow_answer_is_cut_off_when_the_process_ends(world: World, parts: Parts) -> None:
-    """Before its task has taken its first step, and after."""
-    for steps in (0, 5):
-        parts.gate = type(parts.gate)()
-        connection = await known(world)
-        connection.stop_reading()
-        world.calls.hold = asyncio.Event()
-        connection.send(request(world.key))
-        world.calls.hold.set()
-        await until(lambda connection=connection: connection.at_work)  # type: ignore[misc]
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        aborted = asyncio.create_task(parts.gate.abort(5.0))
+async def slow_answer(world: World) -> MemoryConnection:
+    """An answer that a task has to send, which has not taken its first step."""
+    connection = await held_call(world)
+    connection.stop_reading()
+    release(world)
+    await until(lambda: connection.at_work)
+    return connection
+
+
+async def test_a_slow_answer_that_has_not_begun_says_that_the_process_ends(world: World, parts: Parts) -> None:
+    connection = await held_call(world)
+    connection.stop_reading()
+    spawned: list[Any] = []
+    spawn, connection.protocol.spawn = connection.protocol.spawn, lambda work: spawned.append(work) or spawned
+    release(world)
+    await until(lambda: spawned)
+    aborting = asyncio.create_task(parts.gate.abort(5.0))
+    await asyncio.sleep(0)
+    spawn(spawned[0])
+    connection.read_on()
+    assert await aborting == 1
+    assert (await connection.answer()).status == 503
+    check_nothing_is_left(parts)
+
+
+async def test_a_slow_answer_is_broken_off_when_the_process_ends(world: World, parts: Parts) -> None:
+    """Its client still does not read: only a closed connection tells it."""
+    connection = await slow_answer(world)
+    for _ in range(5):
         await asyncio.sleep(0)
-        connection.read_on()
-        assert await aborted == 1
-        await until(lambda connection=connection: not connection.at_work)  # type: ignore[misc]
-        check_nothing_is_left(parts)
-        world.calls.hold = None
+    assert await parts.gate.abort(5.0) == 1
+    await until(lambda: connection.transport.closed)
+    assert not connection.at_work
+    check_nothing_is_left(parts)
 
 
 async def test_limits_count_a_warm_call_until_it_has_ended(world: World, parts: Parts) -> None:
