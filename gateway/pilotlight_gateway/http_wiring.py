@@ -130,20 +130,13 @@ def wire_http(
     )
     answers = CallAnswers(codec, book, clock)
     unary = UnaryCalls(calls, answers, codec, budget, metrics)
+    streams = StreamServices(
+        calls=calls, gate=gate, budget=budget, metrics=metrics, codec=codec, book=book, clock=clock
+    )
     call_endpoint = CallEndpoint(
         entry,
         unary=unary,
-        streamed=StreamedCalls(
-            StreamServices(
-                calls=calls,
-                gate=gate,
-                budget=budget,
-                metrics=metrics,
-                codec=codec,
-                book=book,
-                clock=clock,
-            )
-        ),
+        streamed=StreamedCalls(streams),
         keyed=KeyedCallAnswers(idempotency, budget),
         jobs=of_jobs,
     )
@@ -192,16 +185,6 @@ def wire_http(
         *bound(routes.HEALTH, HealthServices(readiness=readiness)),
     )
     edge = create_app(call_endpoint, operations, limits=limits, requests=requests, metrics=metrics, clock=clock)
-    edge.whole = WarmCalls(
-        WarmParts(
-            entry=entry,
-            calls=calls,
-            unary=unary,
-            answers=answers,
-            routes=CallRoutes(registry, resolver, limits),
-            requests=requests,
-            edge=edge,
-            clock=clock,
-        )
-    )
+    routes_known = CallRoutes(registry, resolver, limits)
+    edge.whole = WarmCalls(WarmParts(entry, calls, unary, answers, routes_known, requests, edge, clock))
     return edge

@@ -21,9 +21,9 @@ class FakeBegunCall:
 
     def __init__(self, result: Coroutine[Any, Any, CallResult], waiter: CallWaiter) -> None:
         self._waiter = waiter
-        self._task = asyncio.get_running_loop().create_task(self._tell(result))
+        self._task = asyncio.get_running_loop().create_task(self._report(result))
 
-    async def _tell(self, result: Coroutine[Any, Any, CallResult]) -> None:
+    async def _report(self, result: Coroutine[Any, Any, CallResult]) -> None:
         try:
             told = await result
         except PilotlightError as error:

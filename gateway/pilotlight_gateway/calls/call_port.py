@@ -18,7 +18,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
 
-class CallResult(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A call that succeeded. `output` is msgpack; of a generator it is empty."""
 
     output: bytes

@@ -100,14 +100,15 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
     for price, ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
         if ppm and (rate := book.rate(price, at)):
             costs.append((price, ppm, pico_cost(spent.ns, ppm, rate)))
+    parts = tuple([UsagePart(price=price, ppm=ppm, cost=pico_text(cost)) for price, ppm, cost in costs if ppm])
     return Usage(
         gpu_ms=spent.ns * spent.ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=spent.ns,
         ppm=spent.ppm,
         price=spent.price,
-        cost=pico_text(sum(cost for _, _, cost in costs)),
+        cost=parts[0].cost if len(costs) == len(parts) == 1 else pico_text(sum(cost for _, _, cost in costs)),
         currency=book.currency,
-        parts=tuple(UsagePart(price=price, ppm=ppm, cost=pico_text(cost)) for price, ppm, cost in costs if ppm),
+        parts=parts,
         batch_size=spent.batch_size,
         attempts=result.attempts,
         units=result.units or msgspec.UNSET,

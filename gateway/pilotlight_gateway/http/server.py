@@ -20,10 +20,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import structlog
 from starlette.types import ASGIApp, Send
@@ -31,15 +30,9 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.http.protocol.http_exchange import (
-    ADMISSION,
-    SERVED,
-    Edge,
-    Headers,
-    WholeRequest,
-    WholeRequests,
-    header_lines,
-)
+from pilotlight_gateway.http.protocol.answer_heads import HEAD_END, AnswerHeads
+from pilotlight_gateway.http.protocol.http_exchange import ADMISSION, SERVED, Edge, WholeRequest, header_lines
+from pilotlight_gateway.http.protocol.known_heads import KnownHeads
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 from pilotlight_gateway.limits.limit_admission import Admission
@@ -59,11 +52,6 @@ reads would otherwise see a broken connection. Also how long one that was ended 
 KEEP_ALIVE_SECONDS = 75
 SHORTEST_LOOK_S = 0.01
 """The shortest rest that is waited for: the loop's clock has whole milliseconds."""
-LAST_HEAD_END = b"\r\nconnection: close\r\n\r\n"
-HEAD_END = b"\r\n\r\n"
-KNOWN_AT_MOST = 1_024
-"""Heads of requests that are known by their bytes, of all connections together."""
-LONGEST_KNOWN = 2_048
 HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -73,9 +61,12 @@ class BoundedProtocol(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     linger_seconds = LINGER_SECONDS
 
-    def __init__(self, book: ConnectionBook, whole: KnownHeads | None = None, **uvicorns: Any) -> None:
+    def __init__(
+        self, book: ConnectionBook, heads: AnswerHeads, whole: KnownHeads | None = None, **uvicorns: Any
+    ) -> None:
         super().__init__(**uvicorns)
         self._book = book
+        self.answer_heads = heads
         self._whole = whole
         """Takes requests that are here whole; None: all are the application's."""
         self._plain: Any = None
@@ -182,6 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._read = data if between else None
         super().data_received(data)
+        self._read = None
         if self._plain is not None:  # the rest of its body is still to come
             self._begin_exchange()
         if self._heading and not self.transport.is_closing():
@@ -300,19 +292,18 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle, self._under_way = self._whole_cycle, None
         cycle.response_complete = True
         defaults = self.server_state.default_headers
-        self.transport.write(ANSWER_HEADS.whole(defaults, status, lines, body, cycle.keep_alive))
+        self.transport.write(self.answer_heads.whole(defaults, status, lines, body, keep_alive=cycle.keep_alive))
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
         return True
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
-        task.add_done_callback(self._spawned_ended)
+        task.add_done_callback(self._task_ended)
         self.tasks.add(task)
-        return task
 
-    def _spawned_ended(self, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         if task.cancelled() or task.exception() is not None:
             self.transport.close()  # half an answer is out, and nothing else tells the client
@@ -339,7 +330,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle = cycle
         return cycle.send  # type: ignore[return-value]
 
-    def hand_over(self, admission: Admission | None) -> None:
+    def keep_admission(self, admission: Admission | None) -> None:
         self._admission = admission
 
     def on_response_complete(self) -> None:
@@ -411,59 +402,14 @@ class WholeCycle:
         self.response_complete = True
 
 
-class KnownHead(NamedTuple):
-    """A head that was parsed, and the length of the body that it announces."""
-
-    head: Any
-    length: int
-
-
-class KnownHeads:
-    """Who takes whole requests, and their heads by their bytes: most clients send the same one again and again."""
-
-    def __init__(self, requests: WholeRequests[Any]) -> None:
-        self.requests = requests
-        self.known: dict[bytes, KnownHead] = {}
-
-    def note(self, read: bytes, head: Any, body: bytes) -> None:
-        """One read from a socket was a head and its body, unless there is more to it."""
-        end = read.find(HEAD_END) + len(HEAD_END)
-        if end > LONGEST_KNOWN or len(read) - end != len(body) or head.traceparent:
-            return  # one with a trace comes once
-        if len(self.known) >= KNOWN_AT_MOST:
-            self.known.clear()
-        self.known[read[:end]] = KnownHead(head, len(body))
-
-
-class AnswerHeads:
-    """How answers begin: the status line, and the headers that all of a server have."""
-
-    def __init__(self) -> None:
-        self._defaults: Headers | None = None
-        self._begins: dict[int, bytes] = {}
-
-    def whole(self, defaults: Headers, status: int, lines: bytes, body: bytes, keep_alive: bool) -> bytes:
-        """A whole answer; `defaults` are replaced by others each second, and not changed."""
-        if defaults is not self._defaults:
-            self._defaults = defaults
-            self._begins.clear()
-        begin = self._begins.get(status)
-        if begin is None:
-            own = b"".join(name + b": " + value + b"\r\n" for name, value in defaults)
-            begin = self._begins[status] = STATUS_LINE[status] + own
-        return b"".join((begin, lines, HEAD_END if keep_alive else LAST_HEAD_END, body))
-
-
-ANSWER_HEADS = AnswerHeads()
-
-
 class UvicornRequest:
     """The real `http_exchange.ServerRequest`."""
 
-    __slots__ = ("_cycle", "loop", "mark_known")
+    __slots__ = ("_cycle", "_heads", "loop", "mark_known")
 
     def __init__(self, cycle: RequestResponseCycle, connection: BoundedProtocol) -> None:
         self._cycle = cycle
+        self._heads = connection.answer_heads
         self.loop = connection.loop
         self.mark_known = connection.mark_known
 
@@ -492,7 +438,9 @@ class UvicornRequest:
         if cycle.waiting_for_100_continue and cycle.more_body:
             cycle.keep_alive = False
         lines = header_lines(headers)
-        cycle.transport.write(ANSWER_HEADS.whole(cycle.default_headers, status, lines, body, cycle.keep_alive))
+        cycle.transport.write(
+            self._heads.whole(cycle.default_headers, status, lines, body, keep_alive=cycle.keep_alive)
+        )
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()
@@ -524,7 +472,9 @@ def make_server(
     """A server for `app`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
     whole = KnownHeads(app.whole) if isinstance(app, Edge) and app.whole is not None else None
     settings: dict[str, Any] = {
-        "http": partial(protocol, book if book is not None else ConnectionBook(ConnectionBounds()), whole),
+        "http": partial(
+            protocol, book if book is not None else ConnectionBook(ConnectionBounds()), AnswerHeads(STATUS_LINE), whole
+        ),
         "loop": "none",
         "ws": "none",
         "lifespan": "off",
@@ -545,30 +495,3 @@ def _refusal(error: PilotlightError) -> bytes:
     headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
     lines = (name + b": " + value + b"\r\n" for name, value in headers)
     return b"".join((STATUS_LINE[problem.status], *lines, b"\r\n", body))
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 lets the system choose.
-
-    Raises:
-        OSError: if the address is in use.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(2048)
-        listening.settimeout(0.0)
-    except OSError:
-        listening.close()
-        raise
-    return listening
-
-
-def url_of(listening: socket.socket) -> str:
-    """The URL of a listening socket for clients on this machine."""
-    host, port = listening.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - only recognised here
-        host = "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -42,10 +42,8 @@ class GatewayMetrics:
         self.duration.observe(total_ms / 1000)
         histograms = self.stages
         for stage, spent in stages.items():
-            if spent and stage in histograms:
+            if stage in histograms:
                 histograms[stage].observe(spent / 1000)
-            elif stage in histograms:
-                histograms[stage].counts[0] += 1  # most calls have no start and no batch
         if cold_start is not None:
             self.cold_start.observe(sum(cold_start.values()) / 1000)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_gateway.http.server import listen, make_server, url_of
+from pilotlight_gateway.http.listening_socket import listen, url_of
+from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.tenancy.api_keys import new_key
 from pilotlight_gateway.tenancy.auth import Authenticator, KeyAuthenticator, Principal
 from tests.gateway.world import World, function, generator

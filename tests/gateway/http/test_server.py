@@ -13,15 +13,13 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pilotlight_gateway.http import server
+from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.http.server import (
     HEAD_BYTES,
     PIPELINED,
     BoundedProtocol,
     QuietServer,
-    listen,
     make_server,
-    url_of,
 )
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
 from tests.gateway.world import World, function
@@ -372,14 +370,6 @@ async def test_part_of_a_head_is_no_request_under_way(world: World) -> None:
             writer.close()
 
 
-async def test_a_taken_address_is_refused() -> None:
-    """By the operating system's own error."""
-    with listen("127.0.0.1", 0) as first, pytest.raises(OSError):
-        listen("127.0.0.1", first.getsockname()[1])
-
-
-def test_a_url_is_one_that_clients_here_can_use() -> None:
-    """A socket on all addresses is reached on loopback."""
-    with listen("0.0.0.0", 0) as everywhere:  # noqa: S104
-        assert url_of(everywhere) == f"http://127.0.0.1:{everywhere.getsockname()[1]}"
+def test_idle_connections_outlive_the_pauses_of_clients() -> None:
+    """Load balancers in front keep theirs for a minute."""
     assert server.KEEP_ALIVE_SECONDS > 60

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer, format_of_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
@@ -12,7 +10,6 @@ PREFIX = b"/v1/functions/"
 SUFFIX = b"/calls"
 NOT_IN_REF = frozenset(b"/%?#")
 """Bytes that make a path more than a plain ref."""
-Headers = Iterable[tuple[bytes, bytes]]
 
 
 class CallHead:
@@ -39,7 +36,7 @@ def is_call(url: bytes) -> bool:
     return url.startswith(PREFIX) and url.endswith(SUFFIX) and len(url) > len(PREFIX) + len(SUFFIX)
 
 
-def plain_head(url: bytes, headers: Headers) -> CallHead | None:
+def plain_head(url: bytes, headers: list[tuple[bytes, bytes]]) -> CallHead | None:
     """The head of a call that waits for nothing but its answer; None: it is a job, a stream, has a key, or is wrong."""
     ref, known = url[len(PREFIX) : -len(SUFFIX)], dict(headers)
     if not NOT_IN_REF.isdisjoint(ref) or not ref.isascii() or KEY in known or PREFER in known:

@@ -45,9 +45,9 @@ class CallRoutes:
     def find(self, tenant: str, ref: str) -> CallRoute | None:
         """The route of a unary call; None: it is not all in memory, or there is more to it."""
         route = self._known.get((tenant, ref))
-        return route if route is not None else self._look(tenant, ref)
+        return route if route is not None else self._find_in_memory(tenant, ref)
 
-    def _look(self, tenant: str, ref: str) -> CallRoute | None:
+    def _find_in_memory(self, tenant: str, ref: str) -> CallRoute | None:
         try:
             version = self._resolver.resolve_nowait(tenant, ref)
         except PilotlightError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
@@ -48,7 +47,7 @@ SUCCESS_HEAD = b"content-type: %s\r\ncontent-length: %d\r\nx-request-id: %s\r\np
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class WarmParts:
     """What warm calls need. `clock`: monotonic seconds."""
 
@@ -89,7 +88,7 @@ class WarmCalls:
             return call.begin(body)
         except Exception as error:
             log.exception("a request failed unexpectedly", request_id=call.request_id, route=ROUTE)
-            call.break_off(error)
+            call.end_unexpectedly(error)
             return True
 
 
@@ -97,7 +96,7 @@ class WarmCall:
     """One call. It is the `CallWaiter` of its result, and to gate and watch what an exchange and its task are."""
 
     __slots__ = (
-        "_begun", "_call", "_connection", "_head", "_is_over", "_parts", "_route", "_size", "_task", "_wrong",
+        "_begun", "_call", "_connection", "_head", "_is_over", "_is_slow", "_parts", "_route", "_size", "_wrong",
         "admission", "arrived_at", "call_id", "principal", "request_id", "revoked", "status", "usage", "version",
     )  # fmt: skip
     dialect = Dialect.NATIVE
@@ -121,8 +120,8 @@ class WarmCall:
         self._size = 0
         """Of its body, in the byte budget."""
         self._is_over = False
-        self._task: Any = None
-        """Answers, once that takes long."""
+        self._is_slow = False
+        """Whether a task answers it."""
         self._wrong: PilotlightError | None = None
         """What came in between before that task began."""
         self.principal = principal
@@ -155,7 +154,7 @@ class WarmCall:
             refuse_job_fields(request)
         except TooManyValues:
             entry.budget.give_back(self._size, tenant)
-            self._connection.hand_over(self.admission)
+            self._connection.keep_admission(self.admission)
             return False
         except PilotlightError as error:
             entry.metrics.call_failed(error.wire_code)
@@ -191,7 +190,7 @@ class WarmCall:
             self.failed(error)
         except Exception as error:
             log.exception("a request failed unexpectedly", request_id=self.request_id, route=ROUTE)
-            self.break_off(error)
+            self.end_unexpectedly(error)
 
     def failed(self, error: PilotlightError) -> None:
         self._end_call()
@@ -228,7 +227,7 @@ class WarmCall:
             self.request_id = new_request_id()
         self._send(*answer_error(self, error, cause))
 
-    def break_off(self, error: Exception) -> None:
+    def end_unexpectedly(self, error: Exception) -> None:
         """Answer that something is wrong in here, unless it has its answer."""
         self._end_call()
         if not self._is_over:
@@ -259,7 +258,7 @@ class WarmCall:
         self._give_up(error)
 
     def _give_up(self, error: PilotlightError | None) -> None:
-        if self._task is not None:
+        if self._is_slow:
             self._wrong = error
             return
         if self._is_over:
@@ -294,7 +293,8 @@ class WarmCall:
 
     def _go_on(self, work: Callable[[Exchange], Awaitable[None]]) -> None:
         """Answer in a task, which is an exchange like any other."""
-        self._task = self._connection.spawn(self._answer_slowly(work))
+        self._is_slow = True
+        self._connection.start_task(self._answer_slowly(work))
 
     async def _answer_slowly(self, work: Callable[[Exchange], Awaitable[None]]) -> None:
         self._is_over = True

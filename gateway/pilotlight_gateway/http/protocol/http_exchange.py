@@ -16,7 +16,7 @@ from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.peer_paths import hint_of
-from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.http.protocol.problem_answers import Headers, problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -29,7 +29,6 @@ ADMISSION = "pilotlight.admission"
 SERVED = "pilotlight.served"
 """Where our server puts its `ServerRequest` in the scope; other servers have none."""
 CLIENT_CLOSED = 499
-Headers = list[tuple[bytes, bytes]]
 
 log = structlog.get_logger(__name__)
 _prefix = f"req_{secrets.token_hex(6)}"
@@ -71,7 +70,7 @@ class CallConnection(Protocol):
         """Send a whole answer with these `header_lines`; False: the client does not read, and nothing was sent."""
         ...
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Go on in a task of the server's."""
         ...
 
@@ -79,7 +78,7 @@ class CallConnection(Protocol):
         """Sends the answer to the request under way by ASGI messages."""
         ...
 
-    def hand_over(self, admission: Admission | None) -> None:
+    def keep_admission(self, admission: Admission | None) -> None:
         """The request counts already, for the exchange that it will be."""
         ...
 

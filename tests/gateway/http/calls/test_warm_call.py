@@ -257,13 +257,13 @@ async def slow_answer(world: World) -> MemoryConnection:
 async def test_a_slow_answer_that_has_not_begun_says_that_the_process_ends(world: World, parts: Parts) -> None:
     connection = await held_call(world)
     connection.stop_reading()
-    spawned: list[Any] = []
-    spawn, connection.protocol.spawn = connection.protocol.spawn, lambda work: spawned.append(work) or spawned
+    started: list[Any] = []
+    start_task, connection.protocol.start_task = connection.protocol.start_task, started.append
     release(world)
-    await until(lambda: spawned)
+    await until(lambda: started)
     aborting = asyncio.create_task(parts.gate.abort(5.0))
     await asyncio.sleep(0)
-    spawn(spawned[0])
+    start_task(started[0])
     connection.read_on()
     assert await aborting == 1
     assert (await connection.answer()).status == 503
