@@ -13,6 +13,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pilotlight_gateway.http import server
 from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.http.server import (
     HEAD_BYTES,

@@ -1,7 +1,6 @@
-"""`POST /v1/functions/{ref}/calls`: a plain ASGI application.
+"""`POST /v1/functions/{ref}/calls`, where something has to be waited for: a plain ASGI application.
 
-It is lean: a request's head is read once, a warm call creates no task and two timer handles, and validators, refs and
-keys come from memory.
+Warm calls do without it (`warm_call`). The steps are the same, and so is the code of each once nothing is awaited.
 """
 
 from __future__ import annotations

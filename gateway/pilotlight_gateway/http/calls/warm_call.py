@@ -193,11 +193,15 @@ class WarmCall:
             self.end_unexpectedly(error)
 
     def failed(self, error: PilotlightError) -> None:
-        self._end_call()
-        if not self._is_over and self._call is not None:
-            error = redact_for_caller(error, self._call)
-            self._parts.entry.metrics.call_failed(error.wire_code)
-            self._refuse(error)
+        try:
+            self._end_call()
+            if not self._is_over and self._call is not None:
+                error = redact_for_caller(error, self._call)
+                self._parts.entry.metrics.call_failed(error.wire_code)
+                self._refuse(error)
+        except Exception as unexpected:
+            log.exception("a request failed unexpectedly", request_id=self.request_id, route=ROUTE)
+            self.end_unexpectedly(unexpected)
 
     def _answer(self, call: PreparedCall, result: CallResult) -> None:
         parts, form = self._parts, self._head.answer
