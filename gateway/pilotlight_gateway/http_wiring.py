@@ -22,10 +22,14 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
-from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry, CallLimits, CallReader
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
+from pilotlight_gateway.http.calls.call_limits import CallLimits
+from pilotlight_gateway.http.calls.call_reader import CallReader
+from pilotlight_gateway.http.calls.call_routes import CallRoutes
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls, StreamServices
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.unary_calls import CallAnswers, UnaryCalls
+from pilotlight_gateway.http.calls.warm_call import WarmCalls, WarmParts
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
@@ -53,7 +57,7 @@ from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
-from pilotlight_gateway.tenancy.auth import Authenticator
+from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -79,7 +83,7 @@ def follower_slots() -> TenantSlots:
 
 def wire_http(
     *,
-    authenticator: Authenticator,
+    authenticator: CallAuthenticator,
     batches: BatchService,
     blobs: BlobStore,
     budget: ByteBudget,
@@ -115,28 +119,24 @@ def wire_http(
     of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock)
     of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
     of_documents = DocumentServices(openapi=document_of(), resolver=resolver, schemas=schemas)
+    entry = CallEntry(
+        authenticator=authenticator,
+        gate=gate,
+        resolver=resolver,
+        limits=limits,
+        reader=CallReader(registry, schemas, codec, clock),
+        budget=budget,
+        metrics=metrics,
+    )
+    answers = CallAnswers(codec, book, clock)
+    unary = UnaryCalls(calls, answers, codec, budget, metrics)
+    streams = StreamServices(
+        calls=calls, gate=gate, budget=budget, metrics=metrics, codec=codec, book=book, clock=clock
+    )
     call_endpoint = CallEndpoint(
-        CallEntry(
-            authenticator=authenticator,
-            gate=gate,
-            resolver=resolver,
-            limits=limits,
-            reader=CallReader(registry, schemas, codec, clock),
-            budget=budget,
-            metrics=metrics,
-        ),
-        unary=UnaryCalls(calls, CallAnswers(codec, book, clock), codec, budget, metrics),
-        streamed=StreamedCalls(
-            StreamServices(
-                calls=calls,
-                gate=gate,
-                budget=budget,
-                metrics=metrics,
-                codec=codec,
-                book=book,
-                clock=clock,
-            )
-        ),
+        entry,
+        unary=unary,
+        streamed=StreamedCalls(streams),
         keyed=KeyedCallAnswers(idempotency, budget),
         jobs=of_jobs,
     )
@@ -184,4 +184,7 @@ def wire_http(
         *bound(routes.API_DOCUMENT, of_documents),
         *bound(routes.HEALTH, HealthServices(readiness=readiness)),
     )
-    return create_app(call_endpoint, operations, limits=limits, requests=requests, metrics=metrics, clock=clock)
+    edge = create_app(call_endpoint, operations, limits=limits, requests=requests, metrics=metrics, clock=clock)
+    routes_known = CallRoutes(registry, resolver, limits)
+    edge.whole = WarmCalls(WarmParts(entry, calls, unary, answers, routes_known, requests, edge, clock))
+    return edge

@@ -56,10 +56,11 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http.server import QuietServer, listen, make_server, url_of
+from pilotlight_gateway.http.server import QuietServer, make_server
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner

@@ -17,7 +17,7 @@ import msgspec
 
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
-from pilotlight_gateway.http.server import listen
+from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.tenancy.bootstrap import read_client_file
 from tests.gateway.world import entry, function
 from tests.waiting import until, until_found

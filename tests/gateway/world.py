@@ -53,7 +53,7 @@ from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
-from pilotlight_gateway.tenancy.auth import Authenticator, KeyAuthenticator
+from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
@@ -108,7 +108,7 @@ class Parts:
     registry: RegistryPort
     blobs: BlobStore
     signer: ManifestSigner
-    authenticator: Authenticator
+    authenticator: CallAuthenticator
     ledger: Ledger
     logs: LogSource
     jobs: JobService

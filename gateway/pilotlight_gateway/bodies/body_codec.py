@@ -39,14 +39,26 @@ class BodyCodec:
             BadInput: `bad_request` if it cannot be decoded, else naming the field.
             Unavailable: too many large bodies of the tenant wait.
         """
-        if len(body) <= AT_ONCE_BYTES:
-            try:
-                return body_work.read_call(body, kind, version.id, version.spec, self._validators, AT_ONCE)
-            except TooManyValues:
-                pass
+        try:
+            return self.read_call_now(body, kind, version)
+        except TooManyValues:
+            pass
         work = ReadCallWork(size=len(body), kind=kind.value, version=version.id, spec=version.spec)
         reply, pieces = await self._in_worker(work, body, tenant)
         return reply.request or CallRequest(), version.spec.method(reply.method), b"".join(pieces)
+
+    def read_call_now(
+        self, body: bytes, kind: BodyFormat, version: VersionRecord
+    ) -> tuple[CallRequest, MethodSpec, bytes]:
+        """As `read_call`, on the event loop.
+
+        Raises:
+            BadInput: as `read_call`.
+            TooManyValues: it would take too long here.
+        """
+        if len(body) > AT_ONCE_BYTES:
+            raise TooManyValues
+        return body_work.read_call(body, kind, version.id, version.spec, self._validators, AT_ONCE)
 
     async def read_deploy(self, body: bytes, app: str, tenant: str) -> DeployRequest:
         """Read and check the request of a deploy: in a worker, since its schemas and patterns are compiled.
@@ -65,26 +77,39 @@ class BodyCodec:
             BadOutput: it cannot be decoded, does not match the hints, or is too large for JSON.
             Unavailable: too many large bodies of the tenant wait, or the byte budget has no room for it.
         """
-        if len(output) <= AT_ONCE_BYTES:
-            try:
-                return [body_work.output_json(output, version, method, self._validators, AT_ONCE)]
-            except TooManyValues:
-                pass
+        try:
+            return [self.output_json_now(output, version, method)]
+        except TooManyValues:
+            pass
         work = OutputWork(size=len(output), version=version, method=method, as_json=True)
         return (await self._in_worker(work, output, tenant))[1]
 
     async def check_output(self, output: bytes, version: str, method: MethodSpec, tenant: str) -> None:
         """Check a function's output by its type hints; raises as `output_json`."""
+        try:
+            self.check_output_now(output, version, method)
+        except TooManyValues:
+            work = OutputWork(size=len(output), version=version, method=method, as_json=False)
+            await self._in_worker(work, output, tenant)
+
+    def output_json_now(self, output: bytes, version: str, method: MethodSpec | None) -> bytes:
+        """As `output_json`, on the event loop and in one piece.
+
+        Raises:
+            BadOutput: as `output_json`.
+            TooManyValues: it would take too long here.
+        """
+        if len(output) > AT_ONCE_BYTES:
+            raise TooManyValues
+        return body_work.output_json(output, version, method, self._validators, AT_ONCE)
+
+    def check_output_now(self, output: bytes, version: str, method: MethodSpec) -> None:
+        """As `check_output`, on the event loop; raises as `output_json_now`."""
         if not method.output_schema:
             return
-        if len(output) <= AT_ONCE_BYTES:
-            try:
-                body_work.check_output(output, version, method, self._validators, AT_ONCE)
-                return
-            except TooManyValues:
-                pass
-        work = OutputWork(size=len(output), version=version, method=method, as_json=False)
-        await self._in_worker(work, output, tenant)
+        if len(output) > AT_ONCE_BYTES:
+            raise TooManyValues
+        body_work.check_output(output, version, method, self._validators, AT_ONCE)
 
     async def _in_worker(self, work: Work, payload: bytes, tenant: str) -> tuple[WorkReply, list[bytes]]:
         try:

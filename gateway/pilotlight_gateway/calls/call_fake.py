@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.errors import UnknownCall
+from pilotlight_core.model.errors import PilotlightError, UnknownCall
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics
+from pilotlight_gateway.calls.call_port import BegunCall, CallEvent, CallResult, CallStatistics, CallWaiter
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
+
+
+class FakeBegunCall:
+    """A task that tells a waiter."""
+
+    def __init__(self, result: Coroutine[Any, Any, CallResult], waiter: CallWaiter) -> None:
+        self._waiter = waiter
+        self._task = asyncio.get_running_loop().create_task(self._report(result))
+
+    async def _report(self, result: Coroutine[Any, Any, CallResult]) -> None:
+        try:
+            told = await result
+        except PilotlightError as error:
+            self._waiter.failed(error)
+        else:
+            self._waiter.finished(told)
+
+    def end(self) -> None:
+        """See `BegunCall`."""
+        if self._task is not asyncio.current_task():
+            self._task.cancel()
 
 
 @dataclass(kw_only=True)
@@ -44,6 +65,9 @@ class FakeCalls:
     def new_id(self) -> str:
         self.number += 1
         return f"call_local_1_{self.number:020d}"
+
+    def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        return FakeBegunCall(self.run(call), waiter)
 
     async def run(self, call: PreparedCall) -> CallResult:
         self.seen.append(call)

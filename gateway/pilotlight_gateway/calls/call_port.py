@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
 
-class CallResult(msgspec.Struct, frozen=True, kw_only=True):
+class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A call that succeeded. `output` is msgpack; of a generator it is empty."""
 
     output: bytes
@@ -70,11 +71,35 @@ class CallStatistics:
     scheduling: tuple[HomeStatistics, ...] = ()
 
 
+class CallWaiter(Protocol):
+    """Who waits for a call without a task. It is told once, from within the frame that brings the result."""
+
+    def finished(self, result: CallResult) -> None:
+        """The call has succeeded."""
+        ...
+
+    def failed(self, error: PilotlightError) -> None:
+        """The call has failed."""
+        ...
+
+
+class BegunCall(Protocol):
+    """A call that a waiter waits for."""
+
+    def end(self) -> None:
+        """Nobody waits any more: forget the call, and cancel it if it runs. The waiter is told nothing."""
+        ...
+
+
 class CallPort(Protocol):
     """Live calls. All methods raise errors of the PilotlightError tree."""
 
     def new_id(self) -> str:
         """A new call id, with the epoch of this gateway's lease. Raises Unavailable (`starting`) without a lease."""
+        ...
+
+    def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        """Begin a call whose result its waiter is told, not before this returns; `end` it then, in any case."""
         ...
 
     async def run(self, call: PreparedCall) -> CallResult:

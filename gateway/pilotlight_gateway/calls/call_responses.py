@@ -53,6 +53,11 @@ def json_around(make: Callable[[msgspec.Raw], msgspec.Struct], value: list[bytes
     return [before, *value, after]
 
 
+def encode_json(response: CallResponse) -> bytes:
+    """The response, with its output if it has one."""
+    return _json.encode(response)
+
+
 def encode_msgpack(response: CallResponse | JobStatus, output: bytes) -> bytes:
     """The response with `output`, which is msgpack already."""
     return _msgpack.encode(msgspec.structs.replace(response, output=msgspec.Raw(output or NIL)))
@@ -64,14 +69,22 @@ def typed_response(response: CallResponse, output: bytes) -> TypedResponse:
     return TypedResponse(**fields, output_b64=base64_text(output or NIL))
 
 
-def response_of(call: PreparedCall, result: CallResult, *, book: PriceBook, at: float, request_id: str) -> CallResponse:
-    """The answer at the monotonic instant `at`, without its output; `respond` is the time that no other stage has."""
+def response_of(
+    call: PreparedCall,
+    result: CallResult,
+    *,
+    book: PriceBook,
+    at: float,
+    request_id: str,
+    output: msgspec.Raw | None = None,
+) -> CallResponse:
+    """The answer at the monotonic instant `at`; `respond` is the time that no other stage has."""
     total = (at - call.arrived_at) * 1000
     stages = dict(result.stages)
     stages["respond"] = max(0.0, total - sum(stages.values()))
     return CallResponse(
         id=call.call_id,
-        output=None,
+        output=output,
         version=call.version.ref,
         usage=usage_of(result, book),
         latency=Latency(total_ms=total, stages=stages),
@@ -87,14 +100,15 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
     for price, ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
         if ppm and (rate := book.rate(price, at)):
             costs.append((price, ppm, pico_cost(spent.ns, ppm, rate)))
+    parts = tuple([UsagePart(price=price, ppm=ppm, cost=pico_text(cost)) for price, ppm, cost in costs if ppm])
     return Usage(
         gpu_ms=spent.ns * spent.ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=spent.ns,
         ppm=spent.ppm,
         price=spent.price,
-        cost=pico_text(sum(cost for _, _, cost in costs)),
+        cost=parts[0].cost if len(costs) == len(parts) == 1 else pico_text(sum(cost for _, _, cost in costs)),
         currency=book.currency,
-        parts=tuple(UsagePart(price=price, ppm=ppm, cost=pico_text(cost)) for price, ppm, cost in costs if ppm),
+        parts=parts,
         batch_size=spent.batch_size,
         attempts=result.attempts,
         units=result.units or msgspec.UNSET,

@@ -16,7 +16,15 @@ from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import InFlightCall
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallStatistics, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.call_port import (
+    BegunCall,
+    CallEvent,
+    CallResult,
+    CallStatistics,
+    CallWaiter,
+    ChunkEvent,
+    StageEvent,
+)
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -84,6 +92,37 @@ class AwaitedCall(InFlightCall):
         self._held = 0
 
 
+@dataclass(kw_only=True, eq=False)
+class WaitedCall(InFlightCall):
+    """A call whose result a waiter is told at once."""
+
+    origins: Origins
+    waiter: CallWaiter | None
+    """None: nobody waits any more."""
+
+    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
+        pass  # only streams have stages
+
+    def relay_chunk(self, seq: int, data: bytes) -> None:
+        pass
+
+    def finish(self, result: CallResult) -> None:
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.finished(result)
+
+    def fail(self, error: PilotlightError) -> None:
+        self.error = error.with_traceback(None)
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.failed(error)
+
+    def end(self) -> None:
+        """See `BegunCall`."""
+        self.waiter = None
+        self.origins.end(self)
+
+
 class CallService:
     """The real `CallPort`."""
 
@@ -112,6 +151,17 @@ class CallService:
         if not self._shards.epoch:
             raise Unavailable("This gateway has no identity yet.", code="starting", retry_after=1.0)
         return new_call_id(self._region, self._shards.epoch, time.time())
+
+    def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        live = WaitedCall(
+            call=call,
+            shard=subjects.shard_of(call.function),
+            origin=Origin(call, self._shards.instance, self._origins.clock()),
+            origins=self._origins,
+            waiter=waiter,
+        )
+        self._origins.begin(live)
+        return live
 
     async def run(self, call: PreparedCall) -> CallResult:
         live = self._begin(call)

@@ -350,11 +350,11 @@ class EffectRunner:
             self.perform(live, live.origin.cancel(), at)
 
     def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
-        live.fail(effect.error)
-        if (usage := live.call.usage) is not None:
+        if (usage := live.call.usage) is not None:  # before the caller is told, who settles it
             _count(usage, live.origin.attempts)
             if effect.left is not None:
                 self.usage_tracker.left(usage, effect.left, live.call.version.spec.timeout, at)
+        live.fail(effect.error)
 
     def _finish(self, live: InFlightCall, result: CallResult) -> None:
         if (usage := live.call.usage) is not None:

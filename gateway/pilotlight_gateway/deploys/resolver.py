@@ -12,6 +12,7 @@ import msgspec
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.ids import Ref, parse_ref
 from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord
 from pilotlight_gateway.tenancy.function_shares import shared_with
 from pilotlight_gateway.tenancy.name_hints import no_function
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -38,6 +39,8 @@ class Resolver:
             BadInput: `text` is no ref.
             UnknownFunction: there is none (`unknown_version`: only the pin is unknown).
         """
+        if (found := self.resolve_nowait(tenant, text)) is not None:
+            return found
         ref: Ref = read_ref(text)
         owner = ref.tenant or tenant
         if owner != tenant and not await self._shared(owner, ref, tenant):
@@ -47,6 +50,30 @@ class Resolver:
             raise self._unknown(tenant, ref)
         wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
         version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
+        return self._checked(version, wanted, app, ref, text, tenant)
+
+    def resolve_nowait(self, tenant: str, text: str) -> VersionRecord | None:
+        """As `resolve`, if everything is in memory; else None.
+
+        Raises:
+            As `resolve`.
+        """
+        ref: Ref = read_ref(text)
+        owner = ref.tenant or tenant
+        if owner != tenant and not self._shared_nowait(owner, ref, tenant):
+            return None
+        app = self._registry.app_nowait(owner, ref.app)
+        if app is None or ref.function not in app.versions:
+            return None
+        wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
+        version = self._registry.version(wanted)
+        return self._checked(version, wanted, app, ref, text, tenant) if version is not None else None
+
+    @staticmethod
+    def _checked(
+        version: VersionRecord | None, wanted: str, app: AppRecord, ref: Ref, text: str, tenant: str
+    ) -> VersionRecord:
+        owner = ref.tenant or tenant
         if version is None or (version.tenant, version.app, version.function) != (owner, ref.app, ref.function):
             raise UnknownFunction(f"There is no function {text}.", code="unknown_version")
         number = app.number_of(ref.function, wanted)
@@ -67,10 +94,19 @@ class Resolver:
 
     async def _shared(self, owner: str, ref: Ref, tenant: str) -> bool:
         """Whether `owner` shares the function with `tenant`. A no takes equally long for every reason."""
+        if self._shared_nowait(owner, ref, tenant):
+            return True
         share = self._registry.share_nowait(owner, ref.app)
         if share is None or not share.opens(ref.function, tenant):
             async with self._lookups:
                 share = await self._registry.share(owner, ref.app)
+        return self._opens(share, owner, ref, tenant)
+
+    def _shared_nowait(self, owner: str, ref: Ref, tenant: str) -> bool:
+        """Whether it is shared as far as the mirror knows."""
+        return self._opens(self._registry.share_nowait(owner, ref.app), owner, ref, tenant)
+
+    def _opens(self, share: FunctionShareRecord | None, owner: str, ref: Ref, tenant: str) -> bool:
         record = self._registry.tenant_nowait(owner)
         open_ = share is not None and share.opens(ref.function, tenant)
         return open_ and record is not None and not record.disabled

@@ -10,7 +10,8 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallLimits
+from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
+from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
 from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document
@@ -30,7 +31,7 @@ def create_app(
     requests: OpenRequests,
     metrics: GatewayMetrics,
     clock: Callable[[], float],
-) -> ASGIApp:
+) -> Edge:
     """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
     for bound in operations:

@@ -20,20 +20,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import structlog
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Send
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.http.protocol.http_exchange import SERVED
+from pilotlight_gateway.http.protocol.answer_heads import HEAD_END, AnswerHeads
+from pilotlight_gateway.http.protocol.http_exchange import ADMISSION, SERVED, Edge, WholeRequest, header_lines
+from pilotlight_gateway.http.protocol.known_heads import KnownHeads
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
+from pilotlight_gateway.limits.limit_admission import Admission
 
 log = structlog.get_logger(__name__)
 
@@ -59,9 +61,24 @@ class BoundedProtocol(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     linger_seconds = LINGER_SECONDS
 
-    def __init__(self, book: ConnectionBook, **uvicorns: Any) -> None:
+    def __init__(
+        self, book: ConnectionBook, heads: AnswerHeads, whole: KnownHeads | None = None, **uvicorns: Any
+    ) -> None:
         super().__init__(**uvicorns)
         self._book = book
+        self.answer_heads = heads
+        self._whole = whole
+        """Takes requests that are here whole; None: all are the application's."""
+        self._plain: Any = None
+        """The head of the present request, if it may be one of those; None: it is the application's."""
+        self._plain_body = b""
+        self._read: bytes | None = None
+        """What was read last, if it began with a request."""
+        self._admission: Admission | None = None
+        self._declined = False
+        """Whether the present request must be the application's."""
+        self._under_way: WholeRequest | None = None
+        self._whole_cycle = WholeCycle()
         self._source: str | None = None
         """What `book` counts it by; None: it is not counted."""
         self.known = False
@@ -142,12 +159,23 @@ class BoundedProtocol(HttpToolsProtocol):
         self._disarm()
         self._stop_end_timer()
         self._leave()
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            self._whole_cycle.response_complete = True
+            under_way.client_gone()
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        between = self._whole is not None and not self._heading and not self._receiving and self._is_idle
+        if between and self._take_known(data):
+            return
+        self._read = data if between else None
         super().data_received(data)
+        self._read = None
+        if self._plain is not None:  # the rest of its body is still to come
+            self._begin_exchange()
         if self._heading and not self.transport.is_closing():
             self._head_size += len(data)
             if self._head_size > HEAD_BYTES:
@@ -162,10 +190,28 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self.cycle is not None and self.cycle.response_complete:  # an empty line, or the end of a late body
             self._rest()
 
+    @property
+    def _is_idle(self) -> bool:
+        """Whether every request up to the present one was answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _take_known(self, data: bytes) -> bool:
+        """Take what was read as a request whose head was parsed before, byte by byte the same."""
+        assert self._whole is not None  # noqa: S101
+        end = data.find(HEAD_END) + len(HEAD_END)
+        known = self._whole.known.get(data[:end])
+        if known is None or len(data) - end != known.length or self.transport.is_closing():
+            return False
+        self._resting, self._whole_cycle.keep_alive = False, True
+        self._declined = not self._whole.requests.take(self, known.head, data[end:])
+        return not self._declined
+
     def on_message_begin(self) -> None:
         self._heading = self._receiving = True
         self._head_size = self._trailing = self._bodiless = 0
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._heading:
@@ -181,22 +227,111 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._bodiless = 0
-        super().on_body(body)
+        if self._plain is not None:
+            self._plain_body += body
+        else:
+            super().on_body(body)
 
     def on_headers_complete(self) -> None:
         self._heading = False
         self._disarm()
+        self._plain, self._plain_body, self._declined = self._plain_head(), b"", False
+        if self._plain is None:
+            self._begin_exchange()
+
+    def _plain_head(self) -> Any:
+        """The head of the present request, if it is one that may be taken whole."""
+        whole, parser = self._whole, self.parser
+        if whole is None or self._declined or not self._is_idle or not whole.requests.serves(self.url):
+            return None
+        if parser.get_method() != b"POST" or self.expect_100_continue or parser.should_upgrade():
+            return None
+        return whole.requests.read_head(self.url, self.headers) if parser.get_http_version() == "1.1" else None
+
+    def _begin_exchange(self) -> None:
+        """The present request is the application's, with what of its body is here."""
+        self._plain, body = None, self._plain_body
+        headers, url, expects = self.headers, self.url, self.expect_100_continue
+        HttpToolsProtocol.on_message_begin(self)
+        self.headers, self.url, self.expect_100_continue = headers, url, expects
+        self.scope["headers"] = headers
+        if self._admission is not None:
+            self.scope[ADMISSION], self._admission = self._admission, None  # type: ignore[literal-required]
         super().on_headers_complete()
         self._expecting = self.expect_100_continue
         if len(self.pipeline) > PIPELINED:
             raise ValueError("too many pipelined requests")
         if isinstance(self.cycle, RequestResponseCycle):
             self.scope[SERVED] = UvicornRequest(self.cycle, self)  # type: ignore[literal-required]
+        if body:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._receiving = False
         self._disarm()
+        if self._plain is not None:
+            head, body, self._plain = self._plain, self._plain_body, None
+            self._whole_cycle.keep_alive = bool(self.parser.should_keep_alive())
+            if self._whole is not None and self._whole.requests.take(self, head, body):
+                if self._read is not None and self._whole_cycle.keep_alive:
+                    self._whole.note(self._read, head, body)
+                return
+            self._begin_exchange()
         super().on_message_complete()
+
+    # -- requests that were taken whole, as `http_exchange.CallConnection` has it ----------------------------------
+
+    def await_answer(self, call: WholeRequest) -> None:
+        self._under_way = call
+        self._whole_cycle.response_complete = False
+        self.cycle = self._whole_cycle  # type: ignore[assignment]
+
+    def answer(self, status: int, lines: bytes, body: bytes) -> bool:
+        if self.flow.write_paused:
+            return False
+        cycle, self._under_way = self._whole_cycle, None
+        cycle.response_complete = True
+        defaults = self.server_state.default_headers
+        self.transport.write(self.answer_heads.whole(defaults, status, lines, body, keep_alive=cycle.keep_alive))
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(work)
+        task.add_done_callback(self._task_ended)
+        self.tasks.add(task)
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if task.cancelled() or task.exception() is not None:
+            self.transport.close()  # half an answer is out, and nothing else tells the client
+
+    def slow_send(self) -> Send:
+        was, present, self._under_way = self._whole_cycle, cast("object", self.cycle), None
+        cycle = RequestResponseCycle(
+            scope={"type": "http", "method": "POST"},  # type: ignore[typeddict-item]
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=was.keep_alive,
+            on_response=self.on_response_complete,
+        )
+        cycle.more_body = False
+        cycle.disconnected = self.transport.is_closing()
+        was.response_complete = True
+        if present is was:  # else a later request has come meanwhile, and waits
+            self.cycle = cycle
+        return cycle.send  # type: ignore[return-value]
+
+    def keep_admission(self, admission: Admission | None) -> None:
+        self._admission = admission
 
     def on_response_complete(self) -> None:
         # As uvicorn does, but that reading goes on only once nothing waits, and the timer.
@@ -248,13 +383,33 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
 
+class NoEvent:
+    """In place of an event that nobody waits for."""
+
+    def set(self) -> None:
+        pass
+
+
+class WholeCycle:
+    """What uvicorn takes for the cycle of a request that was taken whole: one for all those of a connection."""
+
+    __slots__ = ("disconnected", "keep_alive", "response_complete")
+    message_event = NoEvent()
+
+    def __init__(self) -> None:
+        self.disconnected = False
+        self.keep_alive = True
+        self.response_complete = True
+
+
 class UvicornRequest:
     """The real `http_exchange.ServerRequest`."""
 
-    __slots__ = ("_cycle", "loop", "mark_known")
+    __slots__ = ("_cycle", "_heads", "loop", "mark_known")
 
     def __init__(self, cycle: RequestResponseCycle, connection: BoundedProtocol) -> None:
         self._cycle = cycle
+        self._heads = connection.answer_heads
         self.loop = connection.loop
         self.mark_known = connection.mark_known
 
@@ -282,13 +437,10 @@ class UvicornRequest:
             return True
         if cycle.waiting_for_100_continue and cycle.more_body:
             cycle.keep_alive = False
-        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
-        if not cycle.keep_alive:
-            lines.append(b"connection: close")
-        head = b"\r\n".join(lines)
-        if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1:
-            raise ValueError("a header has a line break")
-        cycle.transport.write(b"".join((STATUS_LINE[status], head, b"\r\n\r\n", body)))
+        lines = header_lines(headers)
+        cycle.transport.write(
+            self._heads.whole(cycle.default_headers, status, lines, body, keep_alive=cycle.keep_alive)
+        )
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()
@@ -318,8 +470,11 @@ def make_server(
     protocol: type[BoundedProtocol] = BoundedProtocol,
 ) -> QuietServer:
     """A server for `app`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
+    whole = KnownHeads(app.whole) if isinstance(app, Edge) and app.whole is not None else None
     settings: dict[str, Any] = {
-        "http": partial(protocol, book if book is not None else ConnectionBook(ConnectionBounds())),
+        "http": partial(
+            protocol, book if book is not None else ConnectionBook(ConnectionBounds()), AnswerHeads(STATUS_LINE), whole
+        ),
         "loop": "none",
         "ws": "none",
         "lifespan": "off",
@@ -340,30 +495,3 @@ def _refusal(error: PilotlightError) -> bytes:
     headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
     lines = (name + b": " + value + b"\r\n" for name, value in headers)
     return b"".join((STATUS_LINE[problem.status], *lines, b"\r\n", body))
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 lets the system choose.
-
-    Raises:
-        OSError: if the address is in use.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(2048)
-        listening.settimeout(0.0)
-    except OSError:
-        listening.close()
-        raise
-    return listening
-
-
-def url_of(listening: socket.socket) -> str:
-    """The URL of a listening socket for clients on this machine."""
-    host, port = listening.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - only recognised here
-        host = "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

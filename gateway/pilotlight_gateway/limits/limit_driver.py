@@ -172,8 +172,13 @@ class LimitDriver:
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
+    def new_number(self) -> int:
+        """The number of an ask that is made now."""
+        self._number += 1
+        return self._number
+
     def ask_here(self, asked: LimitAsk) -> LimitAnswer | None:
-        """The decision if the home is here and decides at once; else None, and nothing is counted."""
+        """The decision about a numbered ask if the home is here and decides at once; None: nothing is counted."""
         answer = self._answer_here(asked)
         return self._note_held(asked, answer) if answer is not None and _is_decided(answer) else None
 
@@ -219,7 +224,7 @@ class LimitDriver:
         if at >= ask.expires_at:
             self._finish(ask, None)
             return
-        answer = self._answer_here(ask.asked)
+        answer = self._answer_here(msgspec.structs.replace(ask.asked, number=self.new_number()))
         if answer is not None and _is_decided(answer):
             self._finish(ask, answer)
             return
@@ -253,8 +258,7 @@ class LimitDriver:
 
     def _answer_here(self, asked: LimitAsk) -> LimitAnswer | None:
         """The answer of the home here; None if it is elsewhere."""
-        self._number += 1
-        answer = self._answer(self._gateway, msgspec.structs.replace(asked, number=self._number), self._port.clock())
+        answer = self._answer(self._gateway, asked, self._port.clock())
         return answer if answer.verdict is not LimitVerdict.NOT_HOME else None
 
     def _answer(self, gateway: str, ask: LimitAsk, at: float) -> LimitAnswer:

@@ -94,11 +94,20 @@ class HomeLimiter:
         owner = self._ownership.owner(subjects.shard_of(tenant))
         return owner.epoch if owner is not None else 0
 
+    def admit_now(
+        self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
+    ) -> Admission | None:
+        asked = LimitAsk(self.driver.new_number(), tenant, function, cost, part)
+        answer = self.driver.ask_here(asked)
+        return admission_of(asked, policy, answer, self._ended) if answer is not None else None
+
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
+        if (admission := self.admit_now(tenant, function, policy, cost, part)) is not None:
+            return admission
         asked = LimitAsk(0, tenant, function, cost, part)
-        answer = self.driver.ask_here(asked) or await self._ask(asked)
+        answer = await self._ask(asked)
         if answer is None:
             return Admission(tenant, function, policy, error=unreachable(self.driver.wait(tenant)))
         return admission_of(asked, policy, answer, self._ended)

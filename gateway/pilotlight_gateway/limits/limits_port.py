@@ -22,6 +22,12 @@ class Limiter(Protocol):
         """The epoch of the home of a tenant's limits; 0 while there is none."""
         ...
 
+    def admit_now(
+        self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
+    ) -> Admission | None:
+        """As `admit`, if the home is here and decides at once; else None, and nothing is counted."""
+        ...
+
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
@@ -51,6 +57,11 @@ class MemoryLimiter:
         return self.home.epoch(0)
 
     async def admit(
+        self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
+    ) -> Admission:
+        return self.admit_now(tenant, function, policy, cost, part)
+
+    def admit_now(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
         if self.refusal is not None:

@@ -15,6 +15,7 @@ from pilotlight_core.host.metrics.metric_families import Histogram, counter_by, 
 
 FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """OpenTelemetry's buckets for the time to the first token."""
+OK = ("ok", "")
 STAGES = ("gateway", "queue", "start", "transport", "batch_wait", "execute", "respond")
 
 
@@ -37,12 +38,12 @@ class GatewayMetrics:
 
     def call_ended(self, stages: dict[str, float], total_ms: float, cold_start: dict[str, float] | None) -> None:
         """Count a successful call; times in ms."""
-        self.calls["ok", ""] += 1
+        self.calls[OK] += 1
         self.duration.observe(total_ms / 1000)
-        for stage, observed in self.stages.items():
-            spent = stages.get(stage)
-            if spent is not None:
-                observed.observe(spent / 1000)
+        histograms = self.stages
+        for stage, spent in stages.items():
+            if stage in histograms:
+                histograms[stage].observe(spent / 1000)
         if cold_start is not None:
             self.cold_start.observe(sum(cold_start.values()) / 1000)
 

@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import jsonschema_rs
-from cachetools import LRUCache
 
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
@@ -62,7 +61,9 @@ class Validators:
 
     def __init__(self, most: int = COMPILED_AT_MOST) -> None:
         self._lock = threading.Lock()
-        self._compiled: LRUCache[tuple[str, str, str], tuple[Any, SchemaCost]] = LRUCache(most)
+        self._most = most
+        self._compiled: dict[tuple[str, str, str], tuple[Any, SchemaCost]] = {}
+        """The one that was used last is the last, once half of the room is taken."""
 
     def check_input(
         self,
@@ -128,12 +129,16 @@ class Validators:
         return None
 
     def _validator(self, key: tuple[str, str, str], schema: dict[str, Any]) -> tuple[Any, SchemaCost]:
-        with self._lock:
-            known = self._compiled.get(key)
+        known = self._compiled.get(key)
+        if known is not None and len(self._compiled) * 2 <= self._most:
+            return known  # nothing has to go soon, so that nobody needs to know when it was used
         if known is None:
             known = (compile_schema(schema), check_schema(schema, key[2]))
-            with self._lock:
-                self._compiled[key] = known
+        with self._lock:
+            self._compiled.pop(key, None)
+            self._compiled[key] = known
+            if len(self._compiled) > self._most:
+                del self._compiled[next(iter(self._compiled))]
         return known
 
 

@@ -36,13 +36,17 @@ class Principal:
         """Whether it runs the platform."""
         return OPERATOR in self.scopes
 
+    def may(self, *scopes: str) -> bool:
+        """Whether one of `scopes` is held; `admin` stands for all but `operator`."""
+        return not self.scopes.isdisjoint(scopes) or ("admin" in self.scopes and scopes != (OPERATOR,))
+
     def require(self, *scopes: str) -> None:
-        """Refuse unless one of `scopes` is held; `admin` stands for all but `operator`.
+        """Refuse unless one of `scopes` is held, as `may` has it.
 
         Raises:
             Forbidden: naming them.
         """
-        if self.scopes.isdisjoint(scopes) and ("admin" not in self.scopes or scopes == (OPERATOR,)):
+        if not self.may(*scopes):
             raise Forbidden(f"This needs a key with the scope {' or '.join(scopes)}.", scope=scopes[0])
 
 
@@ -59,6 +63,14 @@ class Authenticator(Protocol):
             Unauthenticated: no valid credential (`key_expired`: it was valid).
             Unavailable: the registry cannot be reached.
         """
+        ...
+
+
+class CallAuthenticator(Authenticator, Protocol):
+    """One that need not look for most callers."""
+
+    def known(self, authorization: bytes) -> Principal | None:
+        """The principal of a header that was found valid a moment ago; None: `authenticate` has to look."""
         ...
 
 
@@ -91,13 +103,16 @@ class KeyAuthenticator:
             return Unauthenticated("The API key's tenant is disabled.")
         return None
 
+    def known(self, authorization: bytes) -> Principal | None:
+        found = self._trusted.get(authorization)
+        return found[1] if found is not None and self._clock() < found[0] else None
+
     async def authenticate(self, authorization: bytes) -> Principal:
         if len(authorization) > LONGEST_AUTHORIZATION:
             raise Unauthenticated(f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes.")
+        if (principal := self.known(authorization)) is not None:
+            return principal
         at = self._clock()
-        known = self._trusted.get(authorization)
-        if known is not None and at < known[0]:
-            return known[1]
         self._trusted.pop(authorization, None)
         if not self._registry.fresh(at):
             raise Unavailable("The registry cannot be reached, so no key can be checked.", code="starting")

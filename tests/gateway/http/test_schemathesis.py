@@ -16,7 +16,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_gateway.http.server import listen, make_server, url_of
+from pilotlight_gateway.http.listening_socket import listen, url_of
+from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.tenancy.api_keys import new_key
 from pilotlight_gateway.tenancy.auth import Authenticator, KeyAuthenticator, Principal
 from tests.gateway.world import World, function, generator
@@ -61,6 +62,9 @@ class StandingKeys:
         self.keys = {name: str(new_key()) for name in CALLERS}
         self._known = {f"Bearer {key}".encode(): CALLERS[name] for name, key in self.keys.items()}
         self._others = others
+
+    def known(self, authorization: bytes) -> Principal | None:
+        return self._known.get(authorization)
 
     async def authenticate(self, authorization: bytes) -> Principal:
         return self._known.get(authorization) or await self._others.authenticate(authorization)

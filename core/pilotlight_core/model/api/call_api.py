@@ -47,7 +47,7 @@ class CallRequest(Request, frozen=True, kw_only=True):
     """For a job: how long it is kept after its end; default and maximum: the platform's retention."""
 
 
-class UsagePart(msgspec.Struct, frozen=True, kw_only=True):
+class UsagePart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one price adds to a call's cost: the device's, that of cores (`cpu_core`) or of memory (`memory_gib`)."""
 
     price: str
@@ -56,7 +56,7 @@ class UsagePart(msgspec.Struct, frozen=True, kw_only=True):
     cost: str
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The billed usage of one call. `cost` is the sum of its parts, each exact dollars rounded to 12 places; the report
     sums unrounded costs."""
 
@@ -74,7 +74,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What the function counted of the call with `pilotlight.count_units`, if it did."""
 
 
-class Latency(msgspec.Struct, frozen=True, kw_only=True):
+class Latency(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Milliseconds of the gateway's clock from the request's arrival to its answer, in total and by stage.
 
     The stages sum to `total_ms`: gateway (authenticate, parse, validate), queue (waiting for a container), start (the
@@ -85,7 +85,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     stages: dict[str, float]
 
 
-class CallResponse(msgspec.Struct, frozen=True, kw_only=True):
+class CallResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The answer to a unary call."""
 
     id: str
@@ -98,7 +98,7 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str = ""
 
 
-class CallStatus(msgspec.Struct, frozen=True, kw_only=True):
+class CallStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`GET /v1/calls/{id}`: queued, running, succeeded, failed or cancelled."""
 
     id: str

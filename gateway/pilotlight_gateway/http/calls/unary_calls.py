@@ -10,14 +10,14 @@ import msgspec
 import structlog
 from starlette.types import Receive, Scope
 
-from pilotlight_core.model.api.call_api import Latency
+from pilotlight_core.model.api.call_api import CallResponse, Latency
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
-from pilotlight_gateway.calls.call_responses import encode_msgpack, is_value, json_around, response_of
+from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, is_value, json_around, response_of
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -50,9 +50,25 @@ class UnaryCalls:
         """Run the call and send its answer, unless its caller hangs up."""
         exchange = exchange_of(scope)
         result = await unless_gone(receive, self._run(call), exchange.task)
+        await self.send(call, result, answer, exchange)
+
+    async def send(self, call: PreparedCall, result: CallResult, answer: BodyFormat, exchange: Exchange) -> None:
+        """Send a result, as fast as the client reads."""
         body, latency = await self._answers.render(call, result, answer, exchange.request_id)
         cold_start = result.cold_start
         del result  # from here on the body is what is held
+        await self.send_body(exchange, call, answer, body, latency, cold_start)
+
+    async def send_body(
+        self,
+        exchange: Exchange,
+        call: PreparedCall,
+        answer: BodyFormat,
+        body: list[bytes],
+        latency: Latency,
+        cold_start: dict[str, float] | None,
+    ) -> None:
+        """Send the pieces of a body that was rendered."""
         headers = [(b"content-type", answer.value)]
         size = sum(map(len, body))
         if size <= PIECE_BYTES:
@@ -100,12 +116,43 @@ class CallAnswers:
         method = call.method if is_value(call) else None  # the chunks of a generator were checked
         if answer is BodyFormat.JSON:
             output = await codec.output_json(result.output, version, method, call.tenant)
-        elif method is not None:
+            return self._as_json(call, result, output, request_id)
+        if method is not None:
             await codec.check_output(result.output, version, method, call.tenant)
-        response = response_of(call, result, book=self._book, at=self._clock(), request_id=request_id)
-        if answer is not BodyFormat.JSON:
-            return [encode_msgpack(response, result.output)], response.latency
+        return self._as_msgpack(call, result, request_id)
+
+    def render_now(
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
+    ) -> tuple[list[bytes], Latency]:
+        """As `render`, of a function that returns a value, on the event loop.
+
+        Raises:
+            BadOutput: as `render`.
+            TooManyValues: it would take too long here.
+        """
+        codec, version, method = self._codec, call.version.id, call.method
+        if answer is BodyFormat.JSON:
+            return self._as_json(call, result, [codec.output_json_now(result.output, version, method)], request_id)
+        codec.check_output_now(result.output, version, method)
+        return self._as_msgpack(call, result, request_id)
+
+    def _as_json(
+        self, call: PreparedCall, result: CallResult, output: list[bytes], request_id: str
+    ) -> tuple[list[bytes], Latency]:
+        if len(output) == 1:
+            response = self._response(call, result, request_id, msgspec.Raw(output[0]))
+            return [encode_json(response)], response.latency
+        response = self._response(call, result, request_id)
         return json_around(lambda raw: msgspec.structs.replace(response, output=raw), output), response.latency
+
+    def _as_msgpack(self, call: PreparedCall, result: CallResult, request_id: str) -> tuple[list[bytes], Latency]:
+        response = self._response(call, result, request_id)
+        return [encode_msgpack(response, result.output)], response.latency
+
+    def _response(
+        self, call: PreparedCall, result: CallResult, request_id: str, output: msgspec.Raw | None = None
+    ) -> CallResponse:
+        return response_of(call, result, book=self._book, at=self._clock(), request_id=request_id, output=output)
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[Any]) -> T:

@@ -6,13 +6,21 @@ import asyncio
 import contextlib
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from pilotlight_core.model.errors import Unavailable
 
 
+class Inside(Protocol):
+    """A call inside the gate: a task, or a `WarmCall`, which needs none."""
+
+    def cancel(self) -> object:
+        """End it, with an answer."""
+        ...
+
+
 class DrainGate:
-    """Counts the calls inside: each runs in `with gate.around(task)`.
+    """Counts the calls inside: each runs in `with gate.around(task)`, or calls `enter` and `leave`.
 
     Entering raises Unavailable (`draining`) once it drains, and so does leaving a call that was aborted.
     """
@@ -20,7 +28,7 @@ class DrainGate:
     def __init__(self) -> None:
         self.draining = False
         self._aborting = False
-        self._inside: set[asyncio.Task[Any]] = set()
+        self._inside: set[Inside] = set()
         self._empty = asyncio.Event()
 
     def __len__(self) -> int:
@@ -30,15 +38,24 @@ class DrainGate:
         """Counts `task`, the current one, inside it. In Python 3.11 looking it up takes a system call."""
         return _Passage(self, task)
 
-    def enter(self, task: asyncio.Task[Any]) -> None:
-        """Count a task, or raise."""
+    def succeed(self, one: Inside, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
+        """Counts `task`, the current one, in the place of `one`, which is inside: draining does not refuse it."""
+        return _Passage(self, task, one)
+
+    def enter(self, one: Inside) -> None:
+        """Count a call, or raise."""
         if self.draining:
             raise draining_error()
-        self._inside.add(task)
+        self._inside.add(one)
 
-    def leave(self, task: asyncio.Task[Any]) -> None:
-        """Count a task no longer."""
-        self._inside.discard(task)
+    def replace(self, former: Inside, one: Inside) -> None:
+        """Count a call in the place of another."""
+        self._inside.add(one)
+        self._inside.discard(former)
+
+    def leave(self, one: Inside) -> None:
+        """Count a call no longer."""
+        self._inside.discard(one)
         if self.draining and not self._inside:
             self._empty.set()
 
@@ -60,21 +77,26 @@ class DrainGate:
         """Cancel the calls inside and wait until they have answered, at most `seconds`. Returns their number."""
         self._aborting = True
         late = list(self._inside)
-        for task in late:
-            task.cancel()
+        for one in late:
+            one.cancel()
         await self.drain(seconds)
         return len(late)
 
 
 class _Passage:
-    __slots__ = ("_gate", "_task")
+    __slots__ = ("_former", "_gate", "_task")
 
-    def __init__(self, gate: DrainGate, task: asyncio.Task[Any]) -> None:
+    def __init__(self, gate: DrainGate, task: asyncio.Task[Any], former: Inside | None = None) -> None:
         self._gate = gate
         self._task = task
+        self._former = former
 
     def __enter__(self) -> None:
-        self._gate.enter(self._task)
+        if self._former is None:
+            self._gate.enter(self._task)
+        else:
+            self._gate.replace(self._former, self._task)
+            self._former = None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

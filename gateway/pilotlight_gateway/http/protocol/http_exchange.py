@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 from starlette.exceptions import HTTPException
@@ -16,7 +16,7 @@ from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.peer_paths import hint_of
-from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.http.protocol.problem_answers import Headers, problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -24,6 +24,8 @@ from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
+ADMISSION = "pilotlight.admission"
+"""Where our server puts the `Admission` of a request that counts already."""
 SERVED = "pilotlight.served"
 """Where our server puts its `ServerRequest` in the scope; other servers have none."""
 CLIENT_CLOSED = 499
@@ -53,6 +55,98 @@ class ServerRequest(Protocol):
         """Send an answer at once; False: nothing was sent."""
 
 
+class CallConnection(Protocol):
+    """A connection, as a call sees it that needs no task."""
+
+    def mark_known(self) -> None:
+        """A request with a valid key has come over it."""
+        ...
+
+    def await_answer(self, call: WholeRequest) -> None:
+        """The request is under way: `call` is told if the client hangs up."""
+        ...
+
+    def answer(self, status: int, lines: bytes, body: bytes) -> bool:
+        """Send a whole answer with these `header_lines`; False: the client does not read, and nothing was sent."""
+        ...
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """Go on in a task of the server's."""
+        ...
+
+    def slow_send(self) -> Send:
+        """Sends the answer to the request under way by ASGI messages."""
+        ...
+
+    def keep_admission(self, admission: Admission | None) -> None:
+        """The request counts already, for the exchange that it will be."""
+        ...
+
+
+class WholeRequest(Protocol):
+    """A request under way that was taken whole."""
+
+    def client_gone(self) -> None:
+        """Its client hung up."""
+        ...
+
+
+H = TypeVar("H")
+
+
+class WholeRequests(Protocol[H]):
+    """Takes requests that need no more of the server than their bytes."""
+
+    def serves(self, url: bytes) -> bool:
+        """Whether a POST of this URL may be one."""
+        ...
+
+    def read_head(self, url: bytes, headers: list[tuple[bytes, bytes]]) -> H | None:
+        """What a request's head says; None: it is no request for here."""
+        ...
+
+    def take(self, connection: CallConnection, head: H, body: bytes) -> bool:
+        """Answer a request, now or later; False: it has to go through the application."""
+        ...
+
+
+class FailedRequest(Protocol):
+    """A request, as the answer with its error sees it."""
+
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def route(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def admission(self) -> Admission | None: ...
+    @property
+    def dialect(self) -> Dialect: ...
+
+
+class OpenRequest(Protocol):
+    """A request, as the end of its key sees it."""
+
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def revoked(self) -> PilotlightError | None: ...
+
+    def revoke(self, error: PilotlightError) -> None:
+        """End it with this error."""
+        ...
+
+
+def new_request_id() -> str:
+    """The id of a request that is no call, or none yet."""
+    return f"{_prefix}{next(_numbers):07x}"
+
+
 class Exchange:
     """Replaces `send`: adds the request's ids to its answer, and keeps the answer's status."""
 
@@ -80,7 +174,7 @@ class Exchange:
         """Monotonic seconds."""
         self.task = current_task(self._served.loop if self._served is not None else None)
         """The one that serves the request."""
-        self.request_id = f"{_prefix}{next(_numbers):07x}"
+        self.request_id = new_request_id()
         self.principal: Principal = NOBODY
         self.call_id = ""
         self.dialect = Dialect.NATIVE
@@ -89,7 +183,7 @@ class Exchange:
         """The path pattern that was matched, for metrics."""
         self.status = 0
         """0 until the answer's head is sent."""
-        self.admission: Admission | None = None
+        self.admission: Admission | None = scope.get(ADMISSION)
         """Of a call that counts under its tenant's limits."""
         self.version = ""
         """The version id of that call."""
@@ -120,24 +214,38 @@ class Exchange:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self._names()]
+            message["headers"] = [*message.get("headers", ()), *ids_of(self)]
         await self._send(message)
 
-    async def answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    async def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """Send a whole answer."""
-        headers += ((b"content-length", b"%d" % len(body)), *self._names())
+        headers = [*headers, (b"content-length", b"%d" % len(body)), *ids_of(self)]
         self.status = status
         if self._served is None or not self._served.send_whole(status, headers, body):
             await self._send({"type": "http.response.start", "status": status, "headers": headers})
             await self._send({"type": "http.response.body", "body": body})
 
-    def _names(self) -> list[tuple[bytes, bytes]]:
-        names = [(b"x-request-id", self.request_id.encode())]
-        if self.call_id:
-            names.append((b"pilotlight-call-id", self.call_id.encode()))
-        if self.admission is not None:
-            names += self.admission.headers()
-        return names
+
+def ids_of(request: FailedRequest) -> Headers:
+    """The headers of every answer to a request: its ids, and how its tenant stands."""
+    names = [(b"x-request-id", request.request_id.encode())]
+    if request.call_id:
+        names.append((b"pilotlight-call-id", request.call_id.encode()))
+    if request.admission is not None:
+        names += request.admission.headers()
+    return names
+
+
+def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Headers as they are sent, without a line break at the end.
+
+    Raises:
+        ValueError: if one would break out of its line.
+    """
+    lines = b"\r\n".join([name + b": " + value for name, value in headers])
+    if lines.count(b"\n") != len(headers) - 1 or lines.count(b"\r") != len(headers) - 1:
+        raise ValueError("a header has a line break")
+    return lines
 
 
 def exchange_of(scope: Scope) -> Exchange:
@@ -166,7 +274,17 @@ def authorization(scope: Scope) -> bytes:
     return bytes(found[0]) if found else b""
 
 
-def log_failure(exchange: Exchange, error: PilotlightError) -> None:
+def answer_error(
+    request: FailedRequest, error: PilotlightError, cause: Exception | None = None
+) -> tuple[int, Headers, bytes]:
+    """Status, headers and body of the answer for an error, which is logged unless its `cause` was."""
+    if cause is None:
+        log_failure(request, error)
+    problem = problem_of(error, request.request_id, dialect=request.dialect)
+    return problem.status, problem.headers, problem.encode()
+
+
+def log_failure(exchange: FailedRequest, error: PilotlightError) -> None:
     """Write down a failure of the platform or of a function; what the caller did wrong is counted only."""
     if error.meaning.status >= 500:
         # Refusals come by the thousand when there is least time to write each of them down.
@@ -189,19 +307,20 @@ class CallApp(Protocol):
 
 
 class OpenRequests:
-    """Every exchange from its beginning to its end, so that those end whose key ends: streams may be open for hours."""
+    """Every exchange, and every call without one, from its beginning to its end, so that those end whose key ends:
+    streams may be open for hours."""
 
     def __init__(self) -> None:
-        self._open: set[Exchange] = set()
+        self._open: set[OpenRequest] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, exchange: Exchange) -> None:
-        self._open.add(exchange)
+    def add(self, request: OpenRequest) -> None:
+        self._open.add(request)
 
-    def remove(self, exchange: Exchange) -> None:
-        self._open.discard(exchange)
+    def remove(self, request: OpenRequest) -> None:
+        self._open.discard(request)
 
     def end_revoked(self, why_ended: Callable[[Principal], PilotlightError | None]) -> int:
         """End the requests of principals that `why_ended` has an error for, which is their answer; how many."""
@@ -239,22 +358,31 @@ class Edge:
         self._requests = requests
         self._metrics = metrics
         self._clock = clock
+        self.whole: WholeRequests[Any] | None = None
+        """Takes what needs no task."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._routes(scope, receive, send)
             return
         exchange = scope[KEY] = Exchange(scope, send, self._clock())
+        app: ASGIApp = self._calls if self._calls.serves(scope) else self._routes
+        try:
+            await self.serve(exchange, app(scope, receive, exchange), scope)
+        finally:
+            # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
+            del scope[KEY]
+            scope.pop(SERVED, None)
+
+    async def serve(self, exchange: Exchange, work: Awaitable[None], scope: Scope | None = None) -> None:
+        """Await the work that answers an exchange, and answer what it raises."""
         self._requests.add(exchange)
         try:
-            if self._calls.serves(scope):
-                await self._calls(scope, receive, exchange)
-            else:
-                await self._routes(scope, receive, exchange)
+            await work
         except PilotlightError as error:
             await self._answer_error(exchange, error)
         except HTTPException as error:
-            await self._answer_error(exchange, _of_starlette(error, scope))
+            await self._answer_error(exchange, _of_starlette(error, scope or {}))
         except asyncio.CancelledError:
             if (revoked := exchange.was_revoked()) is None:
                 raise
@@ -270,18 +398,13 @@ class Edge:
             self._requests.remove(exchange)
             self._release(exchange)
             self._metrics.requests[exchange.route, exchange.status] += 1
-            # Both know the server's request, which knows the scope: cycles, which would wait for the garbage collector.
-            del scope[KEY]
-            scope.pop(SERVED, None)
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
-        if cause is None:
-            log_failure(exchange, error)
+        answer = answer_error(exchange, error, cause)
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error
-        problem = problem_of(error, exchange.request_id, dialect=exchange.dialect)
-        await exchange.answer(problem.status, problem.headers, problem.encode())
+        await exchange.answer(*answer)
 
 
 def _of_starlette(error: HTTPException, scope: Scope) -> PilotlightError:

@@ -9,7 +9,7 @@ from starlette.types import Message
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded, Unavailable
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.http.calls.call_endpoint import CALL_BODY
+from pilotlight_gateway.http.calls.call_limits import CALL_BODY
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, MinThroughput, pieces, read_body
 from tests.gateway.http.asgi import Wire, ask

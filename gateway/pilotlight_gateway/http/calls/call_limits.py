@@ -1,0 +1,134 @@
+"""Counts calls under the limits of their tenants."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Protocol
+
+from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.limit_admission import Admission, end_admission
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.tenancy.auth import Principal
+
+CALL_BODY = BodyLimits(size=10 * 10**6 + 64 * 1024)
+"""10 MB of payload and its framing."""
+
+
+def function_of(version: VersionRecord) -> str:
+    """`tenant:app.function` of the owner."""
+    return f"{version.tenant}:{version.app}.{version.function}"
+
+
+class AdmittedRequest(Protocol):
+    """A request as its tenant's limits see it."""
+
+    admission: Admission | None
+    """Of a call that counts under its tenant's limits."""
+    version: str
+    """The version id of that call."""
+    usage: CallUsage | None
+    """Counts its cost; None while it cannot have run."""
+    call_id: str
+    arrived_at: float
+    """Monotonic seconds."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+
+class CallLimits:
+    """Applies the limits of tenants to requests."""
+
+    def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics) -> None:
+        self._limiter = limiter
+        self._costs = costs
+        self._metrics = metrics
+
+    async def admit(
+        self, request: AdmittedRequest, version: VersionRecord, body: BodyLimits, part: LimitAskKind
+    ) -> BodyLimits:
+        """Count a call under its tenant's limits. Returns the limits of its body. Then call `release` in any case.
+
+        Raises:
+            TooMuch: `rate_limited`, naming the limit.
+            Unavailable: the home of the tenant's limits does not answer.
+        """
+        tenant = request.principal.tenant
+        function = function_of(version)
+        policy = self._limiter.policy(tenant, function)
+        if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
+            if request.admission is None:
+                cost = self._costs.of(version.id) if policy.most_cost else 0.0
+                request.admission = await self._limiter.admit(tenant, function, policy, cost, part)
+            self._check(request, version.id, request.admission)
+        return body if policy.payload is None else at_most(body, policy.payload)
+
+    def policy(self, tenant: str, version: VersionRecord) -> LimitPolicy:
+        """What a call of a tenant to a version must pass."""
+        return self._limiter.policy(tenant, function_of(version))
+
+    def admit_now(self, request: AdmittedRequest, version: VersionRecord, function: str, policy: LimitPolicy) -> bool:
+        """Count a call as `admit` does; False: its home has to be asked, and nothing is counted.
+
+        Raises:
+            TooMuch: as `admit`.
+        """
+        if not policy.scopes:
+            return True
+        tenant = request.principal.tenant
+        cost = self._costs.of(version.id) if policy.most_cost else 0.0
+        admission = self._limiter.admit_now(tenant, function, policy, cost)
+        if admission is None:
+            return False
+        request.admission = admission
+        self._check(request, version.id, admission)
+        return True
+
+    def _check(self, request: AdmittedRequest, version: str, admission: Admission) -> None:
+        request.version = version
+        if admission.error is not None:
+            self._metrics.call_failed(admission.error.wire_code)
+            raise admission.error
+
+    async def admit_tokens(self, request: AdmittedRequest, first: Admission) -> None:
+        """Count the tokens of a call that was let in and has been read, as many as earlier ones of its version took.
+
+        Raises:
+            TooMuch, Unavailable: as `admit` does.
+        """
+        tokens = self._costs.tokens_of(request.version)
+        first.tokens = second = await self._limiter.admit(
+            first.tenant, first.function, first.policy, tokens, LimitAskKind.TOKENS
+        )
+        if second.error is not None:
+            raise second.error
+
+    def release(self, request: AdmittedRequest) -> None:
+        """Once the call of a request runs no more, give its permit back and count its cost."""
+        if (admission := request.admission) is None:
+            return
+        if request.usage is None:
+            admission.end(0.0)  # it cannot have run
+        else:
+            request.usage.settle(
+                partial(end_admission, admission=admission, costs=self._costs, version=request.version)
+            )
+
+
+def usage_of_call(request: AdmittedRequest) -> CallUsage | None:
+    """A counter for a call's cost; None if its tenant has no limits."""
+    if request.admission is not None:
+        request.usage = CallUsage()
+    return request.usage
+
+
+@lru_cache(1024)
+def at_most(body: BodyLimits, size: int) -> BodyLimits:
+    """The limits of a body that may have at most `size` bytes."""
+    return BodyLimits(size=min(body.size, size), grace=body.grace, rate=body.rate)

@@ -1,0 +1,95 @@
+"""Makes calls of requests that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pilotlight_core.model.api.call_api import CallRequest
+from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.call_requests import BodyFormat, priority_of, seconds_to_wait
+from pilotlight_gateway.calls.prepared_call import PreparedCall, SchedulingClass, scheduling_class_of
+from pilotlight_gateway.http.calls.call_head import CallHead
+from pilotlight_gateway.http.calls.call_limits import AdmittedRequest, function_of, usage_of_call
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.timeout_limit import check_job_time, check_seconds
+
+ReadBody = tuple[CallRequest, MethodSpec, bytes]
+"""The request without its arguments, its method, and the arguments as msgpack."""
+
+
+class CallReader:
+    """Makes calls of requests. `clock`: monotonic seconds."""
+
+    def __init__(
+        self, registry: RegistryPort, schemas: VersionSchemas, codec: BodyCodec, clock: Callable[[], float]
+    ) -> None:
+        self._registry = registry
+        self._schemas = schemas
+        self._codec = codec
+        self._clock = clock
+
+    async def prepare(
+        self, request: AdmittedRequest, head: CallHead, version: VersionRecord, body: bytes, *, as_job: bool = False
+    ) -> tuple[CallRequest, PreparedCall]:
+        """The request, and the call that it asks for.
+
+        Raises:
+            BadInput: `bad_request`, or naming the field.
+            BlobsDown: the schemas of the version cannot be read.
+        """
+        tenant = request.principal.tenant
+        whole = await self._schemas.whole(version) if version.schemas_apart else version
+        read = await self._codec.read_call(body, head.kind, whole, tenant)
+        scheduling = scheduling_class_of(self._registry, tenant, function_of(version))
+        return read[0], self._call(request, head, version, read, scheduling, as_job=as_job)
+
+    def prepare_now(
+        self, request: AdmittedRequest, head: CallHead, version: VersionRecord, body: bytes, scheduling: SchedulingClass
+    ) -> tuple[CallRequest, PreparedCall]:
+        """As `prepare`, on the event loop, of a version that has its schemas.
+
+        Raises:
+            BadInput: as `prepare`.
+            TooManyValues: it would take too long here.
+        """
+        read = self._codec.read_call_now(body, head.kind, version)
+        return read[0], self._call(request, head, version, read, scheduling)
+
+    def _call(
+        self,
+        request: AdmittedRequest,
+        head: CallHead,
+        version: VersionRecord,
+        read: ReadBody,
+        scheduling: SchedulingClass,
+        *,
+        as_job: bool = False,
+    ) -> PreparedCall:
+        asked, method, arguments = read
+        spec, tenant, arrived_at = version.spec, request.principal.tenant, request.arrived_at
+        wait_s = seconds_to_wait(asked.deadline_ms, spec.longest_call_s)
+        if as_job:
+            check_job_time(self._registry, tenant, version)
+        elif asked.deadline_ms is None:
+            wait_s = min(wait_s, scheduling.longest_s)
+        else:
+            check_seconds(wait_s, scheduling.longest_s, tenant, "deadline_ms")
+        return PreparedCall(
+            call_id=request.call_id,
+            client_id=asked.id,
+            tenant=tenant,
+            version=version,
+            method=method,
+            input=arguments,
+            priority=scheduling.lowered(priority_of(spec.priority, head.priority)),
+            scheduling=scheduling,
+            deadline_at=arrived_at + wait_s,
+            arrived_at=arrived_at,
+            stream=head.answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
+            traceparent=head.traceparent,
+            key=request.principal.key_id,
+            gateway_ms=(self._clock() - arrived_at) * 1000,
+            usage=usage_of_call(request),
+        )

@@ -1,0 +1,46 @@
+"""The heads of calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_gateway.bodies.call_requests import BodyFormat
+from pilotlight_gateway.http.calls.call_head import is_call, plain_head
+
+URL = b"/v1/functions/shop.hello/calls"
+KEY = (b"authorization", b"Bearer x")
+
+
+def test_a_plain_head_is_read_whole() -> None:
+    head = plain_head(URL, [KEY, (b"accept", b"application/msgpack"), (b"traceparent", b"t" * 100)])
+    assert head is not None
+    assert (head.ref, head.authorization, head.priority) == ("shop.hello", b"Bearer x", b"")
+    assert (head.kind, head.answer, head.traceparent) == (BodyFormat.JSON, BodyFormat.MSGPACK, "t" * 64)
+
+
+@pytest.mark.parametrize(
+    ("url", "more"),
+    [
+        (URL, [KEY]),
+        (URL, [(b"accept", b"text/event-stream")]),
+        (URL, [(b"accept", b"image/png")]),
+        (URL, [(b"content-type", b"text/csv")]),
+        (URL, [(b"prefer", b"respond-async")]),
+        (URL, [(b"idempotency-key", b"k")]),
+        (b"/v1/functions/shop%2Ehello/calls", []),
+        (b"/v1/functions/a/b/calls", []),
+        (b"/v1/functions/x?/calls", []),
+        (b"/v1/functions/\xff/calls", []),
+    ],
+)
+def test_what_waits_for_more_or_is_wrong_is_not_plain(url: bytes, more: list[tuple[bytes, bytes]]) -> None:
+    """Two keys, streams, jobs, idempotency keys, media types that are refused, refs that must be decoded."""
+    assert plain_head(url, [KEY, *more]) is None
+
+
+def test_the_url_of_a_call() -> None:
+    assert is_call(URL)
+    assert not is_call(b"/v1/functions/calls")
+    assert not is_call(b"/v1/functions//calls")
+    assert not is_call(URL + b"?x")
+    assert not is_call(b"/v1/jobs/shop.hello/calls")
