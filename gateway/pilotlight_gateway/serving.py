@@ -33,6 +33,7 @@ from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import NoKey, Signer
 from pilotlight_core.host.tenancy_move import move_tenancy
+from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.price_book import PriceBook, load_prices
@@ -325,7 +326,10 @@ async def _gateway(
     budget = ByteBudget(limit=BODY_BYTES_HELD)
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
-    calls = GatewayCalls(bus, bodies, region=settings.region, name=name, instance=instance, limits=QueueLimits())
+    calls = GatewayCalls(
+        bus, bodies, region=settings.region, name=name, instance=instance, limits=QueueLimits(),
+        links=LinkFolder(settings.links),
+    )  # fmt: skip
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     faults = calls.drivers.guard.faults

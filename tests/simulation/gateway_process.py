@@ -90,6 +90,9 @@ class SimPort:
             self._timer_at = instant
             self._process.later(max(0.001, instant - self.clock()), partial(self._take_timed_turn, instant))
 
+    def turn_if_many(self) -> None:
+        """It has as many turns as the loop's."""
+
     def _take_timed_turn(self, instant: float) -> None:
         if instant == self._timer_at:  # an earlier one has not taken its place
             self._timer_at = NEVER
