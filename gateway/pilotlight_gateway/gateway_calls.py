@@ -11,6 +11,7 @@ from pilotlight_core.links import LinkFolder
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.link_dialer import LinkDialer
 from pilotlight_gateway.cluster.shard_table import ShardTable
@@ -47,9 +48,8 @@ class GatewayCalls:
         self.bindings.on_bound.append(self.drivers.on_bound)
         self._dialer: LinkDialer | None = None
         if links is not None:
-            self._dialer = LinkDialer(
-                links, self.drivers.links, self.drivers, self._agents, gateway=instance, clock=self._port.clock
-            )
+            ends = AgentEnds(self.drivers.links, self.drivers)
+            self._dialer = LinkDialer(links, ends, self._agents, gateway=instance, clock=self._port.clock)
         self.service = CallService(
             bus,
             self.drivers.origins,

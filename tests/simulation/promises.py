@@ -19,6 +19,7 @@ P12 A job's start stands in its record before the job is sent to an agent.
 P13 A stored job ends once: with the one answer of the run that its record names, or cancelled, expired or failed.
 P14 No job that was accepted is lost, whichever gateways are killed: when all is quiet, each has ended. What is
     submitted twice under one key is one job.
+P16 Where nothing but links breaks, no call that was sent is lost, and no part of a stream.
 P15 Where nothing goes wrong, and after the storm, a job ends as its code does.
 """
 
@@ -248,6 +249,12 @@ class Promises:
         late = now - self._ended_at.get(call, math.inf) if (call, number) not in self._sent else 0.0
         _keep("P6", late < LATE_S, f"{call} has ended {late:.1f} s ago, and its grant is still counted")
 
+    def is_held(self, call: str, gateway: str, now: float) -> None:
+        """A home counts the call's slot. Its own callers' calls it has heard of in order with credits."""
+        fate = self.fates.get(call)
+        late = now - self._ended_at.get(call, math.inf) if fate is not None and fate.gateway == gateway else 0.0
+        _keep("P6", late < LATE_S, f"{call} has ended {late:.1f} s ago, and its slot is still counted")
+
     def knows_home(self, call: str, does: bool) -> None:
         _keep("P7", does, f"{call} waits, and was not enqueued at its new home")
 
@@ -310,6 +317,8 @@ class Promises:
         self.outcomes[code] += 1
         never = not self.starts[call]
         _keep("P4", code != "container_died" or not never or call in self.excused, f"{call} never started, and died")
+        lost = self.is_calm and code == "container_died" and not self.has_deadly
+        _keep("P16", not lost, f"{call} died where nothing but links broke: {error.detail}")
         _keep("P4", "in turn" not in error.detail, f"{call} found no place: {error.detail}")
         _keep("P7", not never or code in ALLOWED or call in self.excused, f"{call} never started and failed: {code}")
         raised = code == "function_raised" and fate.raises > fate.retries

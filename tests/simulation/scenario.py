@@ -106,6 +106,7 @@ class History:
         world.is_calm = world.promises.is_calm = not troubles and world.in_order and not world.duplicates
         if policy is not None and world.is_calm:
             world.promises.most_at_once = policy.scopes[0].concurrency
+        self._draw_breaks()
         world.at(STORM_ENDS, self._calm)
         if world.is_calm:
             world.at(LOOK_S, self._check_grants)
@@ -141,6 +142,19 @@ class History:
         if self._has_jobs and troubles:
             self._kill_after_accepting()
         return troubles
+
+    def _draw_breaks(self) -> None:
+        """Of links, which is no trouble: where nothing else goes wrong, nobody notices."""
+        rng = self.world.link_rng
+        for _ in range(rng.choice((0, 2, 6)) if self.world.has_links else 0):
+            self.world.at(rng.uniform(0.5, STORM_ENDS), self._break_link)
+
+    def _break_link(self) -> None:
+        rng = self.world.link_rng
+        if self.world.links:
+            end = self.world.links.pop(rng.randrange(len(self.world.links)))
+            self.world.note("BREAK", end.process.name, end.other.process.name)
+            end.snap(delivers=rng.random() < 0.5)
 
     def _policy(self) -> LimitPolicy:
         """Every tenant's limits."""
@@ -277,6 +291,9 @@ class History:
         """Where nothing goes wrong, a grant that its call cannot use any more is soon free."""
         for gateway in self.gateways:
             for home in gateway.drivers.homes:
+                for queue in home._queues.values():
+                    for call in (call for pooled in queue.pool.all() for call in pooled.held):
+                        self.world.promises.is_held(call, gateway.name, self.world.now)
                 for call, granted in home._grants.by_call.items():
                     self.world.promises.is_reserved(call, granted.grant.grant_number, self.world.now)
         self.world.at(self.world.now + LOOK_S, self._check_grants)

@@ -6,6 +6,6 @@ the way for all who have none. Used by gateways (`cluster`) and agents (`node`, 
 """
 
 from pilotlight_core.links.link import TO_AGENT, TO_GATEWAY, Link, LinkOwner, LinkPort
-from pilotlight_core.links.unix_links import LinkFolder, UnixLink
+from pilotlight_core.links.unix_links import LinkFolder, UnixLink, name_of
 
-__all__ = ["TO_AGENT", "TO_GATEWAY", "Link", "LinkFolder", "LinkOwner", "LinkPort", "UnixLink"]
+__all__ = ["TO_AGENT", "TO_GATEWAY", "Link", "LinkFolder", "LinkOwner", "LinkPort", "UnixLink", "name_of"]

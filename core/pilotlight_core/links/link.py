@@ -65,8 +65,16 @@ class LinkPort(Protocol):
         """Send what is due now."""
         ...
 
+    def hold(self) -> None:
+        """Read nothing more until `release`."""
+        ...
+
     def release(self) -> None:
         """Read what was held."""
+        ...
+
+    def tick(self) -> None:
+        """Say that this end is there, and end the link if the other end is not, or is not released or greeted."""
         ...
 
     def close(self, reason: str) -> None:
@@ -81,15 +89,15 @@ class LinkPort(Protocol):
 class LinkOwner(Protocol):
     """Has links. No method waits."""
 
-    def opened(self, link: Link) -> None:
+    def opened(self, link: LinkPort) -> None:
         """The connection is there."""
         ...
 
-    def received(self, link: Link, messages: list[Any]) -> None:
+    def received(self, link: LinkPort, messages: list[Any]) -> None:
         """A group has come. The first one has the greeting of the other end and nothing else."""
         ...
 
-    def closed(self, link: Link) -> None:
+    def closed(self, link: LinkPort) -> None:
         """The link has ended, once."""
         ...
 
@@ -187,7 +195,7 @@ class Link(asyncio.Protocol):
     # -- receiving -----------------------------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Read nothing more until `release`."""
+        """See `LinkPort`."""
         if self._transport is not None and not self._held:
             self._held, self._quiet = True, 0
             self._transport.pause_reading()
@@ -255,7 +263,7 @@ class Link(asyncio.Protocol):
         self._over(str(exc) if exc is not None else "the other end has closed it")
 
     def tick(self) -> None:
-        """Say that this end is there, and end the link if the other end is not, or is not released or greeted."""
+        """See `LinkPort`."""
         self._quiet += 1
         greeted = self._received > 0
         if self._quiet > (PATIENT_TICKS if self._held or not greeted else SILENT_TICKS):

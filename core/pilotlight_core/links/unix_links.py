@@ -87,7 +87,7 @@ class LinkFolder:
         for name in self.names():
             path = self.folder / name
             with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
-                probe.setblocking(False)
+                probe.settimeout(0)
                 try:
                     probe.connect(str(path))
                 except ConnectionRefusedError:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
 
 import structlog
 
-from pilotlight_core.links import TO_GATEWAY, Link, LinkFolder, UnixLink
-from pilotlight_core.links.unix_links import name_of
+from pilotlight_core.links import TO_GATEWAY, LinkFolder, UnixLink, name_of
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_gateway.cluster.agent_links import AgentLink, AgentLinks
+from pilotlight_gateway.cluster.agent_ends import AgentEnds, AgentKey
 
 LOOK_S = 1.0
 """Between two looks for new agents, and between two beats of each link."""
@@ -22,40 +20,25 @@ MOST_LINKS = 64
 """Agents of one machine."""
 
 log = structlog.get_logger(__name__)
-AgentKey = tuple[str, str]
-"""Node and incarnation."""
-
-
-class LinkReader(Protocol):
-    """Gets what comes over links."""
-
-    def on_link(self, node: str, messages: list[Any]) -> None:
-        """A group of an agent's messages."""
-        ...
 
 
 class LinkDialer:
-    """Owns the gateway's ends. `agents` returns the agents that are believed to live."""
+    """Dials the agents whose sockets are in `folder`. `agents` returns those that are believed to live."""
 
     def __init__(
         self,
         folder: LinkFolder,
-        links: AgentLinks,
-        reader: LinkReader,
+        ends: AgentEnds,
         agents: Callable[[], Iterable[AgentKey]],
         *,
         gateway: str,
         clock: Callable[[], float],
     ) -> None:
         self._folder = folder
-        self._links = links
-        self._reader = reader
+        self._ends = ends
         self._agents = agents
         self._gateway = gateway
         self._clock = clock
-        self._ends: dict[Link, LinkHello] = {}
-        """Each end, and what it was greeted with."""
-        self._greeted: dict[Link, AgentLink] = {}
         self._pauses: dict[AgentKey, tuple[float, float]] = {}
         """Agent -> its last pause, and when it is over."""
 
@@ -65,18 +48,16 @@ class LinkDialer:
             while True:
                 await self.look()
                 await asyncio.sleep(LOOK_S)
-                for end in list(self._ends):
-                    end.tick()
+                self._ends.tick()
         finally:
-            for end in list(self._ends):
-                end.close("the gateway ends")
+            self._ends.close_all("the gateway ends")
 
     async def look(self) -> None:
         """Dial the agents whose sockets are there, and that have no link."""
         names = await asyncio.to_thread(self._folder.names)
         if not names:
             return
-        at, linked = self._clock(), {(hello.node, hello.instance) for hello in self._ends.values()}
+        at, linked = self._clock(), set(self._ends.agents())
         here = [agent for agent in self._agents() if name_of(*agent) in names]
         self._pauses = {agent: pause for agent, pause in self._pauses.items() if agent in here}
         for agent in here:
@@ -89,36 +70,10 @@ class LinkDialer:
         self._pauses[agent] = (pause, at + pause)
         loop = asyncio.get_running_loop()
         try:
-            end = await self._folder.dial(*agent, lambda: UnixLink(self, TO_GATEWAY, loop))
+            end = await self._folder.dial(*agent, lambda: UnixLink(self._ends, TO_GATEWAY, loop))
         except OSError as error:
             log.info("an agent of this machine could not be linked", node=agent[0], error=str(error))
             return
-        hello = LinkHello(link=token(), gateway=self._gateway, node=agent[0], instance=agent[1])
         if end.is_open:
-            self._ends[end] = hello
-            end.send(hello)
-
-    # -- the owner of its ends -----------------------------------------------------------------------------------
-
-    def opened(self, link: Link) -> None:
-        """See `LinkOwner`; it is greeted as soon as `dial` has returned."""
-
-    def received(self, link: Link, messages: list[Any]) -> None:
-        """See `LinkOwner`."""
-        greeted = self._greeted.get(link)
-        if greeted is not None:
-            self._reader.on_link(greeted.node, messages)
-        elif (hello := self._ends.get(link)) is not None and messages == [hello]:
-            link.hold()
-            found = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link)
-            self._greeted[link] = found
-            self._pauses.pop((hello.node, hello.instance), None)
-            self._links.greeted(found)
-        else:
-            link.close("it is another agent")
-
-    def closed(self, link: Link) -> None:
-        """See `LinkOwner`."""
-        self._ends.pop(link, None)
-        if (greeted := self._greeted.pop(link, None)) is not None:
-            self._links.closed(greeted)
+            node, instance = agent
+            self._ends.greet(end, LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance))

@@ -106,17 +106,17 @@ class LinkEnds:
         self._links = links
         self._received = received
         self._closed = closed
-        self._ends: dict[Any, bool] = {}
+        self._ends: dict[LinkPort, bool] = {}
         """Each end, and whether it was greeted."""
 
-    def opened(self, link: Any) -> None:
+    def opened(self, link: LinkPort) -> None:
         """See `LinkOwner`."""
         if len(self._ends) >= MOST_LINKS:
             link.close("there are too many links")
         else:
             self._ends[link] = False
 
-    def received(self, link: Any, messages: list[Any]) -> None:
+    def received(self, link: LinkPort, messages: list[Any]) -> None:
         """See `LinkOwner`."""
         if self._ends.get(link):
             self._received(messages)
@@ -126,7 +126,7 @@ class LinkEnds:
         else:
             link.close("it does not greet")
 
-    def closed(self, link: Any) -> None:
+    def closed(self, link: LinkPort) -> None:
         """See `LinkOwner`."""
         if self._ends.pop(link, False):
             self._links.closed(link)

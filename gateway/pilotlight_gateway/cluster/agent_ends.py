@@ -1,0 +1,76 @@
+"""The gateway's ends of links to agents, from the first greeting to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from pilotlight_core.links import LinkPort
+from pilotlight_core.model.messages.link_messages import LinkHello
+from pilotlight_gateway.cluster.agent_links import AgentLink, AgentLinks
+
+AgentKey = tuple[str, str]
+"""Node and incarnation."""
+
+
+class LinkReader(Protocol):
+    """Gets what comes over links."""
+
+    def on_link(self, node: str, messages: list[Any]) -> None:
+        """A group of an agent's messages."""
+        ...
+
+
+class AgentEnds:
+    """A `LinkOwner`: greets agents, and tells `links` which of them have greeted back."""
+
+    def __init__(self, links: AgentLinks, reader: LinkReader) -> None:
+        self._links = links
+        self._reader = reader
+        self._hellos: dict[LinkPort, LinkHello] = {}
+        """What each open end was greeted with."""
+        self._greeted: dict[LinkPort, AgentLink] = {}
+
+    def __len__(self) -> int:
+        return len(self._hellos)
+
+    def agents(self) -> Iterable[AgentKey]:
+        """The agents to which there is an end, greeted or not."""
+        return [(hello.node, hello.instance) for hello in self._hellos.values()]
+
+    def greet(self, link: LinkPort, hello: LinkHello) -> None:
+        """Greet an agent over a new end."""
+        self._hellos[link] = hello
+        link.send(hello)
+
+    def opened(self, link: LinkPort) -> None:
+        """See `LinkOwner`; who has opened it greets."""
+
+    def received(self, link: LinkPort, messages: list[Any]) -> None:
+        """See `LinkOwner`."""
+        greeted, hello = self._greeted.get(link), self._hellos.get(link)
+        if greeted is not None:
+            self._reader.on_link(greeted.node, messages)
+        elif hello is not None and messages == [hello]:
+            link.hold()
+            found = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link)
+            self._greeted[link] = found
+            self._links.greeted(found)
+        else:
+            link.close("it is another agent")
+
+    def closed(self, link: LinkPort) -> None:
+        """See `LinkOwner`."""
+        self._hellos.pop(link, None)
+        if (greeted := self._greeted.pop(link, None)) is not None:
+            self._links.closed(greeted)
+
+    def tick(self) -> None:
+        """Call it each second."""
+        for link in list(self._hellos):
+            link.tick()
+
+    def close_all(self, reason: str) -> None:
+        """End every link."""
+        for link in list(self._hellos):
+            link.close(reason)
