@@ -41,6 +41,7 @@ class SimLink:
         self._latest = 0.0
         self._quiet = 0
         self._greeted = False
+        self._snaps: Callable[[], None] | None = None
 
     def send(self, message: Message) -> None:
         """See `LinkPort`."""
@@ -92,6 +93,11 @@ class SimLink:
                     end.lose()
                 end.notice_after(end.other._latest if delivers else self._world.now)
 
+    def snap_when_used(self, *, delivers: bool) -> None:
+        """It breaks as soon as something is on it."""
+        for end in (self, self.other):
+            end._snaps = partial(self.snap, delivers=delivers)
+
     def lose(self) -> None:
         """What this end has sent and the other one has not got is gone."""
         self._broken = True
@@ -104,7 +110,8 @@ class SimLink:
     def notice_after(self, instant: float) -> None:
         """It notices the break, not before `instant`."""
         self._broken = True
-        self._in_its_turn(instant + self._world.link_rng.random() * 0.01, self._over)
+        soon = max(instant, self._world.now) + 0.0001 + self._world.link_rng.random() * 0.01
+        self._world.at(soon, partial(self._in_its_turn, self._over))
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -118,23 +125,19 @@ class SimLink:
         self._latest = max(self._latest, self._world.now + delay)
         self._on_its_way.append(message)
         self._world.at(self._latest, self._arrive)
+        if self._snaps is not None and message is not None:
+            self._snaps()
 
     def _arrive(self) -> None:
         if self._on_its_way:
             message = self._on_its_way.popleft()
             if self.other.process.paused and message is not None:
                 self._world.promises.stands_still(message)
-            self.other._in_its_turn(self._world.now, partial(self.other._receive, message))
+            self.other._in_its_turn(partial(self.other._receive, message))
 
-    def _in_its_turn(self, instant: float, do: Callable[[], None]) -> None:
-        def then() -> None:
-            if self.process.life == self._life:
-                self.process._do(do)
-
-        if instant <= self._world.now:
-            then()
-        else:
-            self._world.at(instant, then)
+    def _in_its_turn(self, do: Callable[[], None]) -> None:
+        if self.process.life == self._life:
+            self.process._do(do)
 
     def _receive(self, message: Message | None) -> None:
         if not self.is_open:
@@ -154,6 +157,7 @@ class SimLink:
 
     def _over(self) -> None:
         if self.is_open:
+            self._world.note("LINK of", self.process.name, "to", self.other.process.name, "is over")
             self.is_open = False
             self._broken = True
             self._owner.closed(self)

@@ -54,6 +54,10 @@ class World:
         self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0
         self.link_rng = random.Random(f"links {seed}")  # of its own: histories without links stay the same
         self.has_links = self.link_rng.random() < 0.5
+        self.breaks_links_alone = self.has_links and self.link_rng.random() < 0.5
+        """Whether nothing but links goes wrong."""
+        if self.breaks_links_alone:
+            self.in_order, self.duplicates = True, 0.0
         self.links: list[SimLink] = []
         """Those that stand, by the end that opened them."""
         self.traced = traced

@@ -75,8 +75,8 @@ class GatewayLinks:
         except BusDown:
             link.close("there is no bus on which to say so")
             return
-        link.send(hello)
         self._links[hello.gateway] = (link, hello.link)
+        link.send(hello)
         log.info("a gateway has a link", gateway=hello.gateway)
 
     def closed(self, link: LinkPort) -> None:
