@@ -340,9 +340,8 @@ class Eager(AgentLinks):
     """Reads a new link before the bus is read to where it begins."""
 
     def greeted(self, link: AgentLink) -> None:
-        super().greeted(link)
         self.switched(link.node, LinkSwitch(link=link.name))
-        link.end.release()
+        super().greeted(link)
 
 
 class Credulous(CallDrivers):
@@ -403,7 +402,7 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
     ({f"{DRIVERS}.Homes": Haughty}, "P4 P6"),
     # Links.
     ({f"{DRIVERS}.AgentLinks": TwoWays, f"{AGENT}.GatewayLinks": OneWay}, "P6"),
-    ({f"{AGENT}.GatewayLinks": Silent}, "P16"),
+    ({f"{AGENT}.GatewayLinks": Silent}, "P16 P15"),
     ({f"{DRIVERS}.AgentLinks": Eager}, "P16"),
     ({f"{PROCESS}.CallDrivers": Credulous}, "P2"),
     # Jobs.

@@ -27,20 +27,22 @@ class AgentEnds:
     def __init__(self, links: AgentLinks, reader: LinkReader) -> None:
         self._links = links
         self._reader = reader
-        self._hellos: dict[LinkPort, LinkHello] = {}
-        """What each open end was greeted with."""
+        self._begun: dict[LinkPort, tuple[AgentLink, LinkHello]] = {}
+        """Each open end, and what was said on it first."""
         self._greeted: dict[LinkPort, AgentLink] = {}
 
     def __len__(self) -> int:
-        return len(self._hellos)
+        return len(self._begun)
 
     def agents(self) -> Iterable[AgentKey]:
         """The agents to which there is an end, greeted or not."""
-        return [(hello.node, hello.instance) for hello in self._hellos.values()]
+        return [(link.node, link.instance) for link, _ in self._begun.values()]
 
     def greet(self, link: LinkPort, hello: LinkHello) -> None:
         """Greet an agent over a new end."""
-        self._hellos[link] = hello
+        begun = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link)
+        self._begun[link] = (begun, hello)
+        self._links.begun(begun)
         link.send(hello)
 
     def opened(self, link: LinkPort) -> None:
@@ -48,29 +50,27 @@ class AgentEnds:
 
     def received(self, link: LinkPort, messages: list[Any]) -> None:
         """See `LinkOwner`."""
-        greeted, hello = self._greeted.get(link), self._hellos.get(link)
+        greeted, begun = self._greeted.get(link), self._begun.get(link)
         if greeted is not None:
             self._reader.on_link(greeted.node, messages)
-        elif hello is not None and messages == [hello]:
-            link.hold()
-            found = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link)
-            self._greeted[link] = found
-            self._links.greeted(found)
+        elif begun is not None and messages == [begun[1]]:
+            self._greeted[link] = begun[0]
+            self._links.greeted(begun[0])
         else:
             link.close("it is another agent")
 
     def closed(self, link: LinkPort) -> None:
         """See `LinkOwner`."""
-        self._hellos.pop(link, None)
-        if (greeted := self._greeted.pop(link, None)) is not None:
-            self._links.closed(greeted)
+        self._greeted.pop(link, None)
+        if (begun := self._begun.pop(link, None)) is not None:
+            self._links.closed(begun[0])
 
     def tick(self) -> None:
         """Call it each second."""
-        for link in list(self._hellos):
+        for link in list(self._begun):
             link.tick()
 
     def close_all(self, reason: str) -> None:
         """End every link."""
-        for link in list(self._hellos):
+        for link in list(self._begun):
             link.close(reason)

@@ -1,7 +1,7 @@
 """The ways to agents: over links to those of this machine, over the bus to all others.
 
-An agent says on the bus where its ways change (`LinkSwitch`). Until then a new link is held: what the agent said before
-over the bus must come first, since an old credit that came after a call's last frame would take the freed slot again.
+An agent says on the bus where its ways change (`LinkSwitch`). Until then a new link is held: what it said before over
+the bus must come first, since an old credit that came after a call's last frame would take the freed slot again.
 While a link stands, credits of its agent on the bus are the same again, and late: they are not read.
 
 The other direction needs no such word: an agent refuses a run that comes after its cancel or after a newer grant, and
@@ -49,8 +49,10 @@ class AgentLinks:
         self._region = region
         self._links: dict[str, AgentLink] = {}
         """By node: those that are in use."""
-        self._held: dict[str, AgentLink] = {}
-        """By name: those whose agents have not said on the bus that they are in use."""
+        self._begun: dict[str, AgentLink] = {}
+        """By name: those that are not in use yet."""
+        self._halfway: set[str] = set()
+        """Of these, the ones that have either their greeting or the agent's word on the bus."""
 
     def __len__(self) -> int:
         return len(self._links)
@@ -101,29 +103,41 @@ class AgentLinks:
         link = self._links.get(node)
         return link is not None and link.instance != instance
 
+    def begun(self, link: AgentLink) -> None:
+        """An agent is being greeted."""
+        self._begun[link.name] = link
+
     def greeted(self, link: AgentLink) -> None:
-        """An agent has greeted; its link is held until `switched`."""
-        self._held[link.name] = link
+        """The agent has greeted back: its link is held, unless its word on the bus was faster."""
+        link.end.hold()
+        self._come_halfway(link)
 
     def switched(self, node: str, switch: LinkSwitch) -> None:
         """An agent says on the bus that its ways change here."""
         if switch.over:
-            for link in (self._links.get(node), self._held.get(switch.link)):
+            for link in (self._links.get(node), self._begun.get(switch.link)):
                 if link is not None and (link.name, link.node) == (switch.link, node):
                     link.end.close("its agent has ended it")
+        elif (begun := self._begun.get(switch.link)) is not None and begun.node == node:
+            self._come_halfway(begun)
+
+    def _come_halfway(self, link: AgentLink) -> None:
+        if link.name not in self._halfway:
+            self._halfway.add(link.name)
             return
-        held = self._held.get(switch.link)
-        if held is None or held.node != node:
-            return
-        del self._held[switch.link]
-        if (old := self._links.get(node)) is not None:
+        self._forget(link)
+        if (old := self._links.get(link.node)) is not None:
             old.end.close("its agent has a new one")
-        self._links[node] = held
-        log.info("an agent has a link", node=node, instance=held.instance)
-        held.end.release()
+        self._links[link.node] = link
+        log.info("an agent has a link", node=link.node, instance=link.instance)
+        link.end.release()
+
+    def _forget(self, link: AgentLink) -> None:
+        self._begun.pop(link.name, None)
+        self._halfway.discard(link.name)
 
     def closed(self, link: AgentLink) -> None:
         """A link has ended: the bus is the way again."""
-        self._held.pop(link.name, None)
+        self._forget(link)
         if self._links.get(link.node) is link:
             del self._links[link.node]
