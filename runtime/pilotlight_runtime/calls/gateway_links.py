@@ -89,11 +89,6 @@ class GatewayLinks:
             self._publish(gateway, LinkSwitch(link=name, over=True))
         self.tell_again(gateway, link.unheard())
 
-    def close_all(self, reason: str) -> None:
-        """End every link; the bus is the way for what is left to say."""
-        for link, _ in list(self._links.values()):
-            link.close(reason)
-
     def _publish(self, gateway: str, switch: LinkSwitch) -> None:
         self._bus.publish_nowait(subjects.reply(self._region, gateway, self._node), switch)
 
@@ -136,3 +131,8 @@ class LinkEnds:
         """Call it each second."""
         for link in list(self._ends):
             link.tick()
+
+    def close_all(self, reason: str) -> None:
+        """End every link; the bus is the way for what is left to say."""
+        for link in list(self._ends):
+            link.close(reason)

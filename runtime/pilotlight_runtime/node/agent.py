@@ -127,6 +127,7 @@ class Agent:
     async def _listen(self, stack: AsyncExitStack) -> None:
         if self._folder is None:
             return
+        stack.callback(self._ends.close_all, "the agent is over")
         loop = asyncio.get_running_loop()
         make = partial(UnixLink, self._ends, TO_AGENT, loop, keeps_unheard=True)
         try:
@@ -253,7 +254,7 @@ class Agent:
         await self._bounded("usage", parts.metering.ship())
         await self._bounded("logs", parts.logs.ship())
         # 4. The last report, so that others need not wait for the node's silence: after all that was said over links.
-        parts.calls.links.close_all("the agent ends")
+        self._ends.close_all("the agent ends")
         parts.reporter.send(stopped=True)
         await self._bounded("last word", self._bus.flush())
         await self._bounded("bodies", parts.calls.bodies.close())
