@@ -123,12 +123,12 @@ class CallDrivers:
                 self.origins.on_frame(node, message)
             else:
                 self._believe(node, message)
-        self._port.turn_if_many()
+        self._port.take_turn_if_many()
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if isinstance(message, Refused | Started | Chunk | Ended):
             self.origins.on_frame(subjects.node_of(subject), message)
-            self._port.turn_if_many()
+            self._port.take_turn_if_many()
         elif isinstance(message, LinkSwitch):
             self.links.switched(subjects.node_of(subject), message)
         else:

@@ -319,6 +319,18 @@ def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     )
 
 
+def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str) -> GatewayCalls:
+    return GatewayCalls(
+        bus,
+        bodies,
+        region=settings.region,
+        name=name,
+        instance=instance,
+        limits=QueueLimits(),
+        links=LinkFolder(settings.links),
+    )
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
@@ -326,10 +338,7 @@ async def _gateway(
     budget = ByteBudget(limit=BODY_BYTES_HELD)
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
-    calls = GatewayCalls(
-        bus, bodies, region=settings.region, name=name, instance=instance, limits=QueueLimits(),
-        links=LinkFolder(settings.links),
-    )  # fmt: skip
+    calls = _calls(settings, bus, bodies, name, instance)
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     faults = calls.drivers.guard.faults

@@ -36,7 +36,7 @@ class MemoryDriverPort:
     def wake_at(self, instant: float) -> None:
         self.wakes_at = min(self.wakes_at, instant)
 
-    def turn_if_many(self) -> None:
+    def take_turn_if_many(self) -> None:
         """A turn is taken when the test says so."""
 
     def woken(self) -> float:

@@ -75,7 +75,7 @@ class SimAgent(Process):
         self._runs: dict[tuple[str, int], Run] = {}
         self._seq = 0
         self.links = GatewayLinks(SimPublisher(self), region=REGION, node=self.name, instance=self.instance)
-        self.links.tell_again = self._tell_again
+        self.links.resend = self._resend_all
         self.ends = LinkEnds(self.links, self._on_group, self._credit_all)
         self.every(1.0, self._beat)
         self._speak_for_the_dead()
@@ -313,7 +313,7 @@ class SimAgent(Process):
         if not self.links.send(gateway, frame):
             self.publish(subjects.reply(REGION, gateway, self.name), frame)
 
-    def _tell_again(self, gateway: str, messages: list[Message]) -> None:
+    def _resend_all(self, gateway: str, messages: list[Message]) -> None:
         """A link has ended, and these may be lost."""
         for message in messages:
             if isinstance(message, CallFrame):

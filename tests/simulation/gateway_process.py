@@ -99,7 +99,7 @@ class SimPort:
 
         self._events += 1
 
-    def turn_if_many(self) -> None:
+    def take_turn_if_many(self) -> None:
         if self._soon and not self._in_turn and self._process.world.has_links and self._events >= TOGETHER:
             self._take_turn()
 
@@ -237,7 +237,7 @@ class GatewayProcess(Process):
                     link=f"{self.instance}.{self.next_number()}", gateway=self.instance, node=report.node,
                     instance=report.instance,
                 )  # fmt: skip
-                self.ends.greet(link(self, self.ends, agent, agent.ends), hello)
+                self.ends.begin(link(self, self.ends, agent, agent.ends), hello)
 
     def next_number(self) -> int:
         """A number that no life of it has had."""

@@ -332,7 +332,7 @@ class Silent(GatewayLinks):
     """Does not tell again what a broken link may have lost."""
 
     def closed(self, link: LinkPort) -> None:
-        self.tell_again = lambda _gateway, _messages: None
+        self.resend = lambda _gateway, _messages: None
         super().closed(link)
 
 

@@ -112,7 +112,7 @@ class Origins:
         at = self.clock()
         self._book.enter(live)
         self._perform(live, live.origin.begin(at), at)
-        self._port.turn_if_many()
+        self._port.take_turn_if_many()
 
     def end(self, live: InFlightCall) -> None:
         """The call has its answer, or its caller went away."""

@@ -7,10 +7,7 @@ from typing import Any, Protocol
 
 from pilotlight_core.links import LinkPort
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_gateway.cluster.agent_links import AgentLink, AgentLinks
-
-AgentKey = tuple[str, str]
-"""Node and incarnation."""
+from pilotlight_gateway.cluster.agent_links import AgentKey, AgentLink, AgentLinks
 
 
 class LinkReader(Protocol):
@@ -38,7 +35,7 @@ class AgentEnds:
         """The agents to which there is an end, greeted or not."""
         return [(link.node, link.instance) for link, _ in self._begun.values()]
 
-    def greet(self, link: LinkPort, hello: LinkHello) -> None:
+    def begin(self, link: LinkPort, hello: LinkHello) -> None:
         """Greet an agent over a new end."""
         begun = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link)
         self._begun[link] = (begun, hello)

@@ -22,6 +22,9 @@ from pilotlight_core.model.messages.call_messages import Cancel, Reconcile, Run,
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.message import Message
 
+AgentKey = tuple[str, str]
+"""Node and incarnation."""
+
 log = structlog.get_logger(__name__)
 
 

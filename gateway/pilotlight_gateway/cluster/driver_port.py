@@ -59,7 +59,7 @@ class DriverPort(Protocol):
         """
         ...
 
-    def turn_if_many(self) -> None:
+    def take_turn_if_many(self) -> None:
         """Give the driver its turn now if `TOGETHER` events ask for one.
 
         Only where nothing of the driver is under way: after a call has begun, after a message was handled.
@@ -117,7 +117,7 @@ class BusDriverPort:
             # The loop counts in whole milliseconds: a little late is right.
             self._timer = self._loop.call_later(max(0.001, instant - self.clock()), self._take_timed_turn)
 
-    def turn_if_many(self) -> None:
+    def take_turn_if_many(self) -> None:
         if self._events >= TOGETHER and not self._in_turn:
             self._take_turn()
 
@@ -139,7 +139,7 @@ class BusDriverPort:
                 self._timer.cancel()
 
     def _take_soon(self) -> None:
-        if self._soon:  # else `turn_if_many` was ahead
+        if self._soon:  # else `take_turn_if_many` was ahead
             self._take_turn()
 
     def _take_timed_turn(self) -> None:

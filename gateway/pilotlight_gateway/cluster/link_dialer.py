@@ -10,7 +10,8 @@ import structlog
 from pilotlight_core.links import TO_GATEWAY, LinkFolder, UnixLink, name_of
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_gateway.cluster.agent_ends import AgentEnds, AgentKey
+from pilotlight_gateway.cluster.agent_ends import AgentEnds
+from pilotlight_gateway.cluster.agent_links import AgentKey
 
 LOOK_S = 1.0
 """Between two looks for new agents, and between two beats of each link."""
@@ -46,13 +47,13 @@ class LinkDialer:
         """Keep links to all agents of this machine until cancelled; then they are closed."""
         try:
             while True:
-                await self.look()
+                await self.open_missing()
                 await asyncio.sleep(LOOK_S)
                 self._ends.tick()
         finally:
             self._ends.close_all("the gateway ends")
 
-    async def look(self) -> None:
+    async def open_missing(self) -> None:
         """Dial the agents whose sockets are there, and that have no link."""
         names = await asyncio.to_thread(self._folder.names)
         if not names:
@@ -76,4 +77,4 @@ class LinkDialer:
             return
         if end.is_open:
             node, instance = agent
-            self._ends.greet(end, LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance))
+            self._ends.begin(end, LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance))

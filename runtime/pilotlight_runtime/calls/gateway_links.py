@@ -35,7 +35,7 @@ class Publisher(Protocol):
 
 
 class GatewayLinks:
-    """The links that stand, by gateway. `tell_again(gateway, messages)` is called when one has ended."""
+    """The links that stand, by gateway. `resend(gateway, messages)` is called when one has ended."""
 
     def __init__(self, bus: Publisher, *, region: str, node: str, instance: str) -> None:
         self._bus = bus
@@ -44,7 +44,7 @@ class GatewayLinks:
         self._instance = instance
         self._links: dict[str, tuple[LinkPort, str]] = {}
         """Gateway -> its link, and the link's name."""
-        self.tell_again: Callable[[str, list[Message]], None] = lambda _gateway, _messages: None
+        self.resend: Callable[[str, list[Message]], None] = lambda _gateway, _messages: None
 
     def __len__(self) -> int:
         return len(self._links)
@@ -87,7 +87,7 @@ class GatewayLinks:
         _, name = self._links.pop(gateway)
         with contextlib.suppress(BusError):  # then the gateway hears of nothing else either
             self._publish(gateway, LinkSwitch(link=name, over=True))
-        self.tell_again(gateway, link.unheard())
+        self.resend(gateway, link.unheard())
 
     def _publish(self, gateway: str, switch: LinkSwitch) -> None:
         self._bus.publish_nowait(subjects.reply(self._region, gateway, self._node), switch)

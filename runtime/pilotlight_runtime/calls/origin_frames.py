@@ -64,7 +64,7 @@ class OriginSender:
     ) -> None:
         self._bus = bus
         self._links = links
-        links.tell_again = self._tell_again
+        links.resend = self._resend_all
         self._notices = notices
         self._clock = clock
         self._region = region
@@ -146,7 +146,7 @@ class OriginSender:
             self._forget(oldest)
         self._publish(frame.call_id, _Last(gateway=gateway, frame=frame, size=size, first_sent_at=at, sent_at=at))
 
-    def _tell_again(self, gateway: str, messages: list[Message]) -> None:
+    def _resend_all(self, gateway: str, messages: list[Message]) -> None:
         """The gateway's link has ended, and these may be lost; frames alone are worth telling again."""
         for message in messages:
             if isinstance(message, Started | Chunk):

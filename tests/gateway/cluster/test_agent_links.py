@@ -40,7 +40,7 @@ class Site:
         link = MemoryLink(self.ends)
         hello = LinkHello(link=name, gateway="gw1", node="n1", instance=instance)
         self.ends.opened(link)
-        self.ends.greet(link, hello)
+        self.ends.begin(link, hello)
         return link, hello
 
     def linked(self, name: str = "l1", instance: str = "i1") -> MemoryLink:

@@ -50,10 +50,10 @@ async def test_an_agent_whose_socket_is_there_is_linked(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(site.links, "greeted", note)
     async with folder.listening("n1", "i1", agent.make):
-        await dialer.look()
+        await dialer.open_missing()
         await agent.said.wait()
         await agent_greets.wait()
-        await dialer.look()
+        await dialer.open_missing()
         assert list(site.ends.agents()) == [("n1", "i1")]
         site.ends.close_all("the gateway ends")
         await agent.ended.wait()
@@ -76,7 +76,7 @@ async def test_where_dialling_fails_it_is_tried_more_and_more_rarely(tmp_path: P
         Counted(folder.folder), site.ends, lambda: [("n1", "i1")], gateway="gw1", clock=lambda: site.port.at
     )
     for _ in range(400):
-        await dialer.look()
+        await dialer.open_missing()
         site.port.at += 1.0
 
     pauses = [later - before for before, later in pairwise(asked)]

@@ -27,7 +27,7 @@ class Agent:
         self.got: list[Any] = []
         self.credits = 0
         self.links = GatewayLinks(self, region="r", node="n", instance="i")
-        self.links.tell_again = lambda gateway, messages: self.again.append((gateway, messages))
+        self.links.resend = lambda gateway, messages: self.again.append((gateway, messages))
         self.ends = LinkEnds(self.links, self.got.extend, self.publish_credits)
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
