@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS, Handler
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started
+from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
 from pilotlight_core.model.messages.scheduling import Breakers
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
+from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.node_watch import NodeWatch
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
@@ -55,8 +58,9 @@ class CallDrivers:
         self.homes = Homes(
             port, ownership, router, router.home_inbox, region=region, gateway=gateway, limits=limits
         )  # fmt: skip
+        self.links = AgentLinks(port, region)
         self.origins = Origins(
-            port, ownership, router, router.origin_inbox, bodies, guard, region=region, gateway=gateway
+            port, self.links, ownership, router, router.origin_inbox, bodies, guard, region=region, gateway=gateway
         )  # fmt: skip
         self._nodes = NodeWatch((self.homes, self.origins))
         self._check_at = float("-inf")
@@ -94,6 +98,7 @@ class CallDrivers:
             self.homes.take_turn(at)
             self.origins.take_turn(at)
         self._outbox.flush()
+        self.links.flush()
 
     def reconnected(self) -> None:
         """See `Driver`."""
@@ -111,9 +116,21 @@ class CallDrivers:
 
     # -- what arrives --------------------------------------------------------------------------------------------
 
+    def on_link(self, node: str, messages: list[Any]) -> None:
+        """An agent's messages have come over its link: checked as those of its subjects."""
+        for message in messages:
+            if isinstance(message, Refused | Started | Chunk | Ended):
+                self.origins.on_frame(node, message)
+            else:
+                self._believe(node, message)
+        self._port.take_turn_if_many()
+
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if isinstance(message, Refused | Started | Chunk | Ended):
             self.origins.on_frame(subjects.node_of(subject), message)
+            self._port.take_turn_if_many()
+        elif isinstance(message, LinkSwitch):
+            self.links.switched(subjects.node_of(subject), message)
         else:
             self._on_credit(subject, message, reply)  # of a slot that we had taken for another gateway
 
@@ -127,8 +144,15 @@ class CallDrivers:
             self.origins.on_unheard(call_id, int(last))
 
     def _on_credit(self, subject: str, message: object, _: str) -> None:
+        if isinstance(message, Credit):
+            node = subjects.node_of(subject)
+            # Of an agent with a link it is here already, or its link is not read to the end.
+            if not self.links.has(node, message.instance) and not self.links.is_ahead(node, message.instance):
+                self._believe(node, message)
+
+    def _believe(self, node: str, message: object) -> None:
         at = self._port.clock()
-        if isinstance(message, Credit) and self.guard.believes_credit(subjects.node_of(subject), message, at):
+        if isinstance(message, Credit) and self.guard.believes_credit(node, message, at):
             self._nodes.on_credit(message, at)
 
     def on_bound(self, binding: Binding) -> None:
@@ -138,7 +162,7 @@ class CallDrivers:
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
         at = self._port.clock()
-        if not isinstance(message, NodeReport):
+        if not isinstance(message, NodeReport) or self.links.is_ahead(subjects.node_of(subject), message.instance):
             return
         if (report := self.guard.believed_report(subjects.node_of(subject), message, at)) is None:
             return

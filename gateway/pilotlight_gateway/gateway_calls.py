@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.binding_book import BindingBook
+from pilotlight_core.links import LinkFolder
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
+from pilotlight_gateway.cluster.link_dialer import LinkDialer
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import ShardParticipant, Shards, gateway_lease
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -21,8 +24,17 @@ class GatewayCalls:
     """`service` takes calls while this object's `running` and that of its `shards` are open."""
 
     def __init__(
-        self, bus: Bus, bodies: LargeBodies, *, region: str, name: str, instance: str, limits: QueueLimits
+        self,
+        bus: Bus,
+        bodies: LargeBodies,
+        *,
+        region: str,
+        name: str,
+        instance: str,
+        limits: QueueLimits,
+        links: LinkFolder | None = None,
     ) -> None:
+        """`links`: where the agents of this machine have their sockets; None: all are spoken to over the bus."""
         self._bus = bus
         self._name = name
         self._lease = gateway_lease(bus, region=region, name=name, instance=instance)
@@ -34,6 +46,10 @@ class GatewayCalls:
             self._port, self.table, self.fleet, bodies, self.bindings, region=region, gateway=instance, limits=limits
         )
         self.bindings.on_bound.append(self.drivers.on_bound)
+        self._dialer: LinkDialer | None = None
+        if links is not None:
+            ends = AgentEnds(self.drivers.links, self.drivers)
+            self._dialer = LinkDialer(links, ends, self._agents, gateway=instance, clock=self._port.clock)
         self.service = CallService(
             bus,
             self.drivers.origins,
@@ -59,4 +75,14 @@ class GatewayCalls:
     async def running(self) -> AsyncIterator[None]:
         """Run the drivers until the block ends."""
         async with self.bindings, self._port.driving(self.drivers):
-            yield
+            if self._dialer is None:
+                yield
+                return
+            dialing = self._bus.spawn(self._dialer.run())
+            try:
+                yield
+            finally:
+                await self._bus.end(dialing)
+
+    def _agents(self) -> list[tuple[str, str]]:
+        return [(report.node, report.instance) for report in self.fleet.reports(self._port.clock())]

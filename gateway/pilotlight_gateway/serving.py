@@ -33,6 +33,7 @@ from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import NoKey, Signer
 from pilotlight_core.host.tenancy_move import move_tenancy
+from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.price_book import PriceBook, load_prices
@@ -319,6 +320,18 @@ def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     )
 
 
+def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str) -> GatewayCalls:
+    return GatewayCalls(
+        bus,
+        bodies,
+        region=settings.region,
+        name=name,
+        instance=instance,
+        limits=QueueLimits(),
+        links=LinkFolder(settings.links),
+    )
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
@@ -326,7 +339,7 @@ async def _gateway(
     budget = ByteBudget(limit=BODY_BYTES_HELD)
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
-    calls = GatewayCalls(bus, bodies, region=settings.region, name=name, instance=instance, limits=QueueLimits())
+    calls = _calls(settings, bus, bodies, name, instance)
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     faults = calls.drivers.guard.faults

@@ -21,6 +21,7 @@ from pilotlight_core.host.foundations import MEND, Foundation, Foundations, Wron
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.signing import NoKey, Verifier
+from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
@@ -150,6 +151,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 cache_bytes=settings.cache_bytes,
                 stop_grace_s=settings.stop_grace,
                 host=host,
+                links=LinkFolder(settings.links),
             )
             foundations = Foundations(bus, region=settings.region)
             own = partial(own_foundation, blobs, settings.keys_dir)

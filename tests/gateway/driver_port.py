@@ -36,6 +36,9 @@ class MemoryDriverPort:
     def wake_at(self, instant: float) -> None:
         self.wakes_at = min(self.wakes_at, instant)
 
+    def take_turn_if_many(self) -> None:
+        """A turn is taken when the test says so."""
+
     def woken(self) -> float:
         """When a turn was asked for; from now on anew."""
         instant, self.wakes_at = self.wakes_at, NEVER

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pilotlight_core.bus import NO_RESPONDERS
 from pilotlight_core.host.binding_book import MemoryBindings
+from pilotlight_core.model.errors import ContainerDied
 from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, Run
+from pilotlight_core.model.messages.link_messages import LinkHello, LinkSwitch
+from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.messages.scheduling import ToHome
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -18,6 +22,7 @@ from tests.builders.calls import credit
 from tests.builders.nodes import binding
 from tests.gateway.calls.quiet_call import QuietCall, quiet_call
 from tests.gateway.driver_port import MemoryDriverPort
+from tests.memory_link import MemoryLink
 
 
 class Site:
@@ -120,3 +125,84 @@ def test_a_call_whose_home_is_elsewhere_goes_with_the_mail_of_the_turn() -> None
     site.drivers.take_turn()
     (mail,) = site.port.told(ToHome)
     assert len(mail.items) == 2
+
+
+def linked(site: Site, node: str = "n1", instance: str = "i1") -> MemoryLink:
+    """The site with a link to its agent."""
+    ends = AgentEnds(site.drivers.links, site.drivers)
+    link, hello = MemoryLink(ends), LinkHello(link="l1", gateway="gw1", node=node, instance=instance)
+    ends.begin(link, hello)
+    ends.received(link, [hello])
+    site.hear("pl.r.gw.gw1.reply.*", LinkSwitch(link="l1"))
+    return link
+
+
+def ended(call: str) -> Ended:
+    return Ended(call_id=call, grant_number=1, container="c1", outcome=Outcome.OK)
+
+
+def test_over_a_link_calls_come_and_go_without_the_bus() -> None:
+    """What a link brings frees slots as what the bus brings."""
+    site = Site()
+    link = linked(site)
+    site.begin("a")
+    site.begin("b")
+    site.drivers.take_turn()
+    assert [run.call_id for run in link.sent if isinstance(run, Run)] == ["a"]
+
+    site.drivers.on_link("n1", [ended("a")])
+    site.drivers.take_turn()
+    assert [run.call_id for run in link.sent if isinstance(run, Run)] == ["a", "b"]
+    assert not site.runs()
+
+
+def test_while_a_link_stands_credits_of_the_bus_are_not_read() -> None:
+    """They are late: an ended call in one would take its slot again. When the link has ended they count."""
+    site = Site()
+    link = linked(site)
+    site.begin("a")
+    site.drivers.take_turn()
+    site.drivers.on_link("n1", [ended("a")])
+    site.credit("a")
+    site.begin("b")
+    site.drivers.take_turn()
+    assert [run.call_id for run in link.sent if isinstance(run, Run)] == ["a", "b"]
+
+    link.close("it broke")
+    site.credit()
+    site.drivers.on_link("n1", [ended("b")])
+    site.begin("c")
+    site.drivers.take_turn()
+    assert site.runs() == ["c"]
+
+
+def test_what_comes_over_a_link_is_checked_by_its_node() -> None:
+    """As what comes by subject: another node's credit and frame change nothing, and are noted."""
+    site = Site()
+    linked(site)
+    live = site.begin("a")
+    site.drivers.take_turn()
+    version = live.call.version.id
+    site.drivers.on_link("n2", [ended("a"), credit("c1", 99, slots=9, version=version, function="acme:a.f")])
+
+    assert not live.said
+    assert site.drivers.guard.faults.counts
+    assert site.drivers.homes.statistics()[0].granted == 1
+
+
+def test_news_of_the_next_incarnation_wait_for_the_last_words_of_the_one_before() -> None:
+    """They prove that it is gone, and its answer may be in the link still."""
+    site = Site()
+    link = linked(site)
+    live = site.begin("a")
+    site.drivers.take_turn()
+    report = NodeReport(node="n1", instance="i2", seq=1, region="r", zone="z", sandbox="process")
+    site.hear("pl.r.beat.*", report)
+    site.drivers.on_link("n1", [ended("a")])
+    assert [type(said) for said in live.said] == [CallResult]
+
+    other = site.begin("b")
+    site.drivers.take_turn()
+    link.close("read to its end")
+    site.hear("pl.r.beat.*", report)
+    assert [type(said) for said in other.said] == [ContainerDied]

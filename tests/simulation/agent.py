@@ -24,9 +24,11 @@ from pilotlight_core.model.messages.call_messages import (
     Stages,
     Started,
 )
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
+from pilotlight_runtime.calls.gateway_links import GatewayLinks, LinkEnds
 from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from tests.simulation.promises import Broken, answer_of
 from tests.simulation.world import REGION, Mail, Process, World
@@ -36,6 +38,16 @@ FUNCTIONS = {"ver_1": "acme:app.fn", "ver_2": "acme:app.gn"}
 _bills = itertools.count(1)
 LATE = 1.0
 """An agent that was away for nearly as long as nodes are waited for may speak too late for its predecessor."""
+
+
+class SimPublisher:
+    """The bus of an agent."""
+
+    def __init__(self, agent: SimAgent) -> None:
+        self._agent = agent
+
+    def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
+        self._agent.publish(subject, message, reply)
 
 
 @dataclass
@@ -62,6 +74,9 @@ class SimAgent(Process):
         self.containers: dict[str, SimContainer] = {}
         self._runs: dict[tuple[str, int], Run] = {}
         self._seq = 0
+        self.links = GatewayLinks(SimPublisher(self), region=REGION, node=self.name, instance=self.instance)
+        self.links.resend = self._resend_all
+        self.ends = LinkEnds(self.links, self._on_group, self._credit_all)
         self.every(1.0, self._beat)
         self._speak_for_the_dead()
 
@@ -149,6 +164,10 @@ class SimAgent(Process):
             run = self._run_of(item)
             del self._runs[item.call_id, item.grant_number]
             self._refuse(run, Refusal.EXPIRED)
+        self._credit_all()
+        self.ends.tick()
+
+    def _credit_all(self) -> None:
         for container in self.containers:
             self._credit(container)
 
@@ -169,6 +188,7 @@ class SimAgent(Process):
             held=self.table.held(container),
         )
         if not self.muted:
+            self.links.send_all(credit)
             self.publish(subjects.credit(REGION, self.name, known.version), credit)
 
     # -- calls ---------------------------------------------------------------------------------------------------
@@ -181,10 +201,16 @@ class SimAgent(Process):
         )
 
     def receive(self, mail: Mail) -> None:
-        match message := mail.message:
+        self._obey(mail.message)
+
+    def _on_group(self, messages: list[Any]) -> None:
+        for message in messages:
+            self._obey(message)
+
+    def _obey(self, message: Any) -> None:
+        match message:
             case CreditsWanted():
-                for container in self.containers:
-                    self._credit(container)
+                self._credit_all()
             case Run():
                 self._run(message)
             case Cancel():
@@ -284,7 +310,14 @@ class SimAgent(Process):
         )
 
     def _tell(self, gateway: str, frame: CallFrame) -> None:
-        self.publish(subjects.reply(REGION, gateway, self.name), frame)
+        if not self.links.send(gateway, frame):
+            self.publish(subjects.reply(REGION, gateway, self.name), frame)
+
+    def _resend_all(self, gateway: str, messages: list[Message]) -> None:
+        """A link has ended, and these may be lost."""
+        for message in messages:
+            if isinstance(message, CallFrame):
+                self._tell(gateway, message)
 
     def _cancel(self, items: tuple[AcceptedCall, ...]) -> None:
         for item in items:

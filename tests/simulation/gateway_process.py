@@ -15,6 +15,7 @@ from typing import Any
 from pilotlight_core.bus import BusDown, Handler
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitEnd, LimitVerdict
+from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
 from pilotlight_core.model.subjects import SHARDS, shard_of
@@ -25,6 +26,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON, Driver
 from pilotlight_gateway.cluster.shard_plan import (
     BeginShard,
@@ -45,10 +47,11 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
-from tests.simulation.agent import FUNCTIONS
+from tests.simulation.agent import FUNCTIONS, SimAgent
 from tests.simulation.board import Board, SimLease
 from tests.simulation.job_side import JobSide
 from tests.simulation.promises import Fate
+from tests.simulation.sim_link import link
 from tests.simulation.stream_server import StreamServer
 from tests.simulation.world import KNOWN_AFTER, REGION, Mail, Process, World
 
@@ -57,7 +60,10 @@ AT_MOST_LATE = 0.9
 CALM_S = 2.0
 """How long the gateways must have been the same before a shard moves to its heir."""
 LOOK_S = 0.25
+LINK_S = 1.0
 RESTART_S = 0.3
+TOGETHER = 2
+"""Events after which a turn is taken early, which so few calls would hardly bring otherwise."""
 
 
 class SimPort:
@@ -66,7 +72,8 @@ class SimPort:
     def __init__(self, process: GatewayProcess) -> None:
         self._process = process
         self.turn: Callable[[], None] = lambda: None
-        self._soon = False
+        self._soon = self._in_turn = False
+        self._events = 0
         self._timer_at = NEVER
 
     @property
@@ -85,10 +92,16 @@ class SimPort:
         if instant == SOON:
             if not self._soon:
                 self._soon = True
-                self._process.later(0.0, self._take_turn)
+                self._process.later(0.0, self._take_soon)
         elif instant < self._timer_at:
             self._timer_at = instant
             self._process.later(max(0.001, instant - self.clock()), partial(self._take_timed_turn, instant))
+
+        self._events += 1
+
+    def take_turn_if_many(self) -> None:
+        if self._soon and not self._in_turn and self._process.world.has_links and self._events >= TOGETHER:
+            self._take_turn()
 
     def _take_timed_turn(self, instant: float) -> None:
         if instant == self._timer_at:  # an earlier one has not taken its place
@@ -97,11 +110,17 @@ class SimPort:
                 self._soon = True
                 self._take_turn()
 
+    def _take_soon(self) -> None:
+        if self._soon:
+            self._take_turn()
+
     def _take_turn(self) -> None:
+        self._in_turn = True
         try:
             self.turn()
         finally:
-            self._soon = False
+            self._soon = self._in_turn = False
+            self._events = 0
 
 
 @dataclass(kw_only=True, eq=False)
@@ -151,6 +170,9 @@ class GatewayProcess(Process):
         self._notices = world.rng.random() < 0.5
         """Whether it sees at once that it is cut off; else what it sends is lost."""
         self.is_aware = False
+        rng = world.link_rng
+        self.neighbours = {f"agent{n}" for n in range(2) if world.has_links and rng.random() < 0.7}
+        """The agents of its machine."""
 
     def boot(self) -> None:
         self.instance = f"{self.name}-{self.life}"
@@ -164,10 +186,11 @@ class GatewayProcess(Process):
         self.usages: dict[str, CallUsage] = {}
         port = SimPort(self)
         bodies = LargeBodies(url="", budget=ByteBudget(limit=10**6))
+        self.fleet = FleetView()
         self.drivers = CallDrivers(
             port,
             self.table,
-            FleetView(),
+            self.fleet,
             bodies,
             self.world.bindings,
             region=REGION,
@@ -189,6 +212,9 @@ class GatewayProcess(Process):
             self.jobs = JobSide(self, self._server, _registry(), self._policy)
             self._participants["jobs"] = self.jobs.jobs.dispatcher
             self.drivers.homes.backlog_of = self.jobs.jobs.dispatcher.backlog
+        self.ends = AgentEnds(self.drivers.links, self.drivers)
+        if self.neighbours:
+            self.every(LINK_S, self._link)
         self.every(0.9, self._renew)
         self.every(LOOK_S, self._look)
 
@@ -197,6 +223,21 @@ class GatewayProcess(Process):
             super()._do(do)
         else:
             self.jobs.loop.turn(do)
+
+    def _link(self) -> None:
+        """Look for agents of the machine that have no link, as `LinkDialer` does."""
+        self.ends.tick()
+        linked = set(self.ends.agents())
+        for report in self.fleet.reports(self.clock):
+            agent = self.world.processes[report.node]
+            if report.node not in self.neighbours or (report.node, report.instance) in linked:
+                continue
+            if isinstance(agent, SimAgent) and agent.alive and agent.instance == report.instance:
+                hello = LinkHello(
+                    link=f"{self.instance}.{self.next_number()}", gateway=self.instance, node=report.node,
+                    instance=report.instance,
+                )  # fmt: skip
+                self.ends.begin(link(self, self.ends, agent, agent.ends), hello)
 
     def next_number(self) -> int:
         """A number that no life of it has had."""

@@ -19,6 +19,7 @@ P12 A job's start stands in its record before the job is sent to an agent.
 P13 A stored job ends once: with the one answer of the run that its record names, or cancelled, expired or failed.
 P14 No job that was accepted is lost, whichever gateways are killed: when all is quiet, each has ended. What is
     submitted twice under one key is one job.
+P16 Where nothing but links breaks, no call that was sent is lost, and no part of a stream.
 P15 Where nothing goes wrong, and after the storm, a job ends as its code does.
 """
 
@@ -42,6 +43,8 @@ MARGIN = 1.0
 MAX_STARTS = 3
 LATE_S = 0.8
 """By so much later than it was decided an answer may come."""
+HELD_S = 0.1
+"""For so long after its answer a home beside its origin may count a call's slot."""
 
 
 class Broken(BaseException):
@@ -187,6 +190,7 @@ class Promises:
         self._highest: Counter[str] = Counter()
         """Call -> the highest of its grants that was used."""
         self._ended_at: dict[str, float] = {}
+        self._answered_at: dict[str, float] = {}
         self._held: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
 
     # -- facts ---------------------------------------------------------------------------------------------------
@@ -248,6 +252,12 @@ class Promises:
         late = now - self._ended_at.get(call, math.inf) if (call, number) not in self._sent else 0.0
         _keep("P6", late < LATE_S, f"{call} has ended {late:.1f} s ago, and its grant is still counted")
 
+    def is_held(self, call: str, gateway: str, now: float) -> None:
+        """A home counts the call's slot. Its own callers' calls it has heard of in order with credits."""
+        fate = self.fates.get(call)
+        late = now - self._answered_at.get(call, math.inf) if fate is not None and fate.gateway == gateway else 0.0
+        _keep("P6", late < HELD_S, f"{call} was answered {late:.1f} s ago, and its slot is still counted")
+
     def knows_home(self, call: str, does: bool) -> None:
         _keep("P7", does, f"{call} waits, and was not enqueued at its new home")
 
@@ -288,6 +298,7 @@ class Promises:
     def answered(self, call: str, result: CallResult, at: float, woke_at: float) -> None:
         fate = self._ended(call, at, woke_at)
         self.outcomes["ok"] += 1
+        self._answered_at[call] = at
         _keep("P8", result.output == answer_of(call), f"{call} was answered as another call")
         self.is_billed(call, result.spent.ns if result.spent is not None else 0)
         _keep("P3", self._chunks[call] == fate.chunks, f"{call} was answered without all of its chunks")
@@ -310,6 +321,8 @@ class Promises:
         self.outcomes[code] += 1
         never = not self.starts[call]
         _keep("P4", code != "container_died" or not never or call in self.excused, f"{call} never started, and died")
+        lost = self.is_calm and code == "container_died" and not self.has_deadly
+        _keep("P16", not lost, f"{call} died where nothing but links broke: {error.detail}")
         _keep("P4", "in turn" not in error.detail, f"{call} found no place: {error.detail}")
         _keep("P7", not never or code in ALLOWED or call in self.excused, f"{call} never started and failed: {code}")
         raised = code == "function_raised" and fate.raises > fate.retries

@@ -29,6 +29,8 @@ LONGEST = 60.0
 """What is not quiet by then never will be."""
 SLOTS = 2
 LOOK_S = 0.3
+SETTLED_S = 5.0
+"""After which no call runs any more whose grant was another home's."""
 LIMITED = 3
 """One history in so many has limits."""
 JOBBED = (3, 7)
@@ -116,6 +118,7 @@ class History:
         world.is_calm = world.promises.is_calm = not troubles and world.in_order and not world.duplicates
         if policy is not None and world.is_calm:
             world.promises.most_at_once = policy.scopes[0].concurrency
+        self._draw_breaks()
         world.at(STORM_ENDS, self._calm)
         if world.is_calm:
             world.at(LOOK_S, self._check_grants)
@@ -145,12 +148,25 @@ class History:
                 self._client(AFTERWARDS + self._rng.random(), must_succeed=True)
 
     def _draw_troubles(self) -> int:
-        troubles = self._rng.choice((0, 1, 2, 3, 4, 6))
+        troubles = 0 if self.world.breaks_links_alone else self._rng.choice((0, 1, 2, 3, 4, 6))
         for _ in range(troubles):
             self._trouble(self._rng.uniform(0.5, STORM_ENDS - 0.5))
         if self._has_jobs and troubles:
             self._kill_after_accepting()
         return troubles
+
+    def _draw_breaks(self) -> None:
+        """Of links, which is no trouble: where nothing else goes wrong, nobody notices."""
+        rng = self.world.link_rng
+        for _ in range(rng.choice((0, 6, 18)) if self.world.has_links else 0):
+            self.world.at(rng.uniform(0.5, STORM_ENDS), self._break_link)
+
+    def _break_link(self) -> None:
+        rng = self.world.link_rng
+        if self.world.links:
+            end = self.world.links.pop(rng.randrange(len(self.world.links)))
+            self.world.note("BREAK", end.process.name, end.other.process.name)
+            end.snap_when_used(delivers=rng.random() < 0.5)
 
     def _policy(self) -> LimitPolicy:
         """Every tenant's limits."""
@@ -285,8 +301,12 @@ class History:
 
     def _check_grants(self) -> None:
         """Where nothing goes wrong, a grant that its call cannot use any more is soon free."""
+        is_settled = all(self.world.now - since > SETTLED_S for since in self.world.homes_since.values())
         for gateway in self.gateways:
             for home in gateway.drivers.homes:
+                for queue in home._queues.values():
+                    for call in (call for pooled in queue.pool.all() for call in pooled.held if is_settled):
+                        self.world.promises.is_held(call, gateway.name, self.world.now)
                 for call, granted in home._grants.by_call.items():
                     self.world.promises.is_reserved(call, granted.grant.grant_number, self.world.now)
         self.world.at(self.world.now + LOOK_S, self._check_grants)

@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
+from pilotlight_core.links import LinkPort
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Reconcile, Refusal, Run
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.messages.limiting import LimitEnd
+from pilotlight_core.model.messages.link_messages import LinkSwitch
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Credit
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle, Withdraw
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.effects import Effect, SendRun
 from pilotlight_gateway.calls.origin import Origin, OriginState
@@ -26,6 +31,7 @@ from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.calls.retries import UNTRIED
+from pilotlight_gateway.cluster.agent_links import AgentLink, AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.router import OriginItem, Outbox, ShardRouter
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist
@@ -40,6 +46,7 @@ from pilotlight_gateway.limits.call_usage import CallUsage, OpenUsage
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.slot_table import AcceptedCall, Reconciled, SlotTable
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
@@ -307,6 +314,59 @@ class Trusting(JobWatchlist):
         return {}
 
 
+class TwoWays(AgentLinks):
+    """Reads the credits of the bus though frames come over links."""
+
+    def has(self, node: str, instance: str) -> bool:
+        return False
+
+
+class OneWay(GatewayLinks):
+    """Tells gateways that have links of no credit over them."""
+
+    def send_all(self, message: Message) -> None:
+        pass
+
+
+class Silent(GatewayLinks):
+    """Does not tell again what a broken link may have lost."""
+
+    def closed(self, link: LinkPort) -> None:
+        self.resend = lambda _gateway, _messages: None
+        super().closed(link)
+
+
+class Eager(AgentLinks):
+    """Reads a new link before the bus is read to where it begins."""
+
+    def greeted(self, link: AgentLink) -> None:
+        self.switched(link.node, LinkSwitch(link=link.name))
+        super().greeted(link)
+
+
+class Credulous(CallDrivers):
+    """Takes what it has sent over a link that breaks for unsent."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        drivers = self
+
+        class Wishful(AgentLinks):
+            sent: ClassVar[dict[str, list[Run]]] = {}
+
+            def send_run(self, node: str, instance: str, run: Run, *, reply: str) -> None:
+                super().send_run(node, instance, run, reply=reply)
+                if self.has(node, instance):
+                    self.sent.setdefault(node, []).append(run)
+
+            def closed(self, link: AgentLink) -> None:
+                super().closed(link)
+                for run in self.sent.pop(link.node, ()):
+                    drivers.origins.on_unheard(run.call_id, run.grant_number)
+
+        self.links.__class__ = Wishful
+
+
 AGENT, HOMES, DRIVERS = "tests.simulation.agent", "pilotlight_gateway.home.homes", "pilotlight_gateway.call_drivers"
 LIMITS = "pilotlight_gateway.limits.limit_driver"
 JOBS, JOB_SIDE = "pilotlight_gateway.jobs", "tests.simulation.job_side"
@@ -340,6 +400,11 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
     ({f"{DRIVERS}.Origins": Drowsy}, "P3"),
     ({"pilotlight_gateway.calls.origins.Reconciler": Incurious}, "P6 P8"),
     ({f"{DRIVERS}.Homes": Haughty}, "P4 P6"),
+    # Links.
+    ({f"{DRIVERS}.AgentLinks": TwoWays, f"{AGENT}.GatewayLinks": OneWay}, "P6"),
+    ({f"{AGENT}.GatewayLinks": Silent}, "P16 P15"),
+    ({f"{DRIVERS}.AgentLinks": Eager}, "P16"),
+    ({f"{PROCESS}.CallDrivers": Credulous}, "P2"),
     # Jobs.
     ({f"{JOBS}.job_runner.JobStart": Impatient}, "P12"),
     ({f"{JOBS}.job_runner.JobRecordWriter": Obstinate}, "P11 P12"),

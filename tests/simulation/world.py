@@ -18,6 +18,7 @@ from typing import Any
 from pilotlight_core.bus import NO_RESPONDERS
 from pilotlight_core.host.binding_book import MemoryBindings
 from tests.simulation.promises import Promises
+from tests.simulation.sim_link import SimLink, break_links_of
 from tests.simulation.sim_loop import SimLoop
 
 REGION = "local"
@@ -51,6 +52,14 @@ class World:
         self.cut_off: set[str] = set()
         self.in_order = self.rng.random() < 0.7
         self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0
+        self.link_rng = random.Random(f"links {seed}")  # of its own: histories without links stay the same
+        self.has_links = self.link_rng.random() < 0.5
+        self.breaks_links_alone = self.has_links and self.link_rng.random() < 0.5
+        """Whether nothing but links goes wrong."""
+        if self.breaks_links_alone:
+            self.in_order, self.duplicates = True, 0.0
+        self.links: list[SimLink] = []
+        """Those that stand, by the end that opened them."""
         self.traced = traced
         self.trace: list[str] = []
         self.is_calm = True
@@ -211,6 +220,7 @@ class Process:
             self.alive = self.paused = False
             self.life += 1
             self.killed_at = self.world.now
+            break_links_of(self, delivers=self.world.link_rng.random() < 0.7)
             for mail in self._unread:
                 self.world.promises.lost(mail.message)
             self._missed, self._unread = [], []

@@ -59,6 +59,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_host: Annotated[str, msgspec.Meta(description="address to serve /metrics on")] = "127.0.0.1"
     metrics_port: Annotated[Port, msgspec.Meta(description="port of /metrics; 0: it is not served")] = 0
 
+    link_dir: Annotated[
+        str,
+        msgspec.Meta(
+            description="folder of the sockets over which gateways and agents of one machine link; empty: below "
+            "--state-dir"
+        ),
+    ] = ""
+
+    @property
+    def links(self) -> Path:
+        return Path(self.link_dir).expanduser() if self.link_dir else self.state_dir / "links"
+
     @property
     def keys_dir(self) -> Path:
         return self.state_dir / "keys"

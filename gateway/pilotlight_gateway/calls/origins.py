@@ -40,6 +40,7 @@ from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, Repor
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.calls.reconciler import Reconciler
+from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
 from pilotlight_gateway.cluster.node_incarnations import GoneNode
 from pilotlight_gateway.cluster.router import OriginItem, Router
@@ -64,6 +65,7 @@ class Origins:
     def __init__(
         self,
         port: DriverPort,
+        agents: AgentLinks,
         ownership: ShardOwnership,
         router: Router,
         inbox: deque[OriginItem],
@@ -76,6 +78,7 @@ class Origins:
         self.clock = port.clock
         self._guard = guard
         self._port = port
+        self._agents = agents
         self._ownership = ownership
         self._router = router
         self._inbox = inbox
@@ -88,6 +91,7 @@ class Origins:
         self._watch_at = float("-inf")
         self._runner = EffectRunner(
             port=port,
+            agents=agents,
             router=router,
             bodies=bodies,
             usage_tracker=self._usage_tracker,
@@ -108,6 +112,7 @@ class Origins:
         at = self.clock()
         self._book.enter(live)
         self._perform(live, live.origin.begin(at), at)
+        self._port.take_turn_if_many()
 
     def end(self, live: InFlightCall) -> None:
         """The call has its answer, or its caller went away."""
@@ -258,7 +263,7 @@ class Origins:
         for node, message in self._reconciler.messages(self._book, self._usage_tracker, at):
             complaint = subjects.unheard(self._region, self._gateway, NODE, node)
             try:
-                self._port.send(subjects.control(self._region, node), message, reply=complaint)
+                self._agents.send_control(node, message, reply=complaint)
             except (BusDown, MessageTooLarge) as error:
                 log.warning("not reconciled", node=node, calls=len(message.calls), error=str(error))
 
@@ -268,6 +273,7 @@ class EffectRunner:
     """Performs the effects of every call, in their order, and keeps the calls' alarms."""
 
     port: DriverPort
+    agents: AgentLinks
     router: Router
     bodies: LargeBodies
     usage_tracker: UsageTracker
@@ -330,13 +336,13 @@ class EffectRunner:
         run = msgspec.structs.replace(run, body=live.body, answer=live.place)
         reply = subjects.unheard(self.region, self.gateway, run.call_id, run.grant_number)
         try:
-            self.port.send(subjects.run(self.region, effect.node, effect.instance), run, reply=reply)
+            self.agents.send_run(effect.node, effect.instance, run, reply=reply)
         except BusDown:
             self.perform(live, live.origin.no_responders(run.grant_number, at), at)
 
     def _send_control(self, effect: SendControl) -> None:
         try:
-            self.port.send(subjects.control(self.region, effect.node), effect.message)
+            self.agents.send_control(effect.node, effect.message)
         except BusDown:
             log.debug(
                 "a control message was not sent", node=effect.node

@@ -6,14 +6,12 @@ from collections.abc import Iterable
 
 from pilotlight_core.model.messages.call_messages import Reconcile
 from pilotlight_gateway.calls.call_book import InFlightCall
+from pilotlight_gateway.cluster.agent_links import AgentKey
 from pilotlight_gateway.limits.call_usage import OpenUsage
 
 SILENT_S = 2.0
 """A call is asked for when its agent has sent nothing for so long, but never before it was sent (its `StartHook` runs):
 its agent would not know it, and would refuse it when it comes."""
-
-AgentKey = tuple[str, str]
-"""Node and incarnation."""
 
 
 class Reconciler:

@@ -23,6 +23,10 @@ SOON = float("-inf")
 NEVER = float("inf")
 RETRY_S = 0.25
 """After a turn that raised."""
+TOGETHER = 8
+"""Events that one turn of a driver answers at most while the loop's own turn brings more: what 64 callers asked in one
+turn of the loop, answered at its end, would keep agents and guests waiting and then the gateway. As many as go in one
+message (`links.link.GROUP`)."""
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +59,13 @@ class DriverPort(Protocol):
         """
         ...
 
+    def take_turn_if_many(self) -> None:
+        """Give the driver its turn now if `TOGETHER` events ask for one.
+
+        Only where nothing of the driver is under way: after a call has begun, after a message was handled.
+        """
+        ...
+
 
 class Driver(Protocol):
     """Runs over a port."""
@@ -83,6 +94,9 @@ class BusDriverPort:
         self._turn: Callable[[], None] | None = None
         """Of the driver, while it runs."""
         self._soon = False
+        self._events = 0
+        """Since the last turn."""
+        self._in_turn = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
 
@@ -92,15 +106,20 @@ class BusDriverPort:
 
     def wake_at(self, instant: float) -> None:
         if instant == SOON:
+            self._events += 1
             if not self._soon:
                 self._soon = True
-                self._loop.call_soon(self._take_turn)
+                self._loop.call_soon(self._take_soon)
         elif instant < self._timer_at:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer_at = instant
             # The loop counts in whole milliseconds: a little late is right.
             self._timer = self._loop.call_later(max(0.001, instant - self.clock()), self._take_timed_turn)
+
+    def take_turn_if_many(self) -> None:
+        if self._events >= TOGETHER and not self._in_turn:
+            self._take_turn()
 
     @asynccontextmanager
     async def driving(self, driver: Driver) -> AsyncIterator[None]:
@@ -119,6 +138,10 @@ class BusDriverPort:
             if self._timer is not None:
                 self._timer.cancel()
 
+    def _take_soon(self) -> None:
+        if self._soon:  # else `take_turn_if_many` was ahead
+            self._take_turn()
+
     def _take_timed_turn(self) -> None:
         self._timer, self._timer_at = None, NEVER
         if not self._soon:
@@ -126,6 +149,7 @@ class BusDriverPort:
             self._take_turn()
 
     def _take_turn(self) -> None:
+        self._in_turn = True
         try:
             if self._turn is not None:
                 self._turn()
@@ -133,4 +157,5 @@ class BusDriverPort:
             log.exception("a driver's turn went wrong; it is taken again")
             self.wake_at(self.clock() + RETRY_S)  # the turn may not have asked for the next one
         finally:
-            self._soon = False
+            self._soon = self._in_turn = False
+            self._events = 0

@@ -1,7 +1,8 @@
 """Credits: an agent's reports of its containers' free slots, coalesced so that a busy container sends few.
 
 A container's change of state goes to all, and every container's state each second. A freed slot is published to the
-home that granted it, if the origin is another gateway.
+home that granted it, if the origin is another gateway. Gateways that have links get all of these over them, in order
+with the frames, and do not read those of the bus.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pilotlight_core.bus import BusError, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit
-from pilotlight_runtime.calls.origin_frames import Publisher
+from pilotlight_runtime.calls.gateway_links import GatewayLinks, Publisher
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +51,7 @@ class Credits:
     def __init__(
         self,
         bus: Publisher,
+        links: GatewayLinks,
         *,
         region: str,
         node: str,
@@ -58,6 +60,7 @@ class Credits:
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._bus = bus
+        self._links = links
         self._region = region
         self._node = node
         self._instance = instance
@@ -91,19 +94,26 @@ class Credits:
 
     def flush(self) -> None:
         """Publish what is due; what the bus refuses follows with the next second."""
-        due = [(subjects.credit(self._region, self._node, one.version), one) for one in self._dirty.values()]
-        for home, freed in self._freed.items():
-            subject = subjects.reply(self._region, home, self._node)
-            due += [(subject, one) for one in freed.values() if one.id not in self._dirty]
-        self._dirty.clear()
-        self._freed.clear()
-        for subject, container in due:
-            try:
-                self._bus.publish_nowait(subject, self._credit(container))
-            except MessageTooLarge as error:  # one container's fault must not stop the others'
-                log.error("a credit was not sent", container=container.id, error=str(error))
-            except BusError:
-                return
+        dirty, self._dirty = self._dirty, {}
+        freed, self._freed = self._freed, defaultdict(dict)
+        for one in dirty.values():
+            credit = self._credit(one)
+            self._links.send_all(credit)
+            self._publish(subjects.credit(self._region, self._node, one.version), credit)
+        for home, containers in freed.items():
+            for one in containers.values():
+                if one.id not in dirty:
+                    credit = self._credit(one)
+                    if not self._links.send(home, credit):
+                        self._publish(subjects.reply(self._region, home, self._node), credit)
+
+    def _publish(self, subject: str, credit: Credit) -> None:
+        try:
+            self._bus.publish_nowait(subject, credit)
+        except MessageTooLarge as error:  # one container's fault must not stop the others'
+            log.error("a credit was not sent", container=credit.container, error=str(error))
+        except BusError:
+            pass  # it follows with the next second
 
     def _flush_soon(self) -> None:
         if not self._dirty and not self._freed:

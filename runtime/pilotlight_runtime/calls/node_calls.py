@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import SlotTable
@@ -15,6 +16,7 @@ from pilotlight_runtime.calls.waiting_calls import WaitingCalls
 class NodeCalls:
     slots: SlotTable
     waiting: WaitingCalls
+    links: GatewayLinks
     origins: OriginSender
     bodies: BodyTransfers
     credits: Credits

@@ -1,4 +1,4 @@
-"""Frames to the gateways that hold the callers.
+"""Frames to the gateways that hold the callers: over the link of a gateway that has one, else over the bus.
 
 A last frame is kept for KEEP_S. One that nobody heard is sent again, since gateway or bus may be back in a moment. One
 that the bus took may be lost all the same, in what a server still held for a connection that it then closed: it is sent
@@ -12,12 +12,13 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Refused, Started
+from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Refused, Started
 from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.calls.gateway_links import GatewayLinks, Publisher
 
 KEEP_S = 20.0
 """A server closes the connection of a gateway that stands still after six to eight seconds (`ping_max`), and what it
@@ -29,11 +30,6 @@ VANISHED_S = 3.0
 """A gateway that has not listened for so long is gone."""
 FRAME_BYTES = 1_024
 """Of a frame besides its output and its texts."""
-
-
-class Publisher(Protocol):
-    def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
-        """Raises BusError when the message was not sent."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -59,6 +55,7 @@ class OriginSender:
     def __init__(
         self,
         bus: Publisher,
+        links: GatewayLinks,
         notices: str,
         *,
         region: str,
@@ -66,6 +63,8 @@ class OriginSender:
         clock: Callable[[], float],
     ) -> None:
         self._bus = bus
+        self._links = links
+        links.resend = self._resend_all
         self._notices = notices
         self._clock = clock
         self._region = region
@@ -84,7 +83,10 @@ class OriginSender:
         """Send a frame; one that cannot be sent is lost, unless it is the last of its call."""
         if isinstance(frame, Ended | Refused):
             self._send_last(gateway, frame)
-            return
+        elif not self._links.send(gateway, frame):
+            self._publish_passing(gateway, frame)
+
+    def _publish_passing(self, gateway: str, frame: CallFrame) -> None:
         subject, notice = self._route(gateway)
         # The origin notices the loss: its stream has a gap, or the call's last frame supersedes the lost one.
         with contextlib.suppress(BusError):
@@ -144,9 +146,20 @@ class OriginSender:
             self._forget(oldest)
         self._publish(frame.call_id, _Last(gateway=gateway, frame=frame, size=size, first_sent_at=at, sent_at=at))
 
+    def _resend_all(self, gateway: str, messages: list[Message]) -> None:
+        """The gateway's link has ended, and these may be lost; frames alone are worth telling again."""
+        for message in messages:
+            if isinstance(message, Started | Chunk):
+                self._publish_passing(gateway, message)
+            elif isinstance(message, Ended | Refused):
+                self.resend(message.call_id, message.grant_number)
+
     def _publish(self, call_id: str, last: _Last) -> None:
-        subject, notice = self._route(last.gateway)
         last.sent_at = self._clock()
+        if self._links.send(last.gateway, last.frame):
+            self._last[call_id] = last
+            return
+        subject, notice = self._route(last.gateway)
         try:
             self._bus.publish_nowait(subject, last.frame, reply=notice + call_id)
             self._last[call_id] = last

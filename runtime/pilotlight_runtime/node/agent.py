@@ -10,18 +10,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import structlog
 
 from pilotlight_core.bus import BusDown, BusError
 from pilotlight_core.host.metrics import LoopWatch
+from pilotlight_core.links import TO_AGENT, UnixLink
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.scheduling import CreditsWanted
+from pilotlight_runtime.calls.gateway_links import LinkEnds
 from pilotlight_runtime.calls.origin_frames import RETRY_S
 from pilotlight_runtime.containers.containers import CallDispatcher
 from pilotlight_runtime.node.agent_metrics import AgentMetrics
@@ -66,7 +70,9 @@ class Agent:
         self._parts = parts
         self._layouts = layouts
         self._group = group
+        self._folder = needs.links
         self._calls = CallDispatcher(parts.containers, parts.calls)
+        self._ends = LinkEnds(parts.calls.links, self._on_group, self._on_link_closed)
         self.loop_watch = LoopWatch(time.monotonic(), every_s=SWEEP_S)
         self.metrics = AgentMetrics(parts)
         self.up = asyncio.Event()
@@ -79,6 +85,11 @@ class Agent:
             BusError: if it cannot subscribe.
         """
         await self._subscribe()
+        async with AsyncExitStack() as stack:
+            await self._listen(stack)
+            await self._serve(stop)
+
+    async def _serve(self, stop: asyncio.Event) -> None:
         parts = self._parts
         loops = (
             self._sweep(),
@@ -113,6 +124,17 @@ class Agent:
         await self._bus.flush()
         self._bus.on_reconnect.append(self._on_reconnect)
 
+    async def _listen(self, stack: AsyncExitStack) -> None:
+        if self._folder is None:
+            return
+        stack.callback(self._ends.close_all, "the agent is over")
+        loop = asyncio.get_running_loop()
+        make = partial(UnixLink, self._ends, TO_AGENT, loop, keeps_unheard=True)
+        try:
+            await stack.enter_async_context(self._folder.listening(self._identity.node, self._identity.instance, make))
+        except OSError as error:
+            log.warning("no links: gateways use the bus", error=str(error))
+
     def _report_unstarted(self) -> None:
         """Report the former agent's unstarted calls to their origins, before its end is known there."""
         left_behind = self._parts.calls.waiting.left_behind
@@ -135,6 +157,19 @@ class Agent:
         if type(message) is Run:
             at = time.monotonic()
             self._calls.on_run(message, at, self.loop_watch.received_at(at))
+
+    def _on_group(self, messages: list[Any]) -> None:
+        """A gateway's messages have come over its link."""
+        at = time.monotonic()
+        received_at = self.loop_watch.received_at(at)
+        for message in messages:
+            if type(message) is Run:
+                self._calls.on_run(message, at, received_at)
+            elif not isinstance(message, LinkHello):
+                self._calls.on_control(message, at)
+
+    def _on_link_closed(self) -> None:
+        self._publish_credits(time.monotonic())  # the bus is the way of its gateway again
 
     def _on_control(self, _subject: str, message: Any, _reply: str) -> None:
         if isinstance(message, Cancel | Window | Reconcile):
@@ -187,6 +222,7 @@ class Agent:
             at = time.monotonic()
             self._parts.containers.tick(at)
             self._publish_credits(at)
+            self._ends.tick()
             self._parts.reporter.send()
             self._parts.reporter.publish_work(self._parts.work)
             await asyncio.sleep(BEAT_S)
@@ -217,7 +253,8 @@ class Agent:
         await parts.metering.write()
         await self._bounded("usage", parts.metering.ship())
         await self._bounded("logs", parts.logs.ship())
-        # 4. The last report, so that others need not wait for the node's silence.
+        # 4. The last report, so that others need not wait for the node's silence: after all that was said over links.
+        self._ends.close_all("the agent ends")
         parts.reporter.send(stopped=True)
         await self._bounded("last word", self._bus.flush())
         await self._bounded("bodies", parts.calls.bodies.close())

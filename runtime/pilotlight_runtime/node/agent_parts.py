@@ -13,9 +13,11 @@ import structlog
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.config import CACHE_BYTES
+from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, HostShare, SandboxCeilings, SliceReport
 from pilotlight_core.model.placing import Purchase
 from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
@@ -65,6 +67,8 @@ class AgentDependencies:
     """What its containers may be promised."""
     cache_bytes: int = CACHE_BYTES
     """Of versions' files that no container has."""
+    links: LinkFolder | None = None
+    """Where gateways of this machine find its socket; None: they all use the bus."""
     stop_grace_s: float = STOP_GRACE_S
     """How long started calls may go on that nobody wants any more."""
 
@@ -221,15 +225,18 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:
     me = needs.identity
     slots = SlotTable(instance=me.instance)
+    links = GatewayLinks(needs.bus, region=me.region, node=me.node, instance=me.instance)
     return NodeCalls(
         slots=slots,
         waiting=waiting,
+        links=links,
         origins=OriginSender(
-            needs.bus, f"_PL.{me.node}.{me.instance}", region=me.region, node=me.node, clock=time.monotonic
+            needs.bus, links, f"_PL.{me.node}.{me.instance}", region=me.region, node=me.node, clock=time.monotonic
         ),
         bodies=BodyTransfers(group),
         credits=Credits(
             needs.bus,
+            links,
             region=me.region,
             node=me.node,
             instance=me.instance,

@@ -12,7 +12,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS
-from pilotlight_runtime.calls.origin_frames import Publisher
+from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.metering.container_meter import WorkLog

@@ -16,6 +16,7 @@ from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
+from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
@@ -36,8 +37,8 @@ class Site:
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**6))
         self.guard = NodeGuard(MemoryBindings())
         self.origins = Origins(
-            self.port, ownership, self.router, self.router.origin_inbox, self.bodies, self.guard, region="r",
-            gateway="gw1",
+            self.port, AgentLinks(self.port, "r"), ownership, self.router, self.router.origin_inbox,
+            self.bodies, self.guard, region="r", gateway="gw1",
         )  # fmt: skip
         self.turn()
 

@@ -13,6 +13,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origins import LOST_ANSWER, EffectRunner
+from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
@@ -30,8 +31,8 @@ class Site:
         self.router = ShardRouter(self.port, ownership, Outbox(self.port, "r"), gateway="gw1")
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**7))
         self.runner = EffectRunner(
-            port=self.port, router=self.router, bodies=self.bodies, usage_tracker=self.usage_tracker,
-            alarms=self.alarms, region="r", gateway="gw1",
+            port=self.port, agents=AgentLinks(self.port, "r"), router=self.router, bodies=self.bodies,
+            usage_tracker=self.usage_tracker, alarms=self.alarms, region="r", gateway="gw1",
         )  # fmt: skip
 
     def perform(self, live: QuietCall, *effects: Any) -> None:

@@ -9,6 +9,7 @@ from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 
 
 class Source:
@@ -38,8 +39,9 @@ class World:
         self.down = False
         self.too_large = ""
         self.soon: list[Callable[[], None]] = []
+        self.links = GatewayLinks(self, region="local", node="n", instance="i")
         self.credits = Credits(
-            self, region="local", node="n", instance="i", epoch_of=lambda _: 7, call_soon=self.soon.append
+            self, self.links, region="local", node="n", instance="i", epoch_of=lambda _: 7, call_soon=self.soon.append
         )
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:

@@ -6,6 +6,7 @@ from pilotlight_core.bus import NO_RESPONDERS, BusDown
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, RemoteError, Started
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls import origin_frames
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.origin_frames import OriginSender
 
 
@@ -17,7 +18,8 @@ class World:
         self.down = False
         self.sent: list[tuple[str, Message, str]] = []
         self.vanished: list[str] = []
-        self.origins = OriginSender(self, "_PL.n.i", region="local", node="n", clock=lambda: self.at)
+        self.links = GatewayLinks(self, region="local", node="n", instance="i")
+        self.origins = OriginSender(self, self.links, "_PL.n.i", region="local", node="n", clock=lambda: self.at)
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         if self.down:

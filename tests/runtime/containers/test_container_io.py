@@ -13,6 +13,7 @@ from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Refus
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
@@ -44,13 +45,21 @@ class World:
         self.slots.open("c1", "ver_1", 4)
         self.waiting = WaitingCalls(folder / "waiting", "boot")
         self.bodies = BodyTransfers(group)
+        links = GatewayLinks(self, region="local", node="n", instance="i1")
         calls = NodeCalls(
             slots=self.slots,
             waiting=self.waiting,
-            origins=OriginSender(self, "_PL.n.i", region="local", node="n", clock=self.loop.time),
+            links=links,
+            origins=OriginSender(self, links, "_PL.n.i", region="local", node="n", clock=self.loop.time),
             bodies=self.bodies,
             credits=Credits(
-                self, region="local", node="n", instance="i1", epoch_of=self.slots.epoch, call_soon=self.loop.call_soon
+                self,
+                links,
+                region="local",
+                node="n",
+                instance="i1",
+                epoch_of=self.slots.epoch,
+                call_soon=self.loop.call_soon,
             ),
         )
         slice_ = MeteredSlice(instance="i1", node="n", device="cpu", slice="cpu-0", ppm=1_000_000, price="cpu")

@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
+from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind, CommandReply, Credit, Drain, NodeReport, Shortage, Stop
@@ -30,6 +31,7 @@ MESSAGE = (
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
+    | LinkSwitch
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -1,0 +1,36 @@
+"""What the two ends of a link say about the link itself.
+
+A link is a connection between a gateway and an agent that has no bus between them; both begin it with a `LinkHello`.
+"""
+
+from __future__ import annotations
+
+from pilotlight_core.model.bounded import Count, ShortText
+from pilotlight_core.model.messages.message import Message
+
+LINK_VERSION = 1
+"""Of the frames: ends of different versions do not link."""
+
+
+class LinkHello(Message, frozen=True, kw_only=True):
+    """The first message of each end. The gateway says whom it wants; the agent repeats it if that is the agent."""
+
+    version: Count = LINK_VERSION
+    link: ShortText
+    """The gateway's random name for this link."""
+    gateway: ShortText
+    node: ShortText
+    instance: ShortText
+    """The agent's incarnation."""
+
+
+class LinkSwitch(Message, frozen=True, kw_only=True):
+    """Agent -> gateway, over the bus: what follows for this gateway comes over the link, or again over the bus.
+
+    It stands where the ways change: the gateway reads nothing of the link before the first, and nothing after the
+    second, so neither way overtakes the other.
+    """
+
+    link: ShortText
+    over: bool = False
+    """Whether the bus is the way again."""

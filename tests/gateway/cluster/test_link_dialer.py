@@ -1,0 +1,84 @@
+"""Dials real sockets of agents, and not those that there are not."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.links import TO_AGENT, LinkFolder, UnixLink
+from pilotlight_core.model.messages.link_messages import LinkSwitch
+from pilotlight_core.model.messages.message import Message
+from pilotlight_gateway.cluster.agent_links import AgentLink
+from pilotlight_gateway.cluster.link_dialer import LONGEST_PAUSE_S, LinkDialer
+from pilotlight_runtime.calls.gateway_links import GatewayLinks, LinkEnds
+from tests.gateway.cluster.test_agent_links import Site
+
+
+class Agent:
+    """An agent that listens, whose bus is the gateway."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.said = asyncio.Event()
+        self.links = GatewayLinks(self, region="r", node="n1", instance="i1")
+        self.ended = asyncio.Event()
+        self.ends = LinkEnds(self.links, lambda _: None, self.ended.set)
+        self.make = partial(UnixLink, self.ends, TO_AGENT, asyncio.get_running_loop(), keeps_unheard=True)
+
+    def publish_nowait(self, _subject: str, message: Message, *, reply: str = "") -> None:
+        assert isinstance(message, LinkSwitch)
+        self.site.links.switched("n1", message)
+        self.said.set()
+
+
+async def test_an_agent_whose_socket_is_there_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and until the gateway ends; agents without a socket are not."""
+    site, folder = Site(), LinkFolder(tmp_path / "links")
+    agent = Agent(site)
+    dialer = LinkDialer(
+        folder, site.ends, lambda: [("n1", "i1"), ("far", "i9")], gateway="gw1", clock=lambda: site.port.at
+    )
+    agent_greets, greeted = asyncio.Event(), site.links.greeted
+
+    def note(link: AgentLink) -> None:
+        greeted(link)
+        agent_greets.set()
+
+    monkeypatch.setattr(site.links, "greeted", note)
+    async with folder.listening("n1", "i1", agent.make):
+        await dialer.open_missing()
+        await agent.said.wait()
+        await agent_greets.wait()
+        await dialer.open_missing()
+        assert list(site.ends.agents()) == [("n1", "i1")]
+        site.ends.close_all("the gateway ends")
+        await agent.ended.wait()
+    assert agent.links.send("gw1", LinkSwitch(link="")) is False
+
+
+async def test_where_dialling_fails_it_is_tried_more_and_more_rarely(tmp_path: Path) -> None:
+    """But not for ever more rarely."""
+    site, folder = Site(), LinkFolder(tmp_path / "links")
+    folder.folder.mkdir()
+    folder.path_of("n1", "i1").touch()  # no socket
+    asked: list[float] = []
+
+    class Counted(LinkFolder):
+        async def dial(self, *_: object) -> UnixLink:
+            asked.append(site.port.at)
+            raise ConnectionRefusedError
+
+    dialer = LinkDialer(
+        Counted(folder.folder), site.ends, lambda: [("n1", "i1")], gateway="gw1", clock=lambda: site.port.at
+    )
+    for _ in range(400):
+        await dialer.open_missing()
+        site.port.at += 1.0
+
+    pauses = [later - before for before, later in pairwise(asked)]
+    assert pauses[:3] == [1.0, 2.0, 4.0]
+    assert max(pauses) == LONGEST_PAUSE_S
