@@ -54,7 +54,7 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 
 .PHONY: wheel
 wheel: setup ## Build dist/*.whl: compiled where there is a C compiler, else (or with PILOTLIGHT_PURE=1) plain Python
-	@$(BIN)/python -m pip wheel -v --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -m hatchling build --target wheel --directory dist
 
 .PHONY: compiled
 compiled: setup ## Build what the wheel ships into build/compiled (a second run is instant)
@@ -92,7 +92,7 @@ COMPILED := $(CURDIR)/build/compiled
 .PHONY: test-compiled
 test-compiled: compiled ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not gpu and not long and not variant and not crash" \
-		--numprocesses 4 $(BY_FILE) tests/compiled tests/gateway tests/runtime tests/core/bus tests/simulation $(ARGS)
+		--numprocesses 4 $(BY_FILE) tests/gateway tests/runtime tests/core/bus tests/simulation $(ARGS)
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "crash and not long" \
 		--numprocesses 4 $(BY_FILE) tests/system $(ARGS)
 

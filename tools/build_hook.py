@@ -9,6 +9,7 @@ written beside the sources: a compiled module there would hide every later edit.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 COMPILER = ("mypy==2.4.1", "setuptools>=80")
 """Pinned: each release of mypyc compiles a little differently, and its errors are found by our tests, not by users."""
 OPTIMIZE = "2"
+FLAGS = ("-fcommon",)
+"""mypyc defines the table of each other library once for each file of C; the linker takes those for one."""
 
 
 class CompiledWheel(BuildHookInterface):  # type: ignore[type-arg] # its parameter is internal to hatchling
@@ -73,9 +76,18 @@ def compiled(root: Path, folder: Path) -> Iterator[tuple[Path, str]]:
     files = read_list(root).files(root)
     packages = sorted({"/".join(file.split("/")[:2]) for file in files})
     print(f"mypyc compiles {len(files)} modules to C", file=sys.stderr)
+    # What mypyc remembers of modules that it compiled lacks which parts of its runtime they need.
+    for remembered in (folder / "cache").glob("*/pilotlight*"):
+        shutil.rmtree(remembered) if remembered.is_dir() else remembered.unlink()
     os.chdir(root)  # mypyc takes paths as names of modules, by the folders that pyproject.toml gives mypy
     extensions = mypycify(
-        ["--config-file=pyproject.toml", f"--cache-dir={folder / 'cache'}", "--no-warn-unused-ignores", *files],
+        [
+            "--config-file=pyproject.toml",
+            f"--cache-dir={folder / 'cache'}",
+            "--no-sqlite-cache",
+            "--no-warn-unused-ignores",
+            *files,
+        ],
         separate=[
             ([file for file in files if file.startswith(f"{package}/")], package.split("/")[1]) for package in packages
         ],
@@ -97,16 +109,19 @@ def _libraries(extensions: list[Extension], folder: Path) -> Iterator[tuple[Path
     class Libraries(build_ext):  # type: ignore[misc] # setuptools has no types
         def build_extensions(self) -> None:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                objects = [[pool.submit(self._object, one, source) for source in one.sources] for one in extensions]
-                for one, made in zip(extensions, objects, strict=True):
-                    self.compiler.link_shared_object([each.result() for each in made], self.get_ext_fullpath(one.name))
+                # By source, since libraries have the compiler's own in common.
+                by_source = {source: one for one in extensions for source in one.sources}
+                objects = {source: pool.submit(self._object, one, source) for source, one in by_source.items()}
+                for one in extensions:
+                    made = [objects[source].result() for source in one.sources]
+                    self.compiler.link_shared_object(made, self.get_ext_fullpath(one.name))
 
         def _object(self, extension: Extension, source: str) -> str:
             (made,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
             if not _is_newer(Path(made), [source, *extension.depends]):
                 self.compiler.compile(
                     [source], output_dir=self.build_temp, include_dirs=extension.include_dirs,
-                    extra_postargs=extension.extra_compile_args,
+                    extra_postargs=[*extension.extra_compile_args, *FLAGS],
                 )  # fmt: skip
             return str(made)
 

@@ -79,19 +79,19 @@ def _sources(root: Path) -> Iterator[Path]:
 
 def _build(tree: Path, root: Path, digest: str) -> None:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    hatchling = [sys.executable, "-m", "hatchling"]
     with tempfile.TemporaryDirectory(dir=tree.parent) as folder:
-        # -v: the build's progress is shown as it comes.
-        _run([*pip, "wheel", "-v", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, str(root)])
+        _run([*hatchling, "build", "--target", "wheel", "--directory", folder], root)
         (wheel,) = Path(folder).glob("*.whl")
         made = Path(folder, "tree")
-        _run([*pip, "install", "--no-deps", "--target", str(made), str(wheel)])
+        _run([*pip, "install", "--no-deps", "--target", str(made), str(wheel)], root)
         (made / STAMP).write_text(digest)
         shutil.rmtree(tree, ignore_errors=True)
         made.rename(tree)
 
 
-def _run(command: list[str]) -> None:
-    if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+def _run(command: list[str], root: Path) -> None:
+    if subprocess.run(command, stdout=sys.stderr, cwd=root, check=False).returncode:
         raise CannotCompile("the compiled wheel could not be built; what is wrong stands above")
 
 
