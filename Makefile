@@ -50,6 +50,16 @@ bench: setup ## Run every benchmark (NAME=overhead for one); needs wrk for some
 	@command -v wrk > /dev/null || { echo "wrk is missing: sudo apt-get install -y wrk" >&2; exit 1; }
 	@for name in $(or $(NAME),overhead cold_start stream memory); do $(BIN)/python -m benchmarks.$$name; done
 
+# -- build -------------------------------------------------------------------------------------------------------------
+
+.PHONY: wheel
+wheel: setup ## Build dist/*.whl: compiled where there is a C compiler, else (or with PILOTLIGHT_PURE=1) plain Python
+	@$(BIN)/python -m hatchling build --target wheel --directory dist
+
+.PHONY: compiled
+compiled: setup ## Build what the wheel ships into build/compiled (a second run is instant)
+	@$(BIN)/python -m tools.compiled_tree
+
 # -- test --------------------------------------------------------------------------------------------------------------
 
 # Tests wait for other processes half of the time: two cores have room for four workers.
@@ -76,6 +86,15 @@ test-both: setup ## Run what `make test` and, but for variants, `make test-crash
 test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-long SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m long $(ARGS)
+
+# Not `setup`'s plain files, which pytest's own path names, but those of build/compiled.
+COMPILED := $(CURDIR)/build/compiled
+.PHONY: test-compiled
+test-compiled: compiled ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
+	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not gpu and not long and not variant and not crash" \
+		--numprocesses 4 $(BY_FILE) tests/gateway tests/runtime tests/core/bus tests/simulation $(ARGS)
+	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "crash and not long" \
+		--numprocesses 4 $(BY_FILE) tests/system $(ARGS)
 
 # -- check -------------------------------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ def main() -> None:
     parser = report.arguments("attacks", (__doc__ or "").splitlines()[0])
     parser.add_argument("--attacker", nargs=4, help="(of the benchmark itself)", metavar=("URL", "KEY", "NAME", "S"))
     parser.add_argument("--only", default="", help="attacks whose names contain this")
-    options = parser.parse_args()
+    options = report.parsed(parser)
     if options.attacker:
         url, key, name, seconds = options.attacker
         asyncio.run(_attack(url, key, name, float(seconds)))

@@ -20,7 +20,7 @@ APPS = {"bench": "benchmarks/functions/app.py", "embeddings": "examples/embeddin
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("cold_start", __doc__ or "").parse_args()
+    options = report.parsed(report.arguments("cold_start", __doc__ or ""))
     runs = 3 if options.quick else 30
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         running.deploy("benchmarks/functions/app.py")

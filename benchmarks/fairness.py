@@ -133,7 +133,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="(default: 3, quick: 1)")
     parser.add_argument("--spread", type=float, default=0.25, help="of the elephant's calls around their mean")
     parser.add_argument("--plot", type=Path, default=Path("fairness.png"), help="where the picture goes")
-    options = parser.parse_args()
+    options = report.parsed(parser)
     defaults = (
         {"warm": 3.0, "measured": 8.0, "runs": 1} if options.quick else {"warm": 10.0, "measured": 60.0, "runs": 3}
     )

@@ -30,7 +30,7 @@ BODY = '{"input": {"text": "hello"}}'
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("gateways", __doc__ or "").parse_args()
+    options = report.parsed(report.arguments("gateways", __doc__ or ""))
     rounds, seconds = (1, 2.0) if options.quick else (6, 5.0)
     same_load, same_total = Costs(), Costs()
     with ExitStack() as stack:

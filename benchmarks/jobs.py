@@ -415,7 +415,7 @@ async def _is_up(nats: str, copies: int) -> bool:
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("jobs", (__doc__ or "").splitlines()[0]).parse_args()
+    options = report.parsed(report.arguments("jobs", (__doc__ or "").splitlines()[0]))
     seconds, jobs = (1.0, 300) if options.quick else (SECONDS, JOBS)
     three, one = store_alone(3, seconds), store_alone(1, seconds)
     done = end_to_end(3, jobs)

@@ -113,7 +113,7 @@ def worst_excess(seen: Sequence[Seen], rate: float = RATE, burst: float = BURST)
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("limits", (__doc__ or "").splitlines()[0]).parse_args()
+    options = report.parsed(report.arguments("limits", (__doc__ or "").splitlines()[0]))
     seconds = 6.0 if options.quick else 30.0
     with (
         tempfile.TemporaryDirectory() as folder,

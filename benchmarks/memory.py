@@ -16,7 +16,7 @@ BLANKS = 2
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("memory", __doc__ or "").parse_args()
+    options = report.parsed(report.arguments("memory", __doc__ or ""))
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", str(BLANKS)) as running:
         wait_until(lambda: running.blanks() == BLANKS, "blanks are ready", 90.0)
         time.sleep(1.0 if options.quick else 10.0)

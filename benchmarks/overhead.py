@@ -35,7 +35,7 @@ FUNCTIONS = {"whole": "bench.echo", "sync": "bench.echo_sync", "batched": "bench
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("overhead", __doc__ or "").parse_args()
+    options = report.parsed(report.arguments("overhead", __doc__ or ""))
     runs, seconds = (1, 2.0) if options.quick else (5, 6.0)
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), *SLOTS) as running:
         running.deploy("benchmarks/functions/app.py")

@@ -118,7 +118,7 @@ class Load:
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("overload", __doc__ or "").parse_args()
+    options = report.parsed(report.arguments("overload", __doc__ or ""))
     seconds = 5.0 + PATIENCE_S if options.quick else 30.0 + PATIENCE_S
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         running.deploy("benchmarks/functions/overload.py")

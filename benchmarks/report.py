@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,23 +15,52 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from pilotlight_core.host.compiled import IS_COMPILED
+from tools.compiled_tree import CannotCompile, compiled_tree
+
 
 def arguments(name: str, purpose: str) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=purpose)
     parser.add_argument("--quick", action="store_true", help="a short run: shows that it works, not how fast it is")
+    parser.add_argument("--plain", action="store_true", help="measure plain Python, not what the wheel ships: no build")
     return parser
 
 
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of this run; unless they say `--plain`, it begins anew on the compiled tree, built if need be.
+
+    The environment carries the tree to every process that the benchmark starts.
+    """
+    options = parser.parse_args()
+    if options.plain:
+        if IS_COMPILED:
+            parser.error("--plain, but PYTHONPATH leads to compiled modules: unset it")
+        return options
+    try:
+        path = str(compiled_tree())
+    except CannotCompile as error:
+        parser.error(f"{error}; --plain measures plain Python")
+    others = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if others[:1] != [path]:
+        print(f"measuring the compiled modules of {path} (--plain: plain Python)", flush=True)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([path, *others])}
+        os.execve(sys.executable, sys.orig_argv, environment)  # noqa: S606 - this very program, with its own arguments
+    if not IS_COMPILED:
+        parser.error(f"PYTHONPATH leads to {path}, but the modules that were found are plain")
+    return options
+
+
 def machine() -> str:
-    """The machine in words: processor, cores, memory, Python."""
+    """The machine in words: processor, cores, memory, Python, and whether our own modules are compiled."""
     model = platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             model = line.split(":", 1)[1].strip()
             break
+    kind = "compiled" if IS_COMPILED else "plain"
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{model}, {os.cpu_count()} cores, {gib:.0f} GiB, Python {platform.python_version()}"
+    return f"{model}, {os.cpu_count()} cores, {gib:.0f} GiB, Python {platform.python_version()}, {kind}"
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -44,8 +74,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 
 def finish(name: str, figures: Mapping[str, float]) -> None:
-    """Print the last line: the benchmark's name, the machine and the figures."""
-    rounded = {key: round(value, 4) for key, value in figures.items()}
+    """Print the last line: the benchmark's name, the machine and the figures; `compiled` is 1 if our modules were."""
+    rounded = {key: round(value, 4) for key, value in figures.items()} | {"compiled": int(IS_COMPILED)}
     print(json.dumps({"benchmark": name, "machine": machine(), "figures": rounded}))
 
 

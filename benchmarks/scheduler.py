@@ -149,7 +149,7 @@ def median_of(measure: Callable[[], float], runs: int) -> float:
 
 def main() -> None:
     """Measure, print the table and the figures."""
-    quick = report.arguments("scheduler", __doc__ or "").parse_args().quick
+    quick = report.parsed(report.arguments("scheduler", __doc__ or "")).quick
     rounds, runs = (5_000, 1) if quick else (50_000, RUNS)
     figures = {}
     rows = []

@@ -15,7 +15,7 @@ from tests.system.support.platform import Platform, platform
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.arguments("stream", __doc__ or "").parse_args()
+    options = report.parsed(report.arguments("stream", __doc__ or ""))
     runs, chunks = (1, 2_000) if options.quick else (5, 20_000)
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         running.deploy("benchmarks/functions/app.py")

@@ -19,8 +19,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pilotlight_core.host.compiled import IS_COMPILED
 from tests.example_counts import judged
+from tests.uncompiled import why_plain
 from tests.worker_scopes import scheduling
+from tools.compiled_tree import TREE
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
 pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3"]
@@ -41,8 +44,16 @@ settings.load_profile("repeatable")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure() -> None:
+    """`make test-compiled` fails, rather than run plain modules unnoticed."""
+    if os.environ.get("PYTHONPATH", "").startswith(str(TREE)) and not IS_COMPILED:
+        raise pytest.UsageError(f"PYTHONPATH leads to {TREE}, but pytest found plain modules before: see the Makefile")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put those first that take longest. Tests that kill processes are where `make test-crash` looks for them."""
+    if IS_COMPILED:
+        items[:] = [item for item in items if why_plain(item.nodeid) is None]
     elsewhere = [
         item.nodeid for item in items if item.get_closest_marker("crash") and HERE / "system" not in item.path.parents
     ]

@@ -13,6 +13,7 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policies.move_budget import MoveBudget
 from pilotlight_core.bus import Bus, bus_users, connect
 from pilotlight_core.host import config, telemetry
+from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.gc_tuning import freeze, freeze_again
 from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.price_records import follow_prices
@@ -46,7 +47,7 @@ async def serve(settings: config.ControllerSettings) -> int:
             controller.running(),
         ):
             freeze()
-            log.info("ready", region=settings.region)
+            log.info("ready", region=settings.region, compiled=IS_COMPILED)
             waits = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(bus.closed.wait())}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:

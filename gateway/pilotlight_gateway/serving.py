@@ -17,6 +17,7 @@ from pilotlight_core.bus import Bus, StoreRefused, StreamLimits, bus_users, conn
 from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import BlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
+from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.foundations import (
     MEND,
     Foundation,
@@ -197,7 +198,7 @@ async def _run(
         group.create_task(gateway.public.serve(sockets=[sockets[0]]))
         group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
         freeze()
-        log.info("gateway serves", url=url_of(sockets[0]))
+        log.info("gateway serves", url=url_of(sockets[0]), compiled=IS_COMPILED)
         await stop.wait()
         log.info("gateway shuts down", inside=len(gateway.gate))
         at_once = bus.closed.is_set() or gateway.superseded.done()

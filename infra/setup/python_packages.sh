@@ -32,6 +32,8 @@ if ! is_new_enough "$venv/bin/python"; then
     "$python" -m venv --clear "$venv"
 fi
 
+# An editable install is plain Python, and so needs no compiler (tools/build_hook.py).
+export PILOTLIGHT_PURE=1
 echo "installing Python packages; the first time takes a few minutes"
 pip=("$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt)
 # A sandbox cannot write: what containers import is compiled here, or each of them would do it again at its start. What

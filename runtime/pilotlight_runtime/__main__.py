@@ -17,6 +17,7 @@ from pilotlight_core.bus import BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
+from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.foundations import MEND, Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.metrics import CannotListen, measured_process
@@ -157,7 +158,10 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
             own = partial(own_foundation, blobs, settings.keys_dir)
             known = await foundations.check(own)
             freeze()
-            log.info("the agent is up", node=identity.node, instance=identity.instance, sandbox=identity.sandbox)
+            log.info(
+                "the agent is up",
+                node=identity.node, instance=identity.instance, sandbox=identity.sandbox, compiled=IS_COMPILED,
+            )  # fmt: skip
             async with open_agent(needs) as agent, asyncio.TaskGroup() as group:
                 checking = None if known else group.create_task(foundations.check_until_known(own))
                 async with measured_process(settings, bus, agent.metrics.collect, watch=agent.loop_watch):

@@ -21,8 +21,8 @@ from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority,
 from pilotlight_core.model.subjects import SHARDS, shard_of
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.call_drivers import CallDrivers
-from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.prepared_call import PreparedCall

@@ -24,8 +24,8 @@ from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.call_drivers import CallDrivers
-from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.effects import Effect, SendRun
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go

@@ -2,87 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.errors import Conflict, PilotlightError
+from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.integrity import require
-from pilotlight_core.model.messages.call_messages import BodyRef
-from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
 
 T = TypeVar("T")
 REMEMBERED = 10_000
 """Ended calls whose status is kept, of all tenants."""
-UNSENT = math.inf
-STATES = {
-    OriginState.QUEUED: "queued",
-    OriginState.WAITING: "queued",
-    OriginState.SENT: "running",
-    OriginState.RUNNING: "running",
-    OriginState.DONE: "succeeded",
-}
-
-
-@dataclass(kw_only=True, eq=False)
-class InFlightCall(ABC):
-    """A live call: its state machine, and what is held for it. Its caller implements the abstract methods."""
-
-    call: PreparedCall
-    shard: int
-    """Of its function."""
-    origin: Origin
-    heard_at: float = UNSENT
-    """When it was sent, or its agent sent the last frame; UNSENT: its agent does not know its grant."""
-    body: BodyRef | None = None
-    place: BodyRef | None = None
-    """Where its agent leaves an answer too large for the bus."""
-    error: PilotlightError | None = None
-
-    @abstractmethod
-    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
-        """The call has entered a stage, `ms` after its request arrived."""
-
-    @abstractmethod
-    def relay_chunk(self, seq: int, data: bytes) -> None:
-        """The next piece of its stream.
-
-        Raises:
-            Unavailable: if the gateway holds too many bytes already, of all or of this tenant.
-        """
-
-    @abstractmethod
-    def finish(self, result: CallResult) -> None:
-        """The call has succeeded."""
-
-    @abstractmethod
-    def fail(self, error: PilotlightError) -> None:
-        """The call has failed."""
-
-    def status(self, at: float) -> CallStatus:
-        """The call as the API shows it."""
-        state, error = STATES[self.origin.state], None
-        if self.error is not None:
-            failure = redact_for_caller(self.error, self.call)
-            state = "cancelled" if failure.wire_code == "cancelled" else "failed"
-            error = {"code": failure.wire_code, "detail": failure.detail}
-        grant = self.origin.grant
-        return CallStatus(
-            id=self.call.call_id,
-            state=state,
-            version=self.call.version.ref,
-            age_ms=(at - self.call.arrived_at) * 1000.0,
-            client_id=self.call.client_id,
-            container=grant.container if grant else None,
-            error=error,
-        )
 
 
 class FairMemory(Generic[T]):

@@ -15,7 +15,6 @@ from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.call_port import (
     BegunCall,
     CallEvent,
@@ -25,6 +24,7 @@ from pilotlight_gateway.calls.call_port import (
     ChunkEvent,
     StageEvent,
 )
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall

@@ -34,9 +34,10 @@ from pilotlight_core.model.messages.scheduling import (
 )
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
-from pilotlight_gateway.calls.call_book import UNSENT, CallBook, InFlightCall
+from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.calls.reconciler import Reconciler

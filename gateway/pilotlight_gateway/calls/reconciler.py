@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pilotlight_core.model.messages.call_messages import Reconcile
-from pilotlight_gateway.calls.call_book import InFlightCall
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.cluster.agent_links import AgentKey
 from pilotlight_gateway.limits.call_usage import OpenUsage
 

@@ -18,6 +18,7 @@ from pilotlight_core.bus import BusDown, bus_users, connect
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.blobs import NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
+from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.config import load
 from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
@@ -103,7 +104,7 @@ async def serve(settings: DutyProcessSettings) -> int:
                 lost.add_done_callback(lambda _: stop.set())
                 async with measured_process(settings, bus, gauges.collect):
                     freeze()
-                    log.info("ready", region=region)
+                    log.info("ready", region=region, compiled=IS_COMPILED)
                     await stop.wait()
                 for task in (*running, lost):
                     task.cancel()

@@ -44,6 +44,6 @@ class SlowLog:
                     neighbour=flow.neighbour,
                     slow_flows=len(worst),
                 )
-        for version, tenant, priority in sorted(self._named - flows.keys()):
+        for version, tenant, priority in sorted(self._named.difference(flows)):
             log.info("a flow is not slowed down any more", version=version, tenant=tenant, priority=priority)
         self._named = frozenset(flows)

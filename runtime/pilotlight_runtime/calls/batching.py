@@ -119,7 +119,7 @@ class BatchFormer:
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, call_id: str, *, cost: float = 1.0, at: float, deadline_at: float = math.inf) -> None:
+    def add(self, call_id: str, *, at: float, cost: float = 1.0, deadline_at: float = math.inf) -> None:
         """Append a call whose computing must end by `deadline_at`."""
         self._items[call_id] = WaitingItem(cost, at, deadline_at)
         if deadline_at < self._earliest_deadline_at:

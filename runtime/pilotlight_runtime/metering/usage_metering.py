@@ -64,12 +64,12 @@ class Metering:
         node: str,
         instance: str,
         region: str,
-        zone: str = "",
-        purchase: str = "",
         slices: Iterable[SliceReport],
         usage_log: UsageLog,
         ended_shares: EndedShares,
         store: LogStore,
+        zone: str = "",
+        purchase: str = "",
         clock: Callable[[], int] = boot_ns,
     ) -> None:
         self._instance = instance

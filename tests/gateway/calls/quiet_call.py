@@ -8,8 +8,8 @@ from typing import Any
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import shard_of
-from pilotlight_gateway.calls.call_book import InFlightCall
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from pathlib import Path
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.spec import DEFAULT_BASE
-from pilotlight_runtime.containers.blanks.base_probe import OWN_PACKAGES, BaseProbe, CannotProbe, probe
+from pilotlight_runtime.containers.blanks.base_probe import BaseProbe, CannotProbe, own_packages, probe
 from pilotlight_runtime.guest.frames import FRAMES
 from pilotlight_runtime.sandbox.interpreter import USR, interpreter_mounts
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxUnavailable
@@ -41,11 +40,14 @@ def own_environment(preimport: str) -> BaseEnvironment:
         preimport: modules, comma-separated, that a blank imports; it saves seconds of a first call. "none": no module.
 
     Raises:
-        SandboxUnavailable: if its interpreter cannot be shown without showing too much.
+        SandboxUnavailable: if its interpreter cannot be shown without showing too much, or has no guest to run.
     """
     python = Path(sys.executable)
     mounts = interpreter_mounts(python)
-    folders = [_own_folder(name) for name in OWN_PACKAGES]
+    try:
+        folders = own_packages(python).values()
+    except CannotProbe as error:
+        raise SandboxUnavailable(f"{python} cannot run guests: {error}") from error
     return BaseEnvironment(
         name=DEFAULT_BASE, python=python, read_only=(*mounts, *_editable(mounts, folders)), env=_env(preimport)
     )
@@ -120,13 +122,6 @@ def _env(preimport: str) -> Mapping[str, str]:
     modules = "" if preimport == NO_MODULE else preimport
     # One thread for the numeric libraries until the spec says how many cores there are.
     return {PREIMPORT: modules, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-
-
-def _own_folder(name: str) -> Path:
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise ImportError(f"the package {name} has no folder")
-    return Path(spec.origin).parent
 
 
 def _editable(mounts: tuple[Mount, ...], folders: Iterable[Path]) -> list[Mount]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -25,6 +28,13 @@ print("\\n" + json.dumps({{"frames": version, "packages": folders, "files": sort
 """
 
 
+FIND = f"""
+import importlib.util, json, os
+folders = {{name: os.path.dirname(importlib.util.find_spec(name).origin) for name in {OWN_PACKAGES!r}}}
+print("\\n" + json.dumps(folders))
+"""
+
+
 class BaseProbe(msgspec.Struct, frozen=True, kw_only=True):
     """The findings of a probe."""
 
@@ -40,7 +50,13 @@ class CannotProbe(Exception):
     """The interpreter does not run, or cannot import the guest; the message is its own."""
 
 
-_decoder = msgspec.json.Decoder(BaseProbe, dec_hook=lambda kind, value: kind(value))
+def _path(kind: type[Path], value: str) -> Path:
+    return kind(value)
+
+
+_probed = msgspec.json.Decoder(BaseProbe, dec_hook=_path)
+_found = msgspec.json.Decoder(dict[str, Path], dec_hook=_path)
+Answer = TypeVar("Answer")
 
 
 def probe(python: Path) -> BaseProbe:
@@ -49,9 +65,25 @@ def probe(python: Path) -> BaseProbe:
     Raises:
         CannotProbe: it cannot.
     """
+    return _answer(python, CODE, _probed)
+
+
+@functools.cache
+def own_packages(python: Path) -> Mapping[str, Path]:
+    """The folders in which guests that run `python` find `OWN_PACKAGES`; imports none of them.
+
+    The agent may find others: PYTHONPATH, which guests ignore, leads it to compiled modules.
+
+    Raises:
+        CannotProbe: it does not find them.
+    """
+    return _answer(python, FIND, _found)
+
+
+def _answer(python: Path, code: str, decoder: msgspec.json.Decoder[Answer]) -> Answer:
     try:
         done = subprocess.run(
-            [str(python), "-I", "-B", "-c", CODE], capture_output=True, text=True, timeout=PROBE_S, check=False, cwd="/"
+            [str(python), "-I", "-B", "-c", code], capture_output=True, text=True, timeout=PROBE_S, check=False, cwd="/"
         )
     except subprocess.TimeoutExpired:
         raise CannotProbe(f"it was not ready after {PROBE_S:g} s") from None
@@ -60,7 +92,7 @@ def probe(python: Path) -> BaseProbe:
     if done.returncode:
         raise CannotProbe((_last_line(done.stderr) or f"it ended with {done.returncode}")[-SAID:])
     try:
-        return _decoder.decode(_last_line(done.stdout))
+        return decoder.decode(_last_line(done.stdout))
     except msgspec.DecodeError as error:
         raise CannotProbe(f"what it says cannot be read: {error}") from None
 
