@@ -29,6 +29,7 @@ from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState, HostShare, SliceReport
 from pilotlight_core.model.spec import FunctionSpec, Manifest
 from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
@@ -196,13 +197,15 @@ def agent_in(folder: Path, group: asyncio.TaskGroup) -> Iterator[Agent]:
     slots, slices, work = SlotTable(instance="i1"), Slices(devices, metering), WorkLog()
     waiting = WaitingCalls(folder / "waiting", "boot")
     origin = Origin(dispatcher=cast("CallDispatcher", None))
+    links = GatewayLinks(bus, region="local", node="n1", instance="i1")
     calls = NodeCalls(
+        links=links,
         slots=slots,
         waiting=waiting,
         origins=cast("OriginSender", origin),
         bodies=BodyTransfers(group),
         credits=Credits(
-            bus, region="local", node="n1", instance="i1", epoch_of=slots.epoch,
+            bus, links, region="local", node="n1", instance="i1", epoch_of=slots.epoch,
             call_soon=asyncio.get_running_loop().call_soon,
         ),
     )  # fmt: skip
