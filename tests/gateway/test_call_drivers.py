@@ -205,4 +205,6 @@ def test_news_of_the_next_incarnation_wait_for_the_last_words_of_the_one_before(
     site.drivers.take_turn()
     link.close("read to its end")
     site.hear("pl.r.beat.*", report)
+    site.port.at += 2.0  # after the time for last words
+    site.drivers.take_turn()
     assert [type(said) for said in other.said] == [ContainerDied]

@@ -91,10 +91,13 @@ def test_files_of_the_platform_are_not_there(platform: Platform) -> None:
     """Neither the blob store, the keys and the ledger, nor other containers' code, by whatever path."""
     state = platform.state.resolve()
     paths = [state, state / "blobs", state / "keys", state / "ledger.sqlite", state / "node", platform.client_file]
+    sockets = list((state / "links").iterdir())  # over which the agent and the gateway link
+    assert sockets
     through = [Path("/proc/1/root"), Path(f"/proc/{platform.pids['agent']}/root")]
 
     told = tried(
-        platform, reads=[*map(str, paths), *(f"{root}{state}" for root in through), "/etc/shadow", "/root/.ssh"]
+        platform,
+        reads=[*map(str, [*paths, *sockets]), *(f"{root}{state}" for root in through), "/etc/shadow", "/root/.ssh"],
     )
 
     assert set(told.values()) <= NOT_THERE, told
