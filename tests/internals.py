@@ -47,7 +47,9 @@ def importers(package: str) -> set[str]:
 
 
 def _imports(path: Path, package: str) -> bool:
-    for node in ast.walk(ast.parse(path.read_text())):
+    if package not in (text := path.read_text()):
+        return False
+    for node in ast.walk(ast.parse(text)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and not node.level:
             names = [node.module or ""]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -11,12 +12,15 @@ import typer
 import pilotlight
 from pilotlight.cli import main
 from pilotlight_gateway.http.routes import OPERATIONS
+from tools.reference import http
 from tools.reference.cli import cli_page, commands_of
 from tools.reference.decisions import listing
 from tools.reference.docstrings import field_docs, markdown, table
-from tools.reference.http import http_page, type_text
+from tools.reference.http import type_text
 from tools.reference.sdk import GROUPS, sdk_page
 from tools.reference.settings import PROCESSES, settings_page
+
+http_page = cache(http.http_page)
 
 
 def headings(page: str) -> list[str]:
