@@ -13,6 +13,7 @@ from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
+from pilotlight_gateway.cluster.gateway_addresses import GatewayAddresses
 from pilotlight_gateway.cluster.link_dialer import LinkDialer
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import ShardParticipant, Shards, gateway_lease
@@ -33,8 +34,13 @@ class GatewayCalls:
         instance: str,
         limits: QueueLimits,
         links: LinkFolder | None = None,
+        url: str = "",
     ) -> None:
-        """`links`: where the agents of this machine have their sockets; None: all are spoken to over the bus."""
+        """
+        Args:
+            links: where the agents of this machine have their sockets; None: all are spoken to over the bus.
+            url: where clients reach this gateway; "": answers of others do not say.
+        """
         self._bus = bus
         self._name = name
         self._lease = gateway_lease(bus, region=region, name=name, instance=instance)
@@ -50,12 +56,14 @@ class GatewayCalls:
         if links is not None:
             ends = AgentEnds(self.drivers.links, self.drivers)
             self._dialer = LinkDialer(links, ends, self._agents, gateway=instance, clock=self._port.clock)
+        self._addresses = GatewayAddresses(bus, self.table, region=region, name=name, url=url)
         self.service = CallService(
             bus,
             self.drivers.origins,
             self.table,
             self.fleet,
             self.drivers.homes.statistics,
+            self._addresses,
             region=region,
             budget=bodies.budget,
         )
@@ -74,7 +82,7 @@ class GatewayCalls:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the drivers until the block ends."""
-        async with self.bindings, self._port.driving(self.drivers):
+        async with self.bindings, self._addresses.running(), self._port.driving(self.drivers):
             if self._dialer is None:
                 yield
                 return

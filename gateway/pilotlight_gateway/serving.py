@@ -145,11 +145,12 @@ async def serve(settings: ServeSettings) -> None:
         loop.add_signal_handler(number, stop.set)
     name = settings.name or "gateway"
     with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
+        own_url = settings.url_for_clients(url_of(public))
         async with (
             _connected(settings, name) as bus,
             Registry(bus, tiers) as registry,
             _priced(settings, registry, bus, book),
-            _gateway(settings, book, name, bus, registry, url_of(internal)) as gateway,
+            _gateway(settings, book, name, bus, registry, url_of(internal), own_url) as gateway,
         ):
             if settings.client_file is not None:
                 copy = settings.state_dir / "client.json"
@@ -321,7 +322,7 @@ def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     )
 
 
-def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str) -> GatewayCalls:
+def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str, url: str) -> GatewayCalls:
     return GatewayCalls(
         bus,
         bodies,
@@ -330,17 +331,25 @@ def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, in
         instance=instance,
         limits=QueueLimits(),
         links=LinkFolder(settings.links),
+        url=url,
     )
 
 
 @asynccontextmanager
 async def _gateway(
-    settings: ServeSettings, book: PriceBook, name: str, bus: Bus, registry: Registry, internal_url: str
+    settings: ServeSettings,
+    book: PriceBook,
+    name: str,
+    bus: Bus,
+    registry: Registry,
+    internal_url: str,
+    own_url: str,
 ) -> AsyncIterator[Gateway]:
+    """`own_url`: where clients reach it; "": nobody has said."""
     budget = ByteBudget(limit=BODY_BYTES_HELD)
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
-    calls = _calls(settings, bus, bodies, name, instance)
+    calls = _calls(settings, bus, bodies, name, instance, own_url)
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
     faults = calls.drivers.guard.faults

@@ -55,6 +55,14 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
     port: Annotated[Port, Meta(description="port of the HTTP API")] = 8470
+    public_url: Annotated[
+        str,
+        Meta(
+            pattern="^(https?://[!-~]{1,190})?$",
+            description="where clients reach this gateway, which answers of other gateways name to callers whose"
+            " function's home it is; empty: the address that it listens on, if that is one",
+        ),
+    ] = ""
     internal_port: Annotated[Port, Meta(description="port for large bodies, on loopback; 0: any")] = 0
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
@@ -85,6 +93,10 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         Meta(description="addresses and networks that may hold as many connections as there are; commas between"),
     ] = "127.0.0.0/8, ::1"
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
+
+    def url_for_clients(self, listening: str) -> str:
+        """Where clients reach it; "": it listens on all addresses (`listening`), and nobody has named one."""
+        return self.public_url or ("" if self.host in ("", "0.0.0.0", "::") else listening)  # noqa: S104 - no binding
 
     @property
     def connection_bounds(self) -> ConnectionBounds:

@@ -22,6 +22,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.cluster.gateway_addresses import MemoryHomeAddresses
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist, WatchedJob
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
@@ -55,8 +56,9 @@ class SimCallService(CallService):
     def __init__(self, process: GatewayProcess, bus: SimBus) -> None:
         drivers, budget = process.drivers, ByteBudget(limit=10**6)
         super().__init__(
-            bus, drivers.origins, process.table, FleetView(), drivers.homes.statistics, region=REGION, budget=budget
-        )
+            bus, drivers.origins, process.table, FleetView(), drivers.homes.statistics, MemoryHomeAddresses(),
+            region=REGION, budget=budget,
+        )  # fmt: skip
         self._process = process
 
     def new_id(self) -> str:

@@ -98,6 +98,10 @@ class CallPort(Protocol):
         """A new call id, with the epoch of this gateway's lease. Raises Unavailable (`starting`) without a lease."""
         ...
 
+    def address_of_home(self, function: str) -> bytes:
+        """Where clients reach the home of a function (`tenant:app.function`); b"" if it is here, or not known."""
+        ...
+
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         """Begin a call whose result its waiter is told, not before this returns; `end` it then, in any case."""
         ...

@@ -28,6 +28,7 @@ from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.cluster.gateway_addresses import HomeAddresses
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -133,6 +134,7 @@ class CallService:
         shards: ShardTable,
         fleet: FleetView,
         homes: Callable[[], list[HomeStatistics]],
+        addresses: HomeAddresses,
         *,
         region: str,
         budget: ByteBudget,
@@ -145,12 +147,16 @@ class CallService:
         self._homes = homes
         self._region = region
         self._budget = budget
+        self._addresses = addresses
         self._elsewhere = RemoteLookup(bus, shards, region=region)
 
     def new_id(self) -> str:
         if not self._shards.epoch:
             raise Unavailable("This gateway has no identity yet.", code="starting", retry_after=1.0)
         return new_call_id(self._region, self._shards.epoch, time.time())
+
+    def address_of_home(self, function: str) -> bytes:
+        return self._addresses.elsewhere(subjects.shard_of(function))
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         live = WaitedCall(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from pilotlight_core.bus import Bus
@@ -25,6 +26,16 @@ class HomeAddresses(Protocol):
     def elsewhere(self, shard: int) -> bytes:
         """The address of the shard's home; b"" if that is here, or not known."""
         ...
+
+
+@dataclass(kw_only=True)
+class MemoryHomeAddresses:
+    """Set by tests: every home is there."""
+
+    address: bytes = b""
+
+    def elsewhere(self, shard: int) -> bytes:  # noqa: ARG002 - all are at one
+        return self.address
 
 
 class GatewayAddresses:

@@ -19,7 +19,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_head import CallHead
-from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits
+from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, function_of
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
@@ -106,6 +106,7 @@ class CallEndpoint:
             size = len(body)
             try:
                 exchange.begin_call(self._unary.new_id())
+                exchange.home = self._unary.address_of_home(function_of(version))
                 request, call = await entry.reader.prepare(exchange, head, version, body, as_job=as_job)
                 del body  # from here on `call.input` is what is held
                 if as_job:

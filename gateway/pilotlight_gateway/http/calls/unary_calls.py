@@ -45,6 +45,7 @@ class UnaryCalls:
         self._budget = budget
         self._metrics = metrics
         self.new_id = calls.new_id
+        self.address_of_home = calls.address_of_home
 
     async def answer(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         """Run the call and send its answer, unless its caller hangs up."""

@@ -27,6 +27,7 @@ from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import (
     CLIENT_CLOSED,
+    HOME,
     CallConnection,
     Edge,
     Exchange,
@@ -97,7 +98,8 @@ class WarmCall:
 
     __slots__ = (
         "_begun", "_call", "_connection", "_head", "_is_over", "_is_slow", "_parts", "_route", "_size", "_wrong",
-        "admission", "arrived_at", "call_id", "principal", "request_id", "revoked", "status", "usage", "version",
+        "admission", "arrived_at", "call_id", "home", "principal", "request_id", "revoked", "status", "usage",
+        "version",
     )  # fmt: skip
     dialect = Dialect.NATIVE
     route = ROUTE
@@ -127,6 +129,8 @@ class WarmCall:
         self.principal = principal
         self.arrived_at = arrived_at
         self.call_id = self.request_id = ""
+        self.home = b""
+        """See `Exchange`."""
         self.status = 0
         self.admission: Admission | None = None
         self.version = ""
@@ -169,6 +173,7 @@ class WarmCall:
         parts.entry.gate.enter(self)
         parts.requests.add(self)
         self._connection.await_answer(self)
+        self.home = parts.calls.address_of_home(self._route.function)
         try:
             self._begun = parts.calls.begin(call, self)
         except PilotlightError as error:
@@ -222,6 +227,8 @@ class WarmCall:
         """The same headers, in the same order, as `header_lines` makes of an exchange's."""
         name = self.call_id.encode()
         head = SUCCESS_HEAD % (media_type, size, name, name)
+        if self.home:
+            head += b"\r\n%s: %s" % (HOME, self.home)
         if self.admission is None:
             return head
         return b"\r\n".join([head, *[key + b": " + value for key, value in self.admission.headers()]])
@@ -305,7 +312,7 @@ class WarmCall:
         exchange = Exchange({}, self._connection.slow_send(), self.arrived_at)
         exchange.route, exchange.version = ROUTE, self.version
         exchange.principal, exchange.admission, exchange.usage = self.principal, self.admission, self.usage
-        exchange.call_id, exchange.request_id = self.call_id, self.request_id
+        exchange.call_id, exchange.request_id, exchange.home = self.call_id, self.request_id, self.home
         await self._parts.edge.serve(exchange, self._carry_on(exchange, work))
 
     async def _carry_on(self, exchange: Exchange, work: Callable[[Exchange], Awaitable[None]]) -> None:

@@ -28,6 +28,8 @@ ADMISSION = "pilotlight.admission"
 """Where our server puts the `Admission` of a request that counts already."""
 SERVED = "pilotlight.served"
 """Where our server puts its `ServerRequest` in the scope; other servers have none."""
+HOME = b"pilotlight-home"
+"""The header that says where calls of the function cross to no other gateway."""
 CLIENT_CLOSED = 499
 
 log = structlog.get_logger(__name__)
@@ -118,6 +120,8 @@ class FailedRequest(Protocol):
     @property
     def call_id(self) -> str: ...
     @property
+    def home(self) -> bytes: ...
+    @property
     def route(self) -> str: ...
     @property
     def version(self) -> str: ...
@@ -157,6 +161,7 @@ class Exchange:
         "arrived_at",
         "call_id",
         "dialect",
+        "home",
         "principal",
         "request_id",
         "revoked",
@@ -177,6 +182,8 @@ class Exchange:
         self.request_id = new_request_id()
         self.principal: Principal = NOBODY
         self.call_id = ""
+        self.home = b""
+        """Where clients reach the home of the called function; b"" if it is here, or not known."""
         self.dialect = Dialect.NATIVE
         """In which its errors are written."""
         self.route = ""
@@ -227,10 +234,12 @@ class Exchange:
 
 
 def ids_of(request: FailedRequest) -> Headers:
-    """The headers of every answer to a request: its ids, and how its tenant stands."""
+    """The headers of every answer to a request: its ids, its function's home, and how its tenant stands."""
     names = [(b"x-request-id", request.request_id.encode())]
     if request.call_id:
         names.append((b"pilotlight-call-id", request.call_id.encode()))
+    if request.home:
+        names.append((HOME, request.home))
     if request.admission is not None:
         names += request.admission.headers()
     return names

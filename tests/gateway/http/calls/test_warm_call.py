@@ -91,6 +91,31 @@ async def test_a_warm_call_has_no_task_and_the_answer_of_any_other(world: World,
     check_nothing_is_left(parts)
 
 
+async def test_an_answer_names_the_home_of_its_function_elsewhere(world: World, parts: Parts) -> None:
+    """On every way that a call can go, and with errors too; where the home is here, no answer does."""
+    connection, home = await known(world), b"http://gateway-2:8470"
+
+    async def answers(suffix: str) -> list[tuple[int, bytes | None]]:
+        """Status and named home of a warm call, one with a key for idempotency, and a stream."""
+        found = []
+        for sent in (request(world.key), request(world.key, idempotency_key=f"once-{suffix}")):
+            connection.send(sent)
+            answer = await connection.answer()
+            found.append((answer.status, dict(answer.headers).get(b"pilotlight-home")))
+        async with world.client(world.key) as client:
+            streamed = await client.post(
+                "/v1/functions/shop.hello/calls", content=BODY, headers={"accept": "text/event-stream"}
+            )
+        named = streamed.headers.get("pilotlight-home")
+        return [*found, (streamed.status_code, named.encode() if named is not None else None)]
+
+    assert await answers("here") == 3 * [(200, None)]
+    world.calls.home = home
+    assert await answers("there") == 3 * [(200, home)]
+    world.calls.error = FunctionRaised("it raised")
+    assert await answers("failed") == 3 * [(500, home)]
+
+
 @pytest.mark.parametrize("pieces", [1, 7, 60])
 async def test_a_body_may_come_in_pieces(world: World, parts: Parts, pieces: int) -> None:
     """It is waited for by a task then; the call is the same."""
