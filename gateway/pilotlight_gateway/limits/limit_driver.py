@@ -178,7 +178,9 @@ class LimitDriver:
         return self._number
 
     def ask_here(self, asked: LimitAsk) -> LimitAnswer | None:
-        """The decision about a numbered ask if the home is here and decides at once; None: nothing is counted."""
+        """The decision if the home is here and decides at once; else None, and nothing is counted."""
+        if not asked.number:
+            asked = msgspec.structs.replace(asked, number=self.new_number())
         answer = self._answer_here(asked)
         return self._note_held(asked, answer) if answer is not None and _is_decided(answer) else None
 
