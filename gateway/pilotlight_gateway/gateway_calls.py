@@ -82,7 +82,7 @@ class GatewayCalls:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the drivers until the block ends."""
-        async with self.bindings, self._addresses.running(), self._port.driving(self.drivers):
+        async with self.bindings, self._addresses, self._port.driving(self.drivers):
             if self._dialer is None:
                 yield
                 return

@@ -6,12 +6,11 @@ address can send later calls there; who does not is served as well. An address t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Protocol
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, KvEntry
 from pilotlight_core.model.subjects import PLATFORM_BUCKET
 from pilotlight_gateway.cluster.shard_table import ShardTable
 
@@ -54,17 +53,23 @@ class GatewayAddresses:
         self._of_process: dict[str, bytes] = {}
         """Of the gateways that live, as far as they were asked for."""
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def __aenter__(self) -> None:
         """Say the own address, and follow those of others until the block ends.
 
         Raises:
             BusError: the bus does not take it.
         """
         await self._kv.put(f"{self._prefix}{self._name}", self._url.encode())
-        self._mirror.on_change.append(lambda _key, _entry: self._of_process.clear())
-        async with self._mirror:
-            yield
+        self._mirror.on_change.append(self._changed)
+        await self._mirror.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._mirror.__aexit__(kind, error, trace)
+
+    def _changed(self, _key: str, _entry: KvEntry | None) -> None:
+        self._of_process.clear()
 
     def elsewhere(self, shard: int) -> bytes:
         """See `HomeAddresses`."""

@@ -40,7 +40,7 @@ async def test_each_knows_where_the_others_are(bus: Bus, other: Bus) -> None:
     """Of a function whose home is here, or nowhere, there is nothing to say."""
     region = token(6)
     one, two = addresses(bus, region, "one", "http://one:8470"), addresses(other, region, "two", "https://two")
-    async with one.running(), two.running():
+    async with one, two:
         await until(lambda: one.elsewhere(THEIRS) == b"https://two")
         await until(lambda: two.elsewhere(MINE) == b"http://one:8470")
         assert one.elsewhere(MINE) == two.elsewhere(THEIRS) == one.elsewhere(NOBODYS) == b""
@@ -50,9 +50,9 @@ async def test_an_address_may_change(bus: Bus, other: Bus) -> None:
     """As soon as the gateway has started again with another one; one without an address is not named."""
     region = token(6)
     one = addresses(bus, region, "one", "http://one")
-    async with one.running():
+    async with one:
         for url in ("http://two:1", "http://two:2", ""):
-            async with addresses(other, region, "two", url).running():
+            async with addresses(other, region, "two", url):
                 await until(lambda url=url: one.elsewhere(THEIRS) == url.encode())  # type: ignore[misc] # bound now
 
 

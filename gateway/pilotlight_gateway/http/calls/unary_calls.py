@@ -27,6 +27,7 @@ from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_i
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 T = TypeVar("T")
+NO_RESULT = CallResult(output=b"")
 WATCH_AFTER_S = 0.05
 """After which a caller's connection is watched: most calls have ended by then."""
 
@@ -50,14 +51,13 @@ class UnaryCalls:
     async def answer(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         """Run the call and send its answer, unless its caller hangs up."""
         exchange = exchange_of(scope)
-        result = await unless_gone(receive, self._run(call), exchange.task)
-        await self.send(call, result, answer, exchange)
+        await self.send(call, await unless_gone(receive, self._run(call), exchange.task), answer, exchange)
 
     async def send(self, call: PreparedCall, result: CallResult, answer: BodyFormat, exchange: Exchange) -> None:
         """Send a result, as fast as the client reads."""
         body, latency = await self._answers.render(call, result, answer, exchange.request_id)
         cold_start = result.cold_start
-        del result  # from here on the body is what is held
+        result = NO_RESULT  # from here on the body is what is held
         await self.send_body(exchange, call, answer, body, latency, cold_start)
 
     async def send_body(

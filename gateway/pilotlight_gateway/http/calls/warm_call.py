@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import structlog
 
@@ -101,8 +102,8 @@ class WarmCall:
         "admission", "arrived_at", "call_id", "home", "principal", "request_id", "revoked", "status", "usage",
         "version",
     )  # fmt: skip
-    dialect = Dialect.NATIVE
-    route = ROUTE
+    dialect: ClassVar[Dialect] = Dialect.NATIVE
+    route: ClassVar[str] = ROUTE
 
     def __init__(
         self,
