@@ -7,10 +7,10 @@ took most of a fold's time. A statement with a parameter of its own would not ta
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
 from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, receipt_terms
@@ -19,8 +19,12 @@ CALL_FACTS = ("outcome", "fault", "units", "tags")
 """Of several shares the last that says something holds."""
 PLACES = {"sqlite": "qmark", "postgresql": "format"}
 """How a database's driver takes values by their place."""
-_MODULES: dict[str, Any] = {"sqlite": sqlite, "postgresql": postgresql}
 NOTHING: sa.ColumnElement[str] = sa.literal_column("''")
+
+
+def dialect_module(dialect: str) -> Any:
+    """SQLAlchemy's module of a database: only one of them is loaded."""
+    return import_module(f"sqlalchemy.dialects.{dialect}")
 
 
 def add_receipts(connection: sa.Connection, entries: LedgerRows) -> None:
@@ -29,7 +33,7 @@ def add_receipts(connection: sa.Connection, entries: LedgerRows) -> None:
         return
     dialect = connection.dialect.name
     terms = [each._asdict() | {"id": number} for each, number in entries.terms.items()]
-    connection.execute(_MODULES[dialect].insert(receipt_terms).on_conflict_do_nothing(), terms)
+    connection.execute(dialect_module(dialect).insert(receipt_terms).on_conflict_do_nothing(), terms)
     connection.exec_driver_sql(receipt_statement(dialect), entries.calls)
 
 
@@ -45,7 +49,7 @@ def prune_receipts(connection: sa.Connection, day: str) -> None:
 @cache
 def receipt_statement(dialect: str) -> str:
     """What adds a `CallRow` to its receipt, with a place for each of its values in order."""
-    module = _MODULES[dialect]
+    module = dialect_module(dialect)
     insert = module.insert(call_receipt)
     own, new = call_receipt.c, insert.excluded
     grown = {

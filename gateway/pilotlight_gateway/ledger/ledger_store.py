@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,7 +15,7 @@ import sqlalchemy as sa
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.call_receipts import add_receipts, prune_receipts
+from pilotlight_gateway.ledger.call_receipts import add_receipts, dialect_module, prune_receipts
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
 from pilotlight_gateway.ledger.ledger_tables import (
     USAGE_KEY,
@@ -211,7 +210,7 @@ class Ledger:
 
     def _insert(self, table: sa.Table) -> Any:
         # The engine has loaded its own; the other is 40 ms of a start and 2 MB.
-        return import_module(f"sqlalchemy.dialects.{self._engine.dialect.name}").insert(table)
+        return dialect_module(self._engine.dialect.name).insert(table)
 
     def _add_usage(self, connection: sa.Connection, entries: LedgerRows) -> None:
         rows = [_usage_row(key, line) for key, line in entries.usage.items()]
