@@ -35,7 +35,6 @@ from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
-from pilotlight_gateway.cluster.gateway_addresses import MemoryHomeAddresses
 from pilotlight_gateway.cluster.shard_ownership import ShardOwner
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -253,7 +252,7 @@ async def gateway(folder: Path) -> AsyncIterator[Clients]:
     limiter = HomeLimiter(bus, table, LimitPolicies(registry.limits), region=REGION, gateway=GATEWAY)
     world.services.limits = limiter
     world.services.calls = CallService(
-        bus, drivers.origins, table, fleet, drivers.homes.statistics, MemoryHomeAddresses(),
+        bus, drivers.origins, table, fleet, drivers.homes.statistics,
         region=REGION, budget=world.services.budget,
     )  # fmt: skip
     world.clock.at = time.monotonic()

@@ -63,7 +63,6 @@ class GatewayCalls:
             self.table,
             self.fleet,
             self.drivers.homes.statistics,
-            self._addresses,
             region=region,
             budget=bodies.budget,
         )

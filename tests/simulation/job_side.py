@@ -22,7 +22,6 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.cluster.gateway_addresses import MemoryHomeAddresses
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist, WatchedJob
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
@@ -56,7 +55,7 @@ class SimCallService(CallService):
     def __init__(self, process: GatewayProcess, bus: SimBus) -> None:
         drivers, budget = process.drivers, ByteBudget(limit=10**6)
         super().__init__(
-            bus, drivers.origins, process.table, FleetView(), drivers.homes.statistics, MemoryHomeAddresses(),
+            bus, drivers.origins, process.table, FleetView(), drivers.homes.statistics,
             region=REGION, budget=budget,
         )  # fmt: skip
         self._process = process

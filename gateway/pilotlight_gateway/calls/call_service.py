@@ -28,7 +28,6 @@ from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.cluster.gateway_addresses import HomeAddresses
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -134,7 +133,6 @@ class CallService:
         shards: ShardTable,
         fleet: FleetView,
         homes: Callable[[], list[HomeStatistics]],
-        addresses: HomeAddresses,
         *,
         region: str,
         budget: ByteBudget,
@@ -147,7 +145,6 @@ class CallService:
         self._homes = homes
         self._region = region
         self._budget = budget
-        self._addresses = addresses
         self._elsewhere = RemoteLookup(bus, shards, region=region)
 
     def new_id(self) -> str:
@@ -156,7 +153,7 @@ class CallService:
         return new_call_id(self._region, self._shards.epoch, time.time())
 
     def address_of_home(self, function: str) -> bytes:
-        return self._addresses.elsewhere(subjects.shard_of(function))
+        return self._shards.address_of_home(subjects.shard_of(function))
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         live = WaitedCall(

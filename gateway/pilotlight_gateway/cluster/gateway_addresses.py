@@ -6,9 +6,7 @@ address can send later calls there; who does not is served as well. An address t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
 
 from pilotlight_core.bus import Bus, KvEntry
 from pilotlight_core.model.subjects import PLATFORM_BUCKET
@@ -19,26 +17,8 @@ LONGEST_URL = 200
 PROCESSES_KNOWN = 256
 
 
-class HomeAddresses(Protocol):
-    """Says where a function's home is reached."""
-
-    def elsewhere(self, shard: int) -> bytes:
-        """The address of the shard's home; b"" if that is here, or not known."""
-        ...
-
-
-@dataclass(kw_only=True)
-class MemoryHomeAddresses:
-    """Set by tests: every home is there."""
-
-    address: bytes = b""
-
-    def elsewhere(self, shard: int) -> bytes:  # noqa: ARG002 - all are at one
-        return self.address
-
-
 class GatewayAddresses:
-    """The real `HomeAddresses`: gateways write their addresses below one prefix, and follow those of others.
+    """Tells `ShardTable` the addresses: gateways write their own below one prefix, and follow those of others.
 
     `url`: where clients reach this gateway, as people type it; "": nowhere, so that no answer names it.
     """
@@ -50,6 +30,7 @@ class GatewayAddresses:
         self._table = table
         self._name = name
         self._url = url
+        table.address_of = self.address_of
         self._of_process: dict[str, bytes] = {}
         """Of the gateways that live, as far as they were asked for."""
 
@@ -71,19 +52,14 @@ class GatewayAddresses:
     def _changed(self, _key: str, _entry: KvEntry | None) -> None:
         self._of_process.clear()
 
-    def elsewhere(self, shard: int) -> bytes:
-        """See `HomeAddresses`."""
-        owner = self._table.owner(shard)
-        if owner is None or owner.gateway == self._table.instance:
-            return b""
-        address = self._of_process.get(owner.gateway)
-        if address is None:
-            if len(self._of_process) >= PROCESSES_KNOWN:
-                self._of_process.clear()
-            address = self._of_process[owner.gateway] = self._address_of(owner.gateway)
+    def address_of(self, process: str) -> bytes:
+        """Where clients reach a gateway's process; b"" if nobody knows."""
+        address = self._of_process.get(process) or self._find(process)
+        if address and len(self._of_process) < PROCESSES_KNOWN:
+            self._of_process[process] = address
         return address
 
-    def _address_of(self, process: str) -> bytes:
+    def _find(self, process: str) -> bytes:
         name = next((member.name for member in self._table.members if member.instance == process), "")
         entry = self._mirror.get(f"{self._prefix}{name}")
         # Whoever has a gateway's credentials may write there, and it goes into the head of answers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from pilotlight_core.model.subjects import SHARDS
@@ -39,6 +39,8 @@ class ShardTable:
         self._owners: list[ShardOwner | None] = [None] * SHARDS
         self._instances: dict[int, str] = {}
         """Epoch -> the process that has, or had, its lease."""
+        self.address_of: Callable[[str], bytes] = lambda _process: b""
+        """Where clients reach a gateway's process, if it is known (`GatewayAddresses`)."""
         self.newest = 0
         """The highest epoch of any gateway that was seen."""
         self.is_settled = False
@@ -56,6 +58,13 @@ class ShardTable:
     def owner(self, shard: int) -> ShardOwner | None:
         """The shard's home, as last known; None: it has none."""
         return self._owners[shard]
+
+    def address_of_home(self, shard: int) -> bytes:
+        """Where clients reach the shard's home; b"" if that is here, or not known."""
+        owner = self._owners[shard]
+        if owner is None or owner.gateway == self.instance:
+            return b""
+        return self.address_of(owner.gateway)
 
     def home_under(self, epoch: int) -> tuple[int, str] | None:
         """The shard whose home acts under `epoch`, and that home's process; None: none does."""

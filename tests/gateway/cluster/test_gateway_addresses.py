@@ -32,8 +32,14 @@ def table_of(me: str, *names: str) -> ShardTable:
     return table
 
 
-def addresses(bus: Bus, region: str, name: str, url: str) -> GatewayAddresses:
-    return GatewayAddresses(bus, table_of(name, "one", "two"), region=region, name=name, url=url)
+class Addresses(GatewayAddresses):
+    def __init__(self, bus: Bus, table: ShardTable, region: str, name: str, url: str) -> None:
+        super().__init__(bus, table, region=region, name=name, url=url)
+        self.table = table
+
+
+def addresses(bus: Bus, region: str, name: str, url: str) -> Addresses:
+    return Addresses(bus, table_of(name, "one", "two"), region, name, url)
 
 
 async def test_each_knows_where_the_others_are(bus: Bus, other: Bus) -> None:
@@ -41,9 +47,14 @@ async def test_each_knows_where_the_others_are(bus: Bus, other: Bus) -> None:
     region = token(6)
     one, two = addresses(bus, region, "one", "http://one:8470"), addresses(other, region, "two", "https://two")
     async with one, two:
-        await until(lambda: one.elsewhere(THEIRS) == b"https://two")
-        await until(lambda: two.elsewhere(MINE) == b"http://one:8470")
-        assert one.elsewhere(MINE) == two.elsewhere(THEIRS) == one.elsewhere(NOBODYS) == b""
+        await until(lambda: one.table.address_of_home(THEIRS) == b"https://two")
+        await until(lambda: two.table.address_of_home(MINE) == b"http://one:8470")
+        assert (
+            one.table.address_of_home(MINE)
+            == two.table.address_of_home(THEIRS)
+            == one.table.address_of_home(NOBODYS)
+            == b""
+        )
 
 
 async def test_an_address_may_change(bus: Bus, other: Bus) -> None:
@@ -53,7 +64,7 @@ async def test_an_address_may_change(bus: Bus, other: Bus) -> None:
     async with one:
         for url in ("http://two:1", "http://two:2", ""):
             async with addresses(other, region, "two", url):
-                await until(lambda url=url: one.elsewhere(THEIRS) == url.encode())  # type: ignore[misc] # bound now
+                await until(lambda url=url: one.table.address_of_home(THEIRS) == url.encode())  # type: ignore[misc] # bound now
 
 
 @pytest.mark.parametrize(
