@@ -130,14 +130,15 @@ class Home:
         `outcome` is for the breakers; None: unknown.
         """
         granted = self._granted.get(call_id)
-        if granted is None or (granted.grant.container, granted.grant.grant_number) != (container, grant_number):
+        if granted is None or granted.grant.container != container or granted.grant.grant_number != grant_number:
             return
         del self._granted[call_id]
         if self._grants.released:
             self._grants.released.pop(call_id, None)
         queue = self._queues[granted.call.version]
-        most = most_gpu_ms((at - granted.granted_at) * 1000.0)
-        queue.calls.settle(granted, None if cost is None else min(cost, most))
+        held_ms = (at - granted.granted_at) * 1000.0
+        # Of less than one device nothing is implausible.
+        queue.calls.settle(granted, cost if cost is None or cost <= held_ms else min(cost, most_gpu_ms(held_ms)))
         if frees:
             queue.pool.release(container, call_id)
             for whose in queue.ended(granted, self._granted, at, cost, outcome):
