@@ -6,14 +6,13 @@ Rates of requests count its submission. A run beyond the limits is not refused b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, end_admission
+from pilotlight_gateway.limits.limit_admission import Admission, settle_admission
 from pilotlight_gateway.limits.limits_port import Limiter
 
 SHORTEST_WAIT_S = 0.02
@@ -66,7 +65,7 @@ class JobPermit:
         """The run is over: give its place back and count its cost, once no start of it runs on."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            usage.settle(partial(end_admission, admission=admission, costs=self._costs, version=self._version))
+            settle_admission(usage, admission, self._costs, self._version)
 
 
 def _seconds_until(refused: PilotlightError) -> float:

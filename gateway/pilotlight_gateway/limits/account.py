@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_gateway.limits.gcra import PS, Rate, RateBucket
 from pilotlight_gateway.limits.limit_policy import LimitScope
+
+SUBMISSION: Final = LimitAskKind.SUBMISSION
+START: Final = LimitAskKind.START
+TOKENS: Final = LimitAskKind.TOKENS
 
 SMOOTHING = 0.1
 """Weight of the newest call in the mean time that the wait is estimated by."""
@@ -42,7 +45,8 @@ class Permits:
         """The call has ended; unknown calls are ignored."""
         since = self._held.pop(key, None)
         if since is not None:
-            self._mean = ewma(self._mean or None, at - since, SMOOTHING)
+            took = at - since
+            self._mean = self._mean + SMOOTHING * (took - self._mean) if self._mean else took
 
     def drop(self, key: PermitKey) -> None:
         """The call is gone, without an end to learn from."""
@@ -113,15 +117,15 @@ class LimitAccount:
 
     def wait(self, scope: LimitScope, cost: float, at: int, part: LimitAskKind) -> tuple[float, tuple[str, ...]]:
         """Seconds until a call may begin, and the limits that delay it; (0.0, ()) if none does."""
-        if part is LimitAskKind.TOKENS:
+        if part is TOKENS:
             short = self.tokens.wait(self.tokens.rate.length(cost), at) if self.tokens is not None else 0
             return short / PS, (scope.names[3],) if short else ()
         longest = 0.0
         violated: tuple[str, ...] = ()
-        requests = self.requests if part is not LimitAskKind.START else None
+        requests = self.requests if part is not START else None
         if requests is not None and (wait := requests.wait(requests.rate.interval, at)):
             longest, violated = wait / PS, (*violated, scope.names[0])
-        if part is LimitAskKind.SUBMISSION:
+        if part is SUBMISSION:
             return longest, violated
         if self.cost is not None and (wait := self.cost.wait(self.cost.rate.length(cost), at)):
             longest, violated = max(longest, wait / PS), (*violated, scope.names[1])
@@ -130,13 +134,13 @@ class LimitAccount:
         return longest, violated
 
     def take(self, scope: LimitScope, key: PermitKey, cost: float, at: int, part: LimitAskKind) -> None:
-        if part is LimitAskKind.TOKENS:
+        if part is TOKENS:
             if self.tokens is not None:
                 self.tokens.take(self.tokens.rate.length(cost), at)
             return
-        if part is not LimitAskKind.START and self.requests is not None:
+        if part is not START and self.requests is not None:
             self.requests.take(self.requests.rate.interval, at)
-        if part is LimitAskKind.SUBMISSION:
+        if part is SUBMISSION:
             return
         if self.cost is not None:
             self.cost.take(self.cost.rate.length(cost), at)
@@ -152,14 +156,15 @@ class LimitAccount:
 
     def standing(self, scope: LimitScope, at: int) -> str:
         """What is left, as items of the RateLimit header."""
-        requests, cost, concurrency, tokens = scope.names
-        items = f',"{concurrency}";r={max(0, scope.concurrency - len(self.permits))}' if scope.concurrency else ""
-        if self.tokens is not None:
-            items += _item(tokens, self.tokens, at)
-        if self.cost is not None:
-            items = _item(cost, self.cost, at) + items
+        names, items = scope.names, ""
         if self.requests is not None:
-            items = _item(requests, self.requests, at) + items
+            items = _item(names[0], self.requests, at)
+        if self.cost is not None:
+            items += _item(names[1], self.cost, at)
+        if scope.concurrency:
+            items += f',"{names[2]}";r={max(0, scope.concurrency - len(self.permits))}'
+        if self.tokens is not None:
+            items += _item(names[3], self.tokens, at)
         return items[1:]
 
     def idle(self, at: int) -> bool:

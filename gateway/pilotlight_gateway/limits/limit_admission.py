@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
@@ -10,6 +12,9 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.refusals import refused
+
+TOKENS: Final = LimitAskKind.TOKENS
+REFUSED: Final = LimitVerdict.REFUSED
 
 RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 
@@ -45,7 +50,7 @@ class Admission:
         """RateLimit-Policy, and RateLimit if known."""
         if self.tokens is not None:
             return self.tokens.headers()  # the later word
-        policy = (b"ratelimit-policy", self.policy.header.encode())
+        policy = self.policy.header_line
         if self.answer is None or not self.answer.standing:
             return (policy,)
         return (policy, (b"ratelimit", self.answer.standing.encode()))
@@ -60,11 +65,12 @@ class Admission:
         """What its home is told at the end of the call."""
         if self.answer is None:
             return None
-        tokens = self.part is LimitAskKind.TOKENS
+        tokens = self.part is TOKENS
         counted = self.policy.most_tokens if tokens else self.policy.most_cost
         more = amount - self.answer.charged if amount is not None and counted else 0.0
-        told = (0.0, more) if tokens else (more, 0.0)
-        return LimitEnd(self.answer.number, self.tenant, self.function, *told)
+        if tokens:
+            return LimitEnd(self.answer.number, self.tenant, self.function, 0.0, more)
+        return LimitEnd(self.answer.number, self.tenant, self.function, more)
 
 
 def admission_of(
@@ -72,9 +78,17 @@ def admission_of(
 ) -> Admission:
     """The admission by a home's answer; `end` is called at the end of the call."""
     tenant, function, part = asked.tenant, asked.function, asked.part
-    if answer.verdict is LimitVerdict.REFUSED:
+    if answer.verdict is REFUSED:
         return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant), part=part)
     return Admission(tenant, function, policy, answer=answer, end=end, part=part)
+
+
+def settle_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
+    """End an admission as soon as no start of its call runs."""
+    if usage.is_open:
+        usage.settle(partial(end_admission, admission=admission, costs=costs, version=version))
+    else:
+        end_admission(usage, admission, costs, version)
 
 
 def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -32,6 +33,10 @@ from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_outbox import LimitOutbox
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_gateway.limits.silent_homes import PATIENCE_S, HomeAvailability
+
+GRANTED: Final = LimitVerdict.GRANTED
+REFUSED: Final = LimitVerdict.REFUSED
+NOT_HOME: Final = LimitVerdict.NOT_HOME
 
 RETRY_S = 0.05
 """Between two asks for one call."""
@@ -181,8 +186,12 @@ class LimitDriver:
         """The decision if the home is here and decides at once; else None, and nothing is counted."""
         if not asked.number:
             asked = msgspec.structs.replace(asked, number=self.new_number())
-        answer = self._answer_here(asked)
-        return self._note_held(asked, answer) if answer is not None and _is_decided(answer) else None
+        shard = subjects.shard_of(asked.tenant)
+        answer = self._answer(shard, self._gateway, asked, self._port.clock())
+        if not _is_decided(answer):
+            return None
+        self._note_held(shard, asked, answer)
+        return answer
 
     def ask(self, asked: LimitAsk, then: Callable[[LimitAnswer | None], None]) -> PendingAsk:
         """Ask the home until it decides. A caller that stops waiting calls `forget`."""
@@ -201,12 +210,12 @@ class LimitDriver:
 
     def drop(self, asked: LimitAsk, answer: LimitAnswer) -> None:
         """Give back the permit of a call whose caller left before the answer."""
-        self._held.get(subjects.shard_of(asked.tenant), {}).pop(answer.number, None)
+        self._no_longer_held(subjects.shard_of(asked.tenant), answer.number)
 
     def ended(self, end: LimitEnd) -> None:
         """An admitted call has ended."""
         shard = subjects.shard_of(end.tenant)
-        if self._held.get(shard, {}).pop(end.number, None) is None and not (end.correction or end.tokens):
+        if not self._no_longer_held(shard, end.number) and not (end.correction or end.tokens):
             return
         at = self._port.clock()
         home = home_of(self._ownership, self._gateway, shard, at)
@@ -226,11 +235,13 @@ class LimitDriver:
         if at >= ask.expires_at:
             self._finish(ask, None)
             return
-        answer = self._answer_here(msgspec.structs.replace(ask.asked, number=self.new_number()))
-        if answer is not None and _is_decided(answer):
+        asked = msgspec.structs.replace(ask.asked, number=self.new_number())
+        answer = self._answer(ask.shard, self._gateway, asked, at)
+        if _is_decided(answer):
             self._finish(ask, answer)
             return
-        home = home_of(self._ownership, self._gateway, ask.shard, self._port.clock()) if answer is None else None
+        is_elsewhere = answer.verdict is NOT_HOME
+        home = home_of(self._ownership, self._gateway, ask.shard, self._port.clock()) if is_elsewhere else None
         if home is None or home == self._gateway:
             self._retry_at(ask, at + RETRY_S)
             return
@@ -248,26 +259,28 @@ class LimitDriver:
     def _finish(self, ask: PendingAsk, answer: LimitAnswer | None) -> None:
         self.forget(ask)
         if answer is not None:
-            self._note_held(ask.asked, answer)
+            self._note_held(ask.shard, ask.asked, answer)
             self._availability.answered(ask.shard, self._port.clock())
         ask.then(answer)
 
-    def _note_held(self, asked: LimitAsk, answer: LimitAnswer) -> LimitAnswer:
+    def _note_held(self, shard: int, asked: LimitAsk, answer: LimitAnswer) -> None:
         # By the answer, not the policy: the home may know a limit that is newer than the call.
         if answer.holds:
-            self._held.setdefault(subjects.shard_of(asked.tenant), {})[answer.number] = asked.tenant, asked.function
-        return answer
+            held = self._held.get(shard)
+            if held is None:
+                held = self._held[shard] = {}
+            held[answer.number] = asked.tenant, asked.function
 
-    def _answer_here(self, asked: LimitAsk) -> LimitAnswer | None:
-        """The answer of the home here; None if it is elsewhere."""
-        answer = self._answer(self._gateway, asked, self._port.clock())
-        return answer if answer.verdict is not LimitVerdict.NOT_HOME else None
+    def _no_longer_held(self, shard: int, number: int) -> bool:
+        """Forget a permit; whether there was one."""
+        held = self._held.get(shard)
+        return held is not None and held.pop(number, None) is not None
 
-    def _answer(self, gateway: str, ask: LimitAsk, at: float) -> LimitAnswer:
-        shard = subjects.shard_of(ask.tenant)
+    def _answer(self, shard: int, gateway: str, ask: LimitAsk, at: float) -> LimitAnswer:
+        """The answer of the home here, if it is here."""
         epoch = self._ownership.mine(shard, at)
         if epoch is None:
-            return LimitAnswer(ask.number, LimitVerdict.NOT_HOME)
+            return LimitAnswer(ask.number, NOT_HOME)
         if self._home.epoch(shard) != epoch:
             self.refresh()
         return self._home.ask(shard, gateway, ask, at)
@@ -285,7 +298,9 @@ class LimitDriver:
                 for end in message.ends:
                     self._home.ended(subjects.shard_of(end.tenant), message.gateway, end, at)
                 if message.asks:
-                    answers = tuple(self._answer(message.gateway, ask, at) for ask in message.asks)
+                    answers = tuple(
+                        self._answer(subjects.shard_of(ask.tenant), message.gateway, ask, at) for ask in message.asks
+                    )
                     reply = LimitAnswers(gateway=self._gateway, answers=answers)
                     self._outbox.send(subjects.allowed(self._region, message.gateway), reply)
             case Holdings():
@@ -357,4 +372,4 @@ class LimitDriver:
 
 
 def _is_decided(answer: LimitAnswer) -> bool:
-    return answer.verdict in (LimitVerdict.GRANTED, LimitVerdict.REFUSED)
+    return answer.verdict is GRANTED or answer.verdict is REFUSED

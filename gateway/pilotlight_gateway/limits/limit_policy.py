@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-
-import msgspec
+from dataclasses import dataclass
 
 from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
 from pilotlight_gateway.limits.gcra import PS, Rate, rate
@@ -19,7 +18,8 @@ COST_UNIT = "gpu-milliseconds"
 TOKEN_UNIT = "tokens"  # noqa: S105 - no password
 
 
-class LimitScope(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LimitScope:
     """What is counted together. None or 0: no limit."""
 
     function: str = ""
@@ -35,12 +35,15 @@ class LimitScope(msgspec.Struct, frozen=True, kw_only=True):
     """The homes under which its rates were first limited."""
 
 
-class LimitPolicy(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LimitPolicy:
     scopes: tuple[LimitScope, ...]
     """Empty: nothing is counted and no home is asked."""
     payload: int | None
     """Bytes of the largest body; None: no limit here."""
     header: str
+    header_line: tuple[bytes, bytes]
+    """The same, as answers carry it."""
     holds: bool
     """Whether it counts running calls, so that their end matters."""
     counts_requests: bool
@@ -57,10 +60,12 @@ PolicyOf = Callable[[str, str], LimitPolicy]
 def policy_of(limits: EffectiveLimits, function: str) -> LimitPolicy:
     both = (_scope(limits.tenant, "", limits.tenant_begun), _scope(limits.function, function, limits.function_begun))
     scopes = tuple(scope for scope in both if scope)
+    header = ",".join(item for scope in scopes for item in _items(scope))
     return LimitPolicy(
         scopes=scopes,
         payload=limits.function.payload_bytes,
-        header=",".join(item for scope in scopes for item in _items(scope)),
+        header=header,
+        header_line=(b"ratelimit-policy", header.encode()),
         holds=any(scope.concurrency for scope in scopes),
         counts_requests=any(scope.requests for scope in scopes),
         most_cost=_most(scope.cost for scope in scopes),

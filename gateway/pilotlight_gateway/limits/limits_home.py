@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Final
 
 from pilotlight_core.model.messages.limiting import (
     HeldPermits,
@@ -33,8 +34,12 @@ from pilotlight_gateway.limits.limits_state import NOTHING, LimitState, handed_o
 ScopeAccounts = tuple[LimitAccount, ...]
 CHANGED_AT_MOST = 1_000
 """Tenants of one shard; beyond it the limits of all count as changed."""
-HOLDING = (LimitAskKind.CALL, LimitAskKind.START)
-"""The asks that take a permit."""
+CALL: Final = LimitAskKind.CALL
+START: Final = LimitAskKind.START
+SUBMISSION: Final = LimitAskKind.SUBMISSION
+TOKENS: Final = LimitAskKind.TOKENS
+GRANTED: Final = LimitVerdict.GRANTED
+
 SETTLING_S = 0.05
 """Retry-After while the reports of gateways are missing."""
 
@@ -112,39 +117,45 @@ class LimitHome:
         policy = self._policies(ask.tenant, ask.function)
         if not policy.scopes:
             return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
-        holds = policy.holds and ask.part in HOLDING
+        part = ask.part
+        holds = policy.holds and (part is CALL or part is START)
         if holds and state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
         now = instant(at)
-        cost = _amount(ask, policy)
-        accounts = self._accounts(state, ask.tenant, policy, now)
-        wait, violated = _waits(policy, accounts, cost, now, ask.part)
+        cost = _amount(ask.cost, part, policy)
+        accounts = _accounts(state, ask.tenant, policy, now)
+        wait, violated = _waits(policy, accounts, cost, now, part)
         if violated:
             self._refused += 1
             standing = _standing(policy, accounts, now)
             return LimitAnswer(ask.number, LimitVerdict.REFUSED, state.epoch, wait, violated, standing)
         self._granted += 1
-        for account, scope in zip(accounts, policy.scopes, strict=True):
-            account.take(scope, (gateway, ask.number), cost, now, ask.part)
+        number = ask.number
+        key = gateway, number
+        for index, account in enumerate(accounts):
+            account.take(policy.scopes[index], key, cost, now, part)
         if holds:
-            state.permits.setdefault(gateway, {})[ask.number] = accounts
+            permits = state.permits.get(gateway)
+            if permits is None:
+                permits = state.permits[gateway] = {}
+            permits[number] = accounts
         standing = _standing(policy, accounts, now)
-        return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch, 0.0, (), standing, cost, holds)
+        return LimitAnswer(number, GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
         """Free the permit of a call and count the correction of its cost."""
         if (state := self._shards.get(shard)) is None:
             return
         now = instant(at)
-        for account in state.permits.get(gateway, {}).pop(end.number, ()):
-            account.permits.leave((gateway, end.number), at)
+        held = state.permits.get(gateway)
+        if held is not None and (accounts := held.pop(end.number, None)) is not None:
+            key = gateway, end.number
+            for account in accounts:
+                account.permits.leave(key, at)
         if end.correction or end.tokens:
             policy = self._policies(end.tenant, end.function)
-            for account in self._accounts(state, end.tenant, policy, now):
+            for account in _accounts(state, end.tenant, policy, now):
                 account.correct(end.correction, now, end.tokens)
-
-    def _accounts(self, state: LimitShard, tenant: str, policy: LimitPolicy, now: int) -> ScopeAccounts:
-        return tuple(_account(state, tenant, scope, now) for scope in policy.scopes)
 
     def limits_changed(self, shard: int, tenant: str | None, at: float) -> None:
         """The limits of a tenant, or of any (None), have changed: until now the old ones hold."""
@@ -178,7 +189,7 @@ class LimitHome:
         policy, known = self._policies(held.tenant, held.function), state.permits[gateway]
         if not policy.holds:
             return
-        accounts = self._accounts(state, held.tenant, policy, instant(at))
+        accounts = _accounts(state, held.tenant, policy, instant(at))
         for number in held.numbers:
             if number not in known:
                 known[number] = accounts
@@ -221,11 +232,16 @@ class LimitHome:
                     raise AssertionError(f"shard {number}: {key} counts {strangers}, which do not run")
 
 
-def _amount(ask: LimitAsk, policy: LimitPolicy) -> float:
+def _amount(cost: float, part: LimitAskKind, policy: LimitPolicy) -> float:
     """The cost or the tokens that are taken for a call: never more than a burst, or it could not begin at all."""
-    if ask.part is LimitAskKind.SUBMISSION:
+    if part is SUBMISSION:
         return 0.0
-    return min(ask.cost, policy.most_tokens if ask.part is LimitAskKind.TOKENS else policy.most_cost)
+    most = policy.most_tokens if part is TOKENS else policy.most_cost
+    return cost if cost < most else most
+
+
+def _accounts(state: LimitShard, tenant: str, policy: LimitPolicy, now: int) -> ScopeAccounts:
+    return tuple([_account(state, tenant, scope, now) for scope in policy.scopes])
 
 
 def _account(state: LimitShard, tenant: str, scope: LimitScope, now: int) -> LimitAccount:
@@ -243,8 +259,8 @@ def _waits(
     """The longest wait in seconds, and all limits that delay the call."""
     longest = 0.0
     violated: tuple[str, ...] = ()
-    for account, scope in zip(accounts, policy.scopes, strict=True):
-        wait, names = account.wait(scope, cost, now, part)
+    for index, account in enumerate(accounts):
+        wait, names = account.wait(policy.scopes[index], cost, now, part)
         if names:
             longest, violated = max(longest, wait), (*violated, *names)
     return longest, violated

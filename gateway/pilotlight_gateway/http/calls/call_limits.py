@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Protocol
 
 from pilotlight_core.model.messages.limiting import LimitAskKind
@@ -10,7 +10,7 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, end_admission
+from pilotlight_gateway.limits.limit_admission import Admission, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -116,9 +116,7 @@ class CallLimits:
         if request.usage is None:
             admission.end(0.0)  # it cannot have run
         else:
-            request.usage.settle(
-                partial(end_admission, admission=admission, costs=self._costs, version=request.version)
-            )
+            settle_admission(request.usage, admission, self._costs, request.version)
 
 
 def usage_of_call(request: AdmittedRequest) -> CallUsage | None:
