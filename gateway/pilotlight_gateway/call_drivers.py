@@ -62,7 +62,8 @@ class CallDrivers:
         self.links = AgentLinks(port, region)
         nodes = NodeIncarnations()
         self.origins = Origins(
-            port, self.links, ownership, router, router.origin_inbox, bodies, guard, nodes, region=region, gateway=gateway
+            port, self.links, ownership, router, router.origin_inbox, bodies, guard, nodes,
+            region=region, gateway=gateway,
         )  # fmt: skip
         self._nodes = NodeWatch((self.homes, self.origins), nodes)
         self._check_at = float("-inf")
