@@ -439,7 +439,7 @@ async def test_every_request_has_the_same_answer_with_a_task_and_without(
 
 
 def test_a_call_that_is_refused_within_its_beginning_is_ended_too() -> None:
-    """A full home refuses within `begin` when that takes the drivers' turn: the call must leave the book all the same."""
+    """A full home refuses within `begin` when that takes the drivers' turn: the call must leave the book too."""
     parts, connection, begun = MagicMock(), MagicMock(), MagicMock()
     parts.calls.address_of_home.return_value = b""
     connection.answer.return_value = True
