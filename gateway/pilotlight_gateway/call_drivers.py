@@ -17,6 +17,7 @@ from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
+from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.cluster.node_watch import NodeWatch
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
@@ -59,10 +60,12 @@ class CallDrivers:
             port, ownership, router, router.home_inbox, region=region, gateway=gateway, limits=limits
         )  # fmt: skip
         self.links = AgentLinks(port, region)
+        nodes = NodeIncarnations()
         self.origins = Origins(
-            port, self.links, ownership, router, router.origin_inbox, bodies, guard, region=region, gateway=gateway
+            port, self.links, ownership, router, router.origin_inbox, bodies, guard, nodes,
+            region=region, gateway=gateway,
         )  # fmt: skip
-        self._nodes = NodeWatch((self.homes, self.origins))
+        self._nodes = NodeWatch((self.homes, self.origins), nodes)
         self._check_at = float("-inf")
 
     # -- the driver ----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
-from pilotlight_gateway.cluster.node_incarnations import GoneNode
+from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnations
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.node_guard import NodeGuard
@@ -72,12 +72,14 @@ class Origins:
         inbox: deque[OriginItem],
         bodies: LargeBodies,
         guard: NodeGuard,
+        nodes: NodeIncarnations,
         *,
         region: str,
         gateway: str,
     ) -> None:
         self.clock = port.clock
         self._guard = guard
+        self._nodes = nodes
         self._port = port
         self._agents = agents
         self._ownership = ownership
@@ -256,6 +258,7 @@ class Origins:
         if at >= self._watch_at:
             self._watch_at = at + WATCH_S
             self._usage_tracker.expire(at)
+            self._usage_tracker.lose_gone(self._nodes.is_gone)
             self._reconcile(at)
         wake = self._alarms.next()
         self._port.wake_at(self._watch_at if wake is None else min(wake, self._watch_at))

@@ -63,6 +63,11 @@ class NodeIncarnations:
         """Whether another incarnation has replaced this one: its messages are old."""
         return instance in self._former.get(node, ())
 
+    def is_gone(self, node: str, instance: str) -> bool:
+        """Whether this incarnation has been replaced, or counts as gone; False for one that was never seen."""
+        counts_as_gone = self._instances.get(node) == instance and node not in self._seen_at
+        return counts_as_gone or self.is_former(node, instance)
+
     def forget(self, at: float) -> None:
         """Forget nodes that have been silent for long: new nodes have new names."""
         before = self._last_seen_at

@@ -36,9 +36,9 @@ class NodeListener(Protocol):
 class NodeWatch:
     """Passes messages on, and finds the nodes that are gone."""
 
-    def __init__(self, listeners: Sequence[NodeListener]) -> None:
+    def __init__(self, listeners: Sequence[NodeListener], nodes: NodeIncarnations) -> None:
         self._listeners = tuple(listeners)
-        self._nodes = NodeIncarnations()
+        self._nodes = nodes
 
     def check_silence(self, at: float) -> None:
         """Find silent nodes. Call it at least once a second."""

@@ -123,6 +123,10 @@ class UsageTracker:
         """The starts at an incarnation of a node are lost."""
         self._lose([c for c, one in self.open.items() if (one.grant.node, one.grant.instance) == (node, instance)])
 
+    def lose_gone(self, is_gone: Callable[[str, str], bool]) -> None:
+        """Give up starts at incarnations that were gone already when their calls failed: nobody says so again."""
+        self._lose([call for call, one in self.open.items() if is_gone(one.grant.node, one.grant.instance)])
+
     def expire(self, at: float) -> None:
         """Give up starts that must have ended."""
         self._lose([call for call, one in self.open.items() if one.expires_at <= at])

@@ -18,6 +18,7 @@ from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON
+from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.fleet.node_guard import NodeGuard
@@ -38,7 +39,7 @@ class Site:
         self.guard = NodeGuard(MemoryBindings())
         self.origins = Origins(
             self.port, AgentLinks(self.port, "r"), ownership, self.router, self.router.origin_inbox,
-            self.bodies, self.guard, region="r", gateway="gw1",
+            self.bodies, self.guard, NodeIncarnations(), region="r", gateway="gw1",
         )  # fmt: skip
         self.turn()
 

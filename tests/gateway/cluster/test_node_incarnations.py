@@ -84,3 +84,18 @@ def test_a_node_that_is_gone_is_forgotten_after_a_while() -> None:
         assert all(len(held) <= 64 for held in (known._instances, known._seen_at, known._former, known._last_seen_at))
         assert known.current("stays") == "i2"
         assert known.is_former("stays", "i1")
+
+
+def test_what_is_gone_is_known_afterwards_too() -> None:
+    """Replaced, stopped or silent; of a stranger nothing is known, and who comes back is not gone."""
+    nodes = NodeIncarnations()
+    assert not nodes.is_gone("n1", "i1")
+    nodes.seen("n1", "i1", 0.0)
+    assert not nodes.is_gone("n1", "i1")
+    nodes.stopped("n1", "i1")
+    assert nodes.is_gone("n1", "i1")
+    nodes.seen("n1", "i1", 1.0)
+    assert not nodes.is_gone("n1", "i1")
+    nodes.seen("n1", "i2", 2.0)
+    assert nodes.is_gone("n1", "i1")
+    assert not nodes.is_gone("n1", "i2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
-from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S, GoneNode
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S, GoneNode, NodeIncarnations
 from pilotlight_gateway.cluster.node_watch import NodeWatch
 from tests.builders.calls import credit
 
@@ -36,7 +36,7 @@ def report(instance: str, *, stopped: bool = False) -> NodeReport:
 def test_everybody_hears_everything() -> None:
     """In the order of its coming."""
     homes, origins = Heard(), Heard()
-    watch = NodeWatch((homes, origins))
+    watch = NodeWatch((homes, origins), NodeIncarnations())
     watch.on_credit(credit(), 0.0)
     watch.on_shortage(Shortage(version="ver_1", epoch=1, reason="none"), 0.0)
     watch.on_unheard("n1", 0.0)
@@ -46,7 +46,7 @@ def test_everybody_hears_everything() -> None:
 def test_a_node_that_is_followed_stopped_or_silent_is_gone() -> None:
     """That of a former incarnation is told before what the new one says; none is told twice."""
     heard = Heard()
-    watch = NodeWatch((heard,))
+    watch = NodeWatch((heard,), NodeIncarnations())
     watch.on_report(report("i1"), 0.0)
     watch.on_credit(credit(instance="i2"), 0.1)
     watch.on_report(report("i2", stopped=True), 0.2)

@@ -79,3 +79,14 @@ def test_a_closed_usage_is_settled_at_once() -> None:
 
     assert settled == [usage]
     assert (usage.cost, usage.known, usage.lost) == (2.0, 2, 1)
+
+
+def test_a_start_whose_agent_was_gone_before_its_call_failed_is_lost() -> None:
+    """Nobody tells of that agent again: the call failed while it waited for last words."""
+    tracker = UsageTracker()
+    usage, settled = left_behind(tracker)
+    tracker.lose_gone(lambda node, instance: (node, instance) == ("n1", "i2"))
+    assert usage.is_open
+    tracker.lose_gone(lambda node, instance: (node, instance) == ("n1", "i1"))
+    assert settled == [usage]
+    assert usage.lost == 1

@@ -179,6 +179,8 @@ class WarmCall:
             self._begun = parts.calls.begin(call, self)
         except PilotlightError as error:
             self.failed(error)
+        if self._is_over or self._is_slow:  # it was told its result within `begin`, and had nothing to end yet
+            self._end_call()
 
     # -- its result ------------------------------------------------------------------------------------------------
 

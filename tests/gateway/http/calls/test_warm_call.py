@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from unittest.mock import MagicMock
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotlight_core.model.errors import Conflict, FunctionRaised, PilotlightError, Unauthenticated
+from pilotlight_core.model.errors import Conflict, FunctionRaised, PilotlightError, Unauthenticated, Unavailable
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import BegunCall, CallWaiter
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.http.calls.warm_call import WarmCall
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
@@ -434,3 +436,21 @@ async def test_every_request_has_the_same_answer_with_a_task_and_without(
         assert sent[0] == sent[1]
     finally:
         world.ledger.close()
+
+
+def test_a_call_that_is_refused_within_its_beginning_is_ended_too() -> None:
+    """A full home refuses within `begin` when that takes the drivers' turn: the call must leave the book too."""
+    parts, connection, begun = MagicMock(), MagicMock(), MagicMock()
+    parts.calls.address_of_home.return_value = b""
+    connection.answer.return_value = True
+
+    def begin(_: object, waiter: WarmCall) -> MagicMock:
+        waiter.failed(Unavailable("It is full."))
+        return begun
+
+    parts.calls.begin = begin
+    call = WarmCall(parts, connection, MagicMock(), MagicMock(), MagicMock(), 0.0)
+    call._call = MagicMock()
+    call._run(call._call)
+    connection.answer.assert_called_once()
+    begun.end.assert_called_once_with()
