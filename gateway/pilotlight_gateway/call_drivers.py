@@ -12,13 +12,14 @@ from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
-from pilotlight_core.model.messages.scheduling import Breakers
+from pilotlight_core.model.messages.scheduling import Breakers, ToHome
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.cluster.node_watch import NodeWatch
+from pilotlight_gateway.cluster.peer_links import PeerEnds
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.fleet_view import FleetView
@@ -65,6 +66,7 @@ class CallDrivers:
             port, self.links, ownership, router, router.origin_inbox, bodies, guard, nodes,
             region=region, gateway=gateway,
         )  # fmt: skip
+        self.peers = PeerEnds(self._outbox.peers, ownership.others, self._on_peer, gateway=gateway)
         self._nodes = NodeWatch((self.homes, self.origins), nodes)
         self._check_at = float("-inf")
 
@@ -126,6 +128,12 @@ class CallDrivers:
                 self.origins.on_frame(node, message)
             else:
                 self._believe(node, message)
+        self._port.take_turn_if_many()
+
+    def _on_peer(self, messages: list[Any]) -> None:
+        """Items have come over the link of another gateway."""
+        for message in messages:
+            (self.homes if isinstance(message, ToHome) else self.origins).on_mail("", message, "")
         self._port.take_turn_if_many()
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:

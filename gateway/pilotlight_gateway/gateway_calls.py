@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.binding_book import BindingBook
-from pilotlight_core.links import LinkFolder
+from pilotlight_core.links import TO_PEER, LinkFolder, UnixLink
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -38,7 +38,7 @@ class GatewayCalls:
     ) -> None:
         """
         Args:
-            links: where the agents of this machine have their sockets; None: all are spoken to over the bus.
+            links: where agents and gateways of this machine have their sockets; None: all are spoken to over the bus.
             url: where clients reach this gateway; "": answers of others do not say.
         """
         self._bus = bus
@@ -52,10 +52,23 @@ class GatewayCalls:
             self._port, self.table, self.fleet, bodies, self.bindings, region=region, gateway=instance, limits=limits
         )
         self.bindings.on_bound.append(self.drivers.on_bound)
-        self._dialer: LinkDialer | None = None
+        self._links = links
+        self._dialers: list[LinkDialer] = []
         if links is not None:
-            ends = AgentEnds(self.drivers.links, self.drivers)
-            self._dialer = LinkDialer(links, ends, self._agents, gateway=instance, clock=self._port.clock)
+            ends, peers, clock = AgentEnds(self.drivers.links, self.drivers), self.drivers.peers, self._port.clock
+            self._dialers = [
+                LinkDialer(links, ends, self._agents, gateway=instance, clock=clock),
+                LinkDialer(
+                    links,
+                    peers.dialled,
+                    self._peers,
+                    gateway=instance,
+                    clock=clock,
+                    decoder=TO_PEER,
+                    keeps_unheard=True,
+                    accepted=peers,
+                ),
+            ]
         self._addresses = GatewayAddresses(bus, self.table, region=region, name=name, url=url)
         self.service = CallService(
             bus,
@@ -81,15 +94,18 @@ class GatewayCalls:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the drivers until the block ends."""
-        async with self.bindings, self._addresses, self._port.driving(self.drivers):
-            if self._dialer is None:
-                yield
-                return
-            dialing = self._bus.spawn(self._dialer.run())
-            try:
-                yield
-            finally:
-                await self._bus.end(dialing)
+        async with self.bindings, self._addresses, self._port.driving(self.drivers), AsyncExitStack() as stack:
+            if self._links is not None:
+                await stack.enter_async_context(self._links.listening("", self.table.instance, self._accepted))
+            for dialer in self._dialers:
+                stack.push_async_callback(self._bus.end, self._bus.spawn(dialer.run()))
+            yield
+
+    def _accepted(self) -> UnixLink:
+        return UnixLink(self.drivers.peers, TO_PEER, self._bus.loop)
+
+    def _peers(self) -> list[tuple[str, str]]:
+        return [("", instance) for instance in self.table.others()]
 
     def _agents(self) -> list[tuple[str, str]]:
         return [(report.node, report.instance) for report in self.fleet.reports(self._port.clock())]

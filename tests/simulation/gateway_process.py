@@ -173,6 +173,8 @@ class GatewayProcess(Process):
         rng = world.link_rng
         self.neighbours = {f"agent{n}" for n in range(2) if world.has_links and rng.random() < 0.7}
         """The agents of its machine."""
+        self.links_gateways = world.has_links and rng.random() < 0.8
+        """Whether it shares its machine with the other gateways of which this is true."""
 
     def boot(self) -> None:
         self.instance = f"{self.name}-{self.life}"
@@ -215,6 +217,8 @@ class GatewayProcess(Process):
         self.ends = AgentEnds(self.drivers.links, self.drivers)
         if self.neighbours:
             self.every(LINK_S, self._link)
+        if self.links_gateways:
+            self.every(LINK_S, self._link_gateways)
         self.every(0.9, self._renew)
         self.every(LOOK_S, self._look)
 
@@ -238,6 +242,21 @@ class GatewayProcess(Process):
                     instance=report.instance,
                 )  # fmt: skip
                 self.ends.begin(link(self, self.ends, agent, agent.ends), hello)
+
+    def _link_gateways(self) -> None:
+        """The same for gateways."""
+        ends = self.drivers.peers
+        ends.tick()
+        ends.dialled.tick()
+        linked = set(ends.dialled.agents())
+        for instance in self.table.others():
+            other = self.world.processes[instance.rpartition("-")[0]]
+            if not isinstance(other, GatewayProcess) or not other.links_gateways or ("", instance) in linked:
+                continue
+            if other.alive and other.instance == instance:
+                name = f"{self.instance}.{self.next_number()}"
+                hello = LinkHello(link=name, gateway=self.instance, node="", instance=instance)
+                ends.dialled.begin(link(self, ends.dialled, other, other.drivers.peers), hello)
 
     def next_number(self) -> int:
         """A number that no life of it has had."""

@@ -26,6 +26,7 @@ from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, R
 from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Credit
+from pilotlight_core.model.messages.scheduling import ToHome, ToOrigin
 
 GROUP = 8
 """Messages that leave together at most. Smaller groups cost writes and wake-ups, larger ones idle cores: with 64
@@ -48,6 +49,7 @@ TO_AGENT: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
 TO_GATEWAY: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
     tuple[int, list[LinkHello | Refused | Started | Chunk | Ended | Credit]]
 )
+TO_PEER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(tuple[int, list[LinkHello | ToHome | ToOrigin]])
 """The closed families of what goes over a link, by direction."""
 _encoder = msgspec.msgpack.Encoder()
 

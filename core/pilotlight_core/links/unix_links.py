@@ -1,7 +1,7 @@
-"""Links over Unix sockets: a folder that is the platform's alone, a socket for each agent of the machine.
+"""Links over Unix sockets: a folder that is the platform's alone, a socket for each agent and gateway of the machine.
 
-A socket's name is a digest of the node's name and its agent's incarnation: who looks for an agent knows both, and no
-name leads out of the folder. Both ends ask the kernel who is at the other one: the same user, or root.
+A socket's name is a digest of the node's name and its agent's incarnation, of a gateway "" and its process: who looks
+for one knows both, and no name leads out of the folder. Both ends ask the kernel who is at the other one: the same user, or root.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LinkFolder:
         self.folder = folder.resolve()
 
     def path_of(self, node: str, instance: str) -> Path:
-        """Where the agent's socket is, if it has one."""
+        """Where the socket of an agent or gateway is, if it has one."""
         return self.folder / name_of(node, instance)
 
     def names(self) -> frozenset[str]:
@@ -50,7 +50,7 @@ class LinkFolder:
 
     @asynccontextmanager
     async def listening(self, node: str, instance: str, make_link: Callable[[], UnixLink]) -> AsyncIterator[bool]:
-        """Let gateways link until the block ends; False: they cannot, and use the bus."""
+        """Let (other) gateways link until the block ends; False: they cannot, and use the bus."""
         path = self.path_of(node, instance)
         if len(os.fsencode(path)) > PATH_BYTES:
             log.warning("no links: the path of the socket is too long; gateways use the bus", path=str(path))
@@ -67,7 +67,7 @@ class LinkFolder:
             path.unlink(missing_ok=True)
 
     async def dial(self, node: str, instance: str, make_link: Callable[[], UnixLink]) -> UnixLink:
-        """A link to an agent, not greeted yet.
+        """A link to an agent or gateway, not greeted yet.
 
         Raises:
             OSError: if there is none.
@@ -96,7 +96,7 @@ class LinkFolder:
 
 @lru_cache(16_384)
 def name_of(node: str, instance: str) -> str:
-    """The name of an agent's socket in the folder."""
+    """The name of a socket in the folder."""
     return blake2b(f"{node}\0{instance}".encode(), digest_size=12).hexdigest() + SUFFIX
 
 

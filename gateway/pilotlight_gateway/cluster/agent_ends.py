@@ -1,4 +1,4 @@
-"""The gateway's ends of links to agents, from the first greeting to their end."""
+"""The ends of links that a gateway has dialled, to agents or other gateways, from the first greeting to their end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pilotlight_core.links import LinkPort
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_gateway.cluster.agent_links import AgentKey, AgentLink, AgentLinks
+from pilotlight_gateway.cluster.agent_links import AgentKey, AgentLink
 
 
 class LinkReader(Protocol):
@@ -18,10 +18,26 @@ class LinkReader(Protocol):
         ...
 
 
-class AgentEnds:
-    """A `LinkOwner`: greets agents, and tells `links` which of them have greeted back."""
+class EndedLinks(Protocol):
+    """Hears what becomes of each end: `AgentLinks` or `PeerLinks`."""
 
-    def __init__(self, links: AgentLinks, reader: LinkReader) -> None:
+    def begun(self, link: AgentLink) -> None:
+        """The other side is being greeted."""
+        ...
+
+    def greeted(self, link: AgentLink) -> None:
+        """It has greeted back."""
+        ...
+
+    def closed(self, link: AgentLink) -> None:
+        """The link has ended."""
+        ...
+
+
+class AgentEnds:
+    """A `LinkOwner`: greets, and tells `links` who has greeted back."""
+
+    def __init__(self, links: EndedLinks, reader: LinkReader) -> None:
         self._links = links
         self._reader = reader
         self._begun: dict[LinkPort, tuple[AgentLink, LinkHello]] = {}

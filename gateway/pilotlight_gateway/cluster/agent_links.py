@@ -23,7 +23,7 @@ from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.message import Message
 
 AgentKey = tuple[str, str]
-"""Node and incarnation."""
+"""Node and incarnation; of a gateway "" and its process."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ class BusPort(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AgentLink:
-    """A link that an agent has greeted on."""
+    """A link to an agent, or to the gateway that is the process `instance`, whose `node` is ""."""
 
     name: str
     node: str

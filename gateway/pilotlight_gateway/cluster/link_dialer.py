@@ -1,10 +1,12 @@
-"""Opens links to the agents of this machine, and tries again more rarely where that fails."""
+"""Opens links to the agents or gateways of this machine, and tries again more rarely where that fails."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
+import msgspec
 import structlog
 
 from pilotlight_core.links import TO_GATEWAY, LinkFolder, UnixLink, name_of
@@ -18,13 +20,24 @@ LOOK_S = 1.0
 LONGEST_PAUSE_S = 60.0
 """After many failures in a row."""
 MOST_LINKS = 64
-"""Agents of one machine."""
+"""Agents or gateways of one machine."""
 
 log = structlog.get_logger(__name__)
 
 
+class AcceptedEnds(Protocol):
+    """Ends that others have dialled."""
+
+    def tick(self) -> None: ...
+
+    def close_all(self, reason: str) -> None: ...
+
+
 class LinkDialer:
-    """Dials the agents whose sockets are in `folder`. `agents` returns those that are believed to live."""
+    """Dials those whose sockets are in `folder`. `agents` returns the agents, or gateways, that are believed to live.
+
+    `decoder` reads what they answer. The ends that others have `accepted` here live by the same beat.
+    """
 
     def __init__(
         self,
@@ -34,12 +47,18 @@ class LinkDialer:
         *,
         gateway: str,
         clock: Callable[[], float],
+        decoder: msgspec.msgpack.Decoder[Any] = TO_GATEWAY,
+        keeps_unheard: bool = False,
+        accepted: AcceptedEnds | None = None,
     ) -> None:
         self._folder = folder
         self._ends = ends
         self._agents = agents
         self._gateway = gateway
         self._clock = clock
+        self._decoder = decoder
+        self._keeps_unheard = keeps_unheard
+        self._accepted = accepted
         self._pauses: dict[AgentKey, tuple[float, float]] = {}
         """Agent -> its last pause, and when it is over."""
 
@@ -50,8 +69,12 @@ class LinkDialer:
                 await self.open_missing()
                 await asyncio.sleep(LOOK_S)
                 self._ends.tick()
+                if self._accepted is not None:
+                    self._accepted.tick()
         finally:
             self._ends.close_all("the gateway ends")
+            if self._accepted is not None:
+                self._accepted.close_all("the gateway ends")
 
     async def open_missing(self) -> None:
         """Dial the agents whose sockets are there, and that have no link."""
@@ -71,10 +94,15 @@ class LinkDialer:
         self._pauses[agent] = (pause, at + pause)
         loop = asyncio.get_running_loop()
         try:
-            end = await self._folder.dial(*agent, lambda: UnixLink(self._ends, TO_GATEWAY, loop))
+            end = await self._folder.dial(*agent, lambda: self._link(loop))
         except OSError as error:
-            log.info("an agent of this machine could not be linked", node=agent[0], error=str(error))
+            log.info(
+                "a process of this machine could not be linked", node=agent[0], instance=agent[1], error=str(error)
+            )
             return
         if end.is_open:
             node, instance = agent
             self._ends.begin(end, LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance))
+
+    def _link(self, loop: asyncio.AbstractEventLoop) -> UnixLink:
+        return UnixLink(self._ends, self._decoder, loop, keeps_unheard=self._keeps_unheard)

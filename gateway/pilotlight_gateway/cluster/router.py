@@ -1,7 +1,7 @@
 """Brings items between homes and origins; only it knows whether the other side is at another gateway.
 
 Items for this gateway wait in an inbox for the next turn of that side's driver; those of one turn for another gateway
-are one message.
+are one message, over its link or the bus.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pilotlight_core.model.messages.call_messages import Grant
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import Dropped, HomeItem, Settle, ToHome, ToOrigin
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
+from pilotlight_gateway.cluster.peer_links import PeerLinks
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 
 T = TypeVar("T")
@@ -60,6 +61,8 @@ class Outbox:
     def __init__(self, port: DriverPort, region: str) -> None:
         self._port = port
         self._region = region
+        self.peers = PeerLinks(port)
+        self.peers.resend = self._add_again
         self._to_home: defaultdict[tuple[str, int], list[HomeItem]] = defaultdict(list)
         self._granted: defaultdict[str, list[Grant]] = defaultdict(list)
         self._dropped: defaultdict[str, list[Dropped]] = defaultdict(list)
@@ -82,22 +85,34 @@ class Outbox:
     def flush(self) -> None:
         """Send all items, at the end of a turn."""
         for (gateway, shard), items in self._to_home.items():
-            self._send(subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
+            self._send(gateway, subjects.to_home(self._region, gateway), items, partial(_to_home, shard))
         for gateway, grants in self._granted.items():
-            self._send(subjects.to_origin(self._region, gateway), grants, lambda some: ToOrigin(granted=some))
+            self._send(gateway, subjects.to_origin(self._region, gateway), grants, lambda some: ToOrigin(granted=some))
         for gateway, dropped in self._dropped.items():
-            self._send(subjects.to_origin(self._region, gateway), dropped, lambda some: ToOrigin(dropped=some))
+            self._send(gateway, subjects.to_origin(self._region, gateway), dropped, lambda some: ToOrigin(dropped=some))
         self._to_home.clear()
         self._granted.clear()
         self._dropped.clear()
 
-    def _send(self, subject: str, items: list[T], message_of: Callable[[tuple[T, ...]], Message]) -> None:
+    def _add_again(self, gateway: str, messages: list[Message]) -> None:
+        """Of a link that has ended the other gateway may not have got these."""
+        for message in messages:
+            if isinstance(message, ToHome):
+                for item in message.items:
+                    self.add_for_home(gateway, message.shard, item)
+            elif isinstance(message, ToOrigin):
+                for grant in message.granted:
+                    self.add_grant(grant)
+                for dropped in message.dropped:
+                    self.add_dropped(dropped)
+
+    def _send(self, gateway: str, subject: str, items: list[T], message_of: Callable[[tuple[T, ...]], Message]) -> None:
         todo = [items[start : start + ITEMS] for start in range(0, len(items), ITEMS)]
         todo.reverse()
         while todo:
             some = todo.pop()
             try:
-                self._port.send(subject, message_of(tuple(some)))
+                self.peers.send(gateway, subject, message_of(tuple(some)))
             except MessageTooLarge as error:
                 # An error that a home tells to all that waited has a traceback, as large as its tenant made it.
                 if len(some) > 1:

@@ -1,6 +1,7 @@
 """What the two ends of a link say about the link itself.
 
-A link is a connection between a gateway and an agent that has no bus between them; both begin it with a `LinkHello`.
+A link is a connection between a gateway and an agent or another gateway that has no bus between them; both ends begin
+it with a `LinkHello`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ LINK_VERSION = 1
 
 
 class LinkHello(Message, frozen=True, kw_only=True):
-    """The first message of each end. The gateway says whom it wants; the agent repeats it if that is the agent."""
+    """The first message of each end. The gateway says whom it wants, who repeats it if that is so."""
 
     version: Count = LINK_VERSION
     link: ShortText
     """The gateway's random name for this link."""
     gateway: ShortText
     node: ShortText
+    """"": the other end is a gateway too."""
     instance: ShortText
-    """The agent's incarnation."""
+    """The agent's incarnation, or the other gateway's process."""
 
 
 class LinkSwitch(Message, frozen=True, kw_only=True):
