@@ -98,12 +98,15 @@ class CallDrivers:
         self._port.wake_at(self._check_at)
         self.homes.take_turn(at)
         self.origins.take_turn(at)
+        self._outbox.flush()
+        self.links.flush()
+        # What comes up within a turn asks for none: it is of this one.
         while router.home_inbox or router.origin_inbox:
             at = self._port.clock()
             self.homes.take_turn(at)
             self.origins.take_turn(at)
-        self._outbox.flush()
-        self.links.flush()
+            self._outbox.flush()
+            self.links.flush()
 
     def reconnected(self) -> None:
         """See `Driver`."""
