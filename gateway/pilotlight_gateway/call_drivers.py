@@ -27,6 +27,7 @@ from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.home.homes import Homes
 
+FRAMES = (Ended, Chunk, Started, Refused)
 CHECK_S = 0.5
 """Between two checks for silent nodes."""
 
@@ -127,7 +128,7 @@ class CallDrivers:
     def on_link(self, node: str, messages: list[Any]) -> None:
         """An agent's messages have come over its link: checked as those of its subjects."""
         for message in messages:
-            if isinstance(message, Refused | Started | Chunk | Ended):
+            if isinstance(message, FRAMES):
                 self.origins.on_frame(node, message)
             else:
                 self._believe(node, message)
@@ -140,7 +141,7 @@ class CallDrivers:
         self._port.take_turn_if_many()
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
-        if isinstance(message, Refused | Started | Chunk | Ended):
+        if isinstance(message, FRAMES):
             self.origins.on_frame(subjects.node_of(subject), message)
             self._port.take_turn_if_many()
         elif isinstance(message, LinkSwitch):

@@ -15,14 +15,14 @@ import msgspec
 
 from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
 """Decimal places of an amount: they show a nanosecond of a millionth of a device."""
 RATES_BELOW = 10**15
 """Nano-dollars per hour, as `PUT /v1/prices` bounds them: the ledger's columns have no room for 10**19."""
-PICO_PER_NANO: int = 10 ** (PLACES - 9)
+KNOWN_AT_MOST = 256
+"""Prices like `2xcpu` whose rates are kept."""
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
 
 
@@ -63,6 +63,9 @@ class PriceBook:
     revision: int = 0
     """Rises with each change of the present rates."""
 
+    _looked_up: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Present rates of ids that `rates` does not name, such as `2xcpu`."""
+
     def __post_init__(self) -> None:
         if not self.configured:
             self.configured.update(self.rates)
@@ -72,14 +75,25 @@ class PriceBook:
 
         An unknown id, which the fold counts, costs what an unknown GPU does.
         """
-        rate = self.rates.get(price) if at is None else self._rate_at(price, at)
+        if at is None:
+            rate = self.rates.get(price)
+            if rate is None:
+                rate = self._looked_up.get(price)
+            return self._look_up(price) if rate is None else rate
+        rate = self._rate_at(price, at)
         if rate is not None:
             return rate
         times, name = _read_price(price)
-        if at is None:
-            return times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
         rate = self._rate_at(name, at)
         return times * ((self._rate_at(UNKNOWN_PRICE, at) or 0) if rate is None else rate)
+
+    def _look_up(self, price: str) -> int:
+        times, name = _read_price(price)
+        rate = times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
+        if len(self._looked_up) >= KNOWN_AT_MOST:
+            self._looked_up.clear()
+        self._looked_up[price] = rate
+        return rate
 
     def put(self, price: str, rates: Sequence[DatedRate] | None) -> None:
         """Give a price these rates over time, in place of those it had; None: the configured one again."""
@@ -94,6 +108,7 @@ class PriceBook:
         if now != self.rates:
             self.rates.clear()
             self.rates.update(now)
+            self._looked_up.clear()
             self.revision += 1
         return min(
             (rate.starts_at for rates in self.dated.values() for rate in rates if rate.starts_at > at), default=None
@@ -199,18 +214,3 @@ def _rate(path: Path, name: str, entry: Any) -> int:
             field=f"prices.{name}",
         )
     return rate
-
-
-def pico_cost(ns: int, ppm: int, rate: int) -> int:
-    """`units.cost_of` in pico-dollars, rounded half-even, in integers only, since this runs for every call."""
-    scale = WHOLE_DEVICE * NS_PER_HOUR
-    whole, rest = divmod(ns * ppm * rate * PICO_PER_NANO, scale)
-    if rest * 2 > scale or (rest * 2 == scale and whole & 1):
-        whole += 1
-    return whole
-
-
-def pico_text(amount: int) -> str:
-    """Pico-dollars as `units.money` writes them."""
-    dollars, pico = divmod(amount, 10**PLACES)
-    return f"{dollars}.{pico:0{PLACES}d}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
 from typing import Protocol
 
 import structlog
@@ -121,22 +122,19 @@ class BusDriverPort:
         if self._events >= TOGETHER and not self._in_turn:
             self._take_turn()
 
-    @asynccontextmanager
-    async def driving(self, driver: Driver) -> AsyncIterator[None]:
-        """Run the driver until the block ends."""
+    def driving(self, driver: Driver) -> Driving:
+        """Run the driver within an `async with` block."""
+        return Driving(self, self._bus, driver)
 
-        async def reconnected() -> None:
-            driver.reconnected()
-
+    def begin(self, driver: Driver) -> None:
+        """The driver has turns from now on."""
         self._turn = driver.take_turn
-        try:
-            async with self._bus.listening(driver.handlers(), reconnected=reconnected):
-                self.wake_at(SOON)
-                yield
-        finally:
-            self._turn = None
-            if self._timer is not None:
-                self._timer.cancel()
+
+    def stop(self) -> None:
+        """No turn comes any more."""
+        self._turn = None
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _take_soon(self) -> None:
         if self._soon:  # else `take_turn_if_many` was ahead
@@ -159,3 +157,34 @@ class BusDriverPort:
         finally:
             self._soon = self._in_turn = False
             self._events = 0
+
+
+class Driving:
+    """A driver over its port, while its block lasts."""
+
+    def __init__(self, port: BusDriverPort, bus: Bus, driver: Driver) -> None:
+        self._port = port
+        self._bus = bus
+        self._driver = driver
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> None:
+        port, driver = self._port, self._driver
+        port.begin(driver)
+        self._stack.callback(port.stop)
+        try:
+            await self._stack.enter_async_context(
+                self._bus.listening(driver.handlers(), reconnected=self._reconnected)
+            )  # fmt: skip
+        except BaseException:
+            port.stop()
+            raise
+        port.wake_at(SOON)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def _reconnected(self) -> None:
+        self._driver.reconnected()

@@ -8,6 +8,7 @@ no agent can report (its node is gone or silent) is *lost*.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -76,7 +77,7 @@ def plausible(ended: Ended, elapsed_ms: float) -> Ended:
     return msgspec.structs.replace(ended, spent=None)
 
 
-class OpenUsage(msgspec.Struct, frozen=True):
+class OpenUsage(NamedTuple):
     """A start that may run on after the end of its call."""
 
     usage: CallUsage

@@ -5,30 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.price_book import DatedRate, PriceBook, load_prices, pico_cost, pico_text, records_of
-from pilotlight_core.model.units import cost_of, money
-
-NS = st.integers(0, 10**15)
-PPM = st.integers(0, 8_000_000)
-RATE = st.integers(0, 10**11)
-
-
-@given(NS, PPM, RATE)
-def test_a_receipts_cost_is_what_the_report_says_of_one_line(ns: int, ppm: int, rate: int) -> None:
-    """The integer way of the hot path and exact fractions print the same twelve places."""
-    assert pico_text(pico_cost(ns, ppm, rate)) == money(cost_of(ns, ppm, rate))
-
-
-def test_half_a_picodollar_is_rounded_to_even() -> None:
-    """Money is rounded half-even, once."""
-    half_of_a_picodollar = 1_800_000_000  # an hour of 1/2,000,000,000 of a dollar per hour, in ns at the rate 1 nano
-    assert [pico_text(pico_cost(n * half_of_a_picodollar, 1_000_000, 1)) for n in (1, 3, 5)] == [
-        money(cost_of(n * half_of_a_picodollar, 1_000_000, 1)) for n in (1, 3, 5)
-    ]
+from pilotlight_core.model.price_book import DatedRate, PriceBook, load_prices, records_of
 
 
 def test_the_standard_book_prices_every_device_that_we_name() -> None:

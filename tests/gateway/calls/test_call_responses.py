@@ -7,29 +7,38 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotlight_core.model.api.call_api import UsagePart
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.spec import Mode
+from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import (
     NIL,
-    ChunkBody,
     encode_msgpack,
     is_value,
     json_around,
     list_of,
+    pico_cost,
+    pico_text,
     response_of,
     typed_response,
     usage_of,
 )
+from pilotlight_gateway.calls.stream_bodies import ChunkBody
 from tests.builders.calls import prepared_call
 from tests.builders.specs import method
 
 BOOK = PriceBook(rates={"h100": 3_600_000_000_000})
 """A dollar a second."""
 SPENT = Spent(ns=500_000_000, ppm=500_000, price="h100", batch_size=4)
+
+NS = st.integers(0, 10**15)
+PPM = st.integers(0, 8_000_000)
+RATE = st.integers(0, 10**11)
 
 
 def response(result: CallResult, at: float = 3.0) -> Any:
@@ -93,3 +102,17 @@ def test_a_generator_has_its_values_in_its_chunks() -> None:
     assert msgspec.msgpack.decode(list_of([msgspec.msgpack.encode(n) for n in (1, 2)])) == [1, 2]
     assert is_value(prepared_call())
     assert not is_value(prepared_call(method=method(mode=Mode.GENERATOR)))
+
+
+@given(NS, PPM, RATE)
+def test_a_receipts_cost_is_what_the_report_says_of_one_line(ns: int, ppm: int, rate: int) -> None:
+    """The integer way of the hot path and exact fractions print the same twelve places."""
+    assert pico_text(pico_cost(ns, ppm, rate)) == money(cost_of(ns, ppm, rate))
+
+
+def test_half_a_picodollar_is_rounded_to_even() -> None:
+    """Money is rounded half-even, once."""
+    half_of_a_picodollar = 1_800_000_000  # an hour of 1/2,000,000,000 of a dollar per hour, in ns at the rate 1 nano
+    assert [pico_text(pico_cost(n * half_of_a_picodollar, 1_000_000, 1)) for n in (1, 3, 5)] == [
+        money(cost_of(n * half_of_a_picodollar, 1_000_000, 1)) for n in (1, 3, 5)
+    ]

@@ -19,8 +19,6 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_responses import (
     NULL,
-    ChunkBody,
-    TypedChunkBody,
     base64_text,
     is_value,
     json_around,
@@ -29,6 +27,7 @@ from pilotlight_gateway.calls.call_responses import (
 )
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.calls.stream_bodies import ChunkBody, TypedChunkBody
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
