@@ -1,7 +1,8 @@
 """Links over Unix sockets: a folder that is the platform's alone, a socket for each agent and gateway of the machine.
 
 A socket's name is a digest of the node's name and its agent's incarnation, of a gateway "" and its process: who looks
-for one knows both, and no name leads out of the folder. Both ends ask the kernel who is at the other one: the same user, or root.
+for one knows both, and no name leads out of the folder. Both ends ask the kernel who is at the other one: the same
+user, or root.
 """
 
 from __future__ import annotations
