@@ -1,10 +1,10 @@
 """What a call costs with one, two and four gateways: CPU of all parts together, calls spread evenly over the gateways.
 
-A function has one home, so with N gateways all but one call in N cross from origin to home and back. `ratio_N` is of
-the same 64 callers in all, spread over more gateways: there each gateway also does less per turn of its event loop,
-which costs a call more than crossing does. `same_load_ratio_N` stands beside it, where each gateway has 16 callers, as
-when a gateway is added because the others are full. Three platforms run side by side and take turns, so that the
-machine's drift falls on all alike. Two cores cannot show requests per second, hence CPU.
+A function has one home, so with N gateways all but one call in N cross from origin to home and back.
+`same_total_ratio_N` is of the same 64 callers in all, spread over more gateways: there each gateway also does less
+per turn of its event loop, which costs a call more than crossing does. `same_load_ratio_N` stands beside it, where
+each gateway has 16 callers, as when a gateway is added because the others are full. Three platforms run side by side
+and take turns, so that the machine's drift falls on all alike. Two cores cannot show requests per second, hence CPU.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
             for count, running in platforms.items():
                 same_load.measure(running, count, EACH, seconds)
                 same_total.measure(running, count, ALL // count, seconds)
-    figures = _figures("", same_total, f"CPU per call in µs, {ALL} callers in all")
+    figures = _figures("same_total_", same_total, f"CPU per call in µs, {ALL} callers in all")
     figures |= _figures("same_load_", same_load, f"CPU per call in µs, {EACH} callers of each gateway")
     report.finish("gateways", figures)
 

@@ -173,8 +173,8 @@ class GatewayProcess(Process):
         rng = world.link_rng
         self.neighbours = {f"agent{n}" for n in range(2) if world.has_links and rng.random() < 0.7}
         """The agents of its machine."""
-        self.links_gateways = world.has_links and rng.random() < 0.8
-        """Whether it shares its machine with the other gateways of which this is true."""
+        self.links_gateways = world.has_links and world.gateways_link
+        """Whether it shares its machine with the other gateways."""
 
     def boot(self) -> None:
         self.instance = f"{self.name}-{self.life}"

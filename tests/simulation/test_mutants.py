@@ -15,7 +15,7 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Reconcile, Refusal, Run
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.messages.limiting import LimitEnd
-from pilotlight_core.model.messages.link_messages import LinkSwitch
+from pilotlight_core.model.messages.link_messages import LinkHello, LinkSwitch
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Credit
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle, Withdraw
@@ -33,6 +33,7 @@ from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.calls.retries import UNTRIED
 from pilotlight_gateway.cluster.agent_links import AgentLink, AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON
+from pilotlight_gateway.cluster.peer_links import PeerEnds, PeerLinks
 from pilotlight_gateway.cluster.router import OriginItem, Outbox, ShardRouter
 from pilotlight_gateway.duties.job_sweeper import JobWatchlist
 from pilotlight_gateway.home.home import Home
@@ -367,6 +368,21 @@ class Credulous(CallDrivers):
         self.links.__class__ = Wishful
 
 
+class Loyal(PeerLinks):
+    """Goes on over a link to another gateway that has ended."""
+
+    def closed(self, link: AgentLink) -> None:
+        pass
+
+
+class Discreet(PeerEnds):
+    """Greets other gateways, and keeps to itself what they send."""
+
+    def received(self, link: LinkPort, messages: list[Any]) -> None:
+        if any(isinstance(message, LinkHello) for message in messages):
+            super().received(link, messages)
+
+
 AGENT, HOMES, DRIVERS = "tests.simulation.agent", "pilotlight_gateway.home.homes", "pilotlight_gateway.call_drivers"
 LIMITS = "pilotlight_gateway.limits.limit_driver"
 JOBS, JOB_SIDE = "pilotlight_gateway.jobs", "tests.simulation.job_side"
@@ -405,6 +421,8 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
     ({f"{AGENT}.GatewayLinks": Silent}, "P16 P15"),
     ({f"{DRIVERS}.AgentLinks": Eager}, "P16"),
     ({f"{PROCESS}.CallDrivers": Credulous}, "P2"),
+    ({"pilotlight_gateway.cluster.router.PeerLinks": Loyal}, "P4 P6 P16"),
+    ({f"{DRIVERS}.PeerEnds": Discreet}, "P4 P6 P16"),
     # Jobs.
     ({f"{JOBS}.job_runner.JobStart": Impatient}, "P12"),
     ({f"{JOBS}.job_runner.JobRecordWriter": Obstinate}, "P11 P12"),

@@ -53,6 +53,8 @@ class World:
         self.in_order = self.rng.random() < 0.7
         self.duplicates = 0.05 if self.rng.random() < 0.3 else 0.0
         self.link_rng = random.Random(f"links {seed}")  # of its own: histories without links stay the same
+        self.gateways_link = random.Random(f"gateways {seed}").random() < 0.5
+        """Whether gateways do too, where there are links."""
         self.has_links = self.link_rng.random() < 0.5
         self.breaks_links_alone = self.has_links and self.link_rng.random() < 0.5
         """Whether nothing but links goes wrong."""
