@@ -31,20 +31,6 @@ class TypedResponse(CallResponse, frozen=True, kw_only=True):
     output_b64: str | None = None
 
 
-class ChunkBody(msgspec.Struct, frozen=True):
-    """The data of a chunk event."""
-
-    seq: int
-    value: msgspec.Raw
-
-
-class TypedChunkBody(msgspec.Struct, frozen=True):
-    """The data of a chunk event with its value in msgpack."""
-
-    seq: int
-    value_b64: str
-
-
 def json_around(make: Callable[[msgspec.Raw], msgspec.Struct], value: list[bytes]) -> list[bytes]:
     """The JSON of a struct that `make` makes of the JSON of one of its fields, both in pieces."""
     if len(value) == 1:

@@ -42,7 +42,7 @@ from pilotlight_core.model.messages.node_messages import ContainerState, Shortag
 from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
-from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.call_service import BUNCH_BYTES, CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -347,6 +347,34 @@ async def test_a_stream_keeps_its_window(calls: CallService, agent: ScriptedAgen
     assert calls._budget.used == 0
 
 
+async def test_events_that_are_there_come_together(calls: CallService, agent: ScriptedAgent) -> None:
+    """As far as their bytes go; their bytes are held until the next ones are asked for."""
+    sizes = (10, BUNCH_BYTES, 10, 10)
+
+    def script(run: Run) -> list[Message]:
+        chunks = [
+            Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=n, data=b"x" * size)
+            for n, size in enumerate(sizes, 1)
+        ]
+        return [*chunks, _ok(run, last_seq=len(sizes))]
+
+    agent.script = script
+    agent.credit()
+    stream = calls.stream(prepared(calls, agent, stream=True, mode=Mode.GENERATOR))
+    assert isinstance((await anext(stream))[0], StageEvent)
+    await until(lambda: calls._budget.used == sum(sizes))
+    first = await anext(stream)
+    assert calls._budget.used == sum(sizes)
+    second = await anext(stream)
+    assert calls._budget.used == 20
+
+    assert [e.seq for e in first if isinstance(e, ChunkEvent)] == [1, 2]
+    assert [e.seq for e in second if isinstance(e, ChunkEvent)] == [3, 4]
+    assert isinstance(second[-1], CallResult)
+    assert [bunch async for bunch in stream] == []
+    assert calls._budget.used == 0
+
+
 async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: CallService, agent: ScriptedAgent) -> None:
     """A tenant has its share of the gateway's bytes and no more; what was held is given back."""
     calls._budget.limit = 10
@@ -392,8 +420,8 @@ async def test_calls_of_a_former_gateway_are_lost_and_strangers_are_unknown(call
     assert unknown.value.wire_code == "unknown_call"
 
 
-async def _all(events: AsyncIterator[CallEvent]) -> list[CallEvent]:
-    return [event async for event in events]
+async def _all(bunches: AsyncIterator[list[CallEvent]]) -> list[CallEvent]:
+    return [event async for bunch in bunches for event in bunch]
 
 
 def _ok(run: Run, **more: Any) -> Ended:
