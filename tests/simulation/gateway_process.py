@@ -134,7 +134,7 @@ class SimCall(InFlightCall):
 
     def relay_chunk(self, seq: int, data: bytes) -> None:
         self.process.world.promises.relayed(self.call.call_id, seq)
-        self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, len(data)))
+        self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, 1, len(data)))
 
     def finish(self, result: CallResult) -> None:
         world = self.process.world

@@ -79,7 +79,7 @@ class PriceBook:
             rate = self.rates.get(price)
             if rate is None:
                 rate = self._looked_up.get(price)
-            return self._look_up(price) if rate is None else rate
+            return self._find_rate(price) if rate is None else rate
         rate = self._rate_at(price, at)
         if rate is not None:
             return rate
@@ -87,7 +87,7 @@ class PriceBook:
         rate = self._rate_at(name, at)
         return times * ((self._rate_at(UNKNOWN_PRICE, at) or 0) if rate is None else rate)
 
-    def _look_up(self, price: str) -> int:
+    def _find_rate(self, price: str) -> int:
         times, name = _read_price(price)
         rate = times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
         if len(self._looked_up) >= KNOWN_AT_MOST:

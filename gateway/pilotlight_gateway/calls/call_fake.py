@@ -45,7 +45,9 @@ class FakeCalls:
     """Raised instead of an answer (by a stream: after its events)."""
     output: bytes | None = None
     events: Iterable[CallEvent] = ()
-    """What a stream yields before its result."""
+    """What a stream yields before its result, in bunches of one."""
+    bunches: Iterable[list[CallEvent]] = ()
+    """What it yields behind them."""
     hold: asyncio.Event | None = None
     """Calls wait for it before they answer."""
     home: bytes = b""
@@ -82,13 +84,15 @@ class FakeCalls:
             self._cancelled(call)
             raise
 
-    async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
+    async def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
         self.seen.append(call)
         try:
             if call.stream:  # as the real one: other calls have no events
                 for event in self.events:
-                    yield event
-            yield await self._result(call)
+                    yield [event]
+                for bunch in self.bunches:
+                    yield bunch
+            yield [await self._result(call)]
         except (asyncio.CancelledError, GeneratorExit):
             self._cancelled(call)
             raise

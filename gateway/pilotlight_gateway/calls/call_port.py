@@ -110,8 +110,11 @@ class CallPort(Protocol):
         """Run a call to its end. Cancelling the task cancels the call."""
         ...
 
-    def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
-        """Run a call; yields its events, last a CallResult. Closing the iterator (`aclose`) cancels the call."""
+    def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
+        """Run a call; yields its events in bunches of those that are there, last a CallResult.
+
+        Closing the iterator (`aclose`) cancels the call. What was yielded counts as read when the next is asked for.
+        """
         ...
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API

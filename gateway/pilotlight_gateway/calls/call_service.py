@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.bus import Bus
@@ -33,6 +34,9 @@ from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home_report import HomeStatistics
 
+BUNCH_BYTES = 64 * 1024
+"""Events are taken together until their chunks have so many bytes."""
+
 
 @dataclass(kw_only=True, eq=False)
 class AwaitedCall(InFlightCall):
@@ -40,28 +44,28 @@ class AwaitedCall(InFlightCall):
 
     answer: asyncio.Future[CallResult]
     budget: ByteBudget
-    _events: asyncio.Queue[CallEvent | None] | None = None
-    """Of a stream. Bounded by the window that the origin gives the guest, and by the budget."""
+    _events: deque[CallEvent] = field(default_factory=deque)
+    """Bounded by the window that the origin gives the guest, and by the budget."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
     _held: int = 0
 
-    def __post_init__(self) -> None:
-        if self.call.stream:
-            self._events = asyncio.Queue()
-
     def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
-        if self._events is not None and not self.answer.done():
-            self._events.put_nowait(StageEvent(name=name, ms=ms, detail=detail))
+        if self.call.stream and not self.answer.done():
+            self._events.append(StageEvent(name=name, ms=ms, detail=detail))
+            self._news.set()
 
     def relay_chunk(self, seq: int, data: bytes) -> None:
-        if self._events is not None:
+        if self.call.stream:
             self.budget.take(len(data), self.call.tenant)
             self._held += len(data)
-            self._events.put_nowait(ChunkEvent(seq=seq, data=data))
+            self._events.append(ChunkEvent(seq=seq, data=data))
+            self._news.set()
 
     def finish(self, result: CallResult) -> None:
         if not self.answer.done():
             self.answer.set_result(result)
-            self._over()
+            self._events.append(result)
+            self._news.set()
 
     def fail(self, error: PilotlightError) -> None:
         if self.answer.cancelled():  # with its task; the call's status has the error
@@ -71,20 +75,28 @@ class AwaitedCall(InFlightCall):
             self.error = error.with_traceback(None)
             self.answer.set_exception(self.error)
             self.answer.exception()  # somebody may have stopped waiting: that is no warning
-            self._over()
+            self._news.set()
 
-    def _over(self) -> None:
-        if self._events is not None:
-            self._events.put_nowait(None)
+    async def next_events(self) -> list[CallEvent]:
+        """Wait for the next events: those that are there, in order, up to BUNCH_BYTES. Raises the call's error."""
+        events = self._events
+        while not events:
+            if self.answer.done():
+                return [self.answer.result()]
+            self._news.clear()
+            await self._news.wait()
+        bunch: list[CallEvent] = []
+        size = 0
+        while events and size < BUNCH_BYTES:
+            event = events.popleft()
+            size += len(event.data) if isinstance(event, ChunkEvent) else 0
+            bunch.append(event)
+        return bunch
 
-    async def events(self) -> AsyncIterator[CallEvent]:
-        """The events of a stream, in order; raises the error of the call."""
-        while self._events is not None and (event := await self._events.get()) is not None:
-            yield event
-            if isinstance(event, ChunkEvent):
-                self.budget.give_back(len(event.data), self.call.tenant)
-                self._held -= len(event.data)
-        yield await self.answer
+    def was_read(self, size: int) -> None:
+        """Give the bytes of chunks back."""
+        self.budget.give_back(size, self.call.tenant)
+        self._held -= size
 
     def release(self) -> None:
         """Give the bytes of unread chunks back."""
@@ -174,13 +186,18 @@ class CallService:
             self._end(live)
             del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
-    async def stream(self, call: PreparedCall) -> AsyncIterator[CallEvent]:
+    async def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
         live = self._begin(call)
         try:
-            async for event in live.events():
-                yield event
-                if isinstance(event, ChunkEvent):
-                    self._origins.was_read(live, len(event.data))
+            last: CallEvent | None = None
+            while not isinstance(last, CallResult):
+                bunch = await live.next_events()
+                yield bunch
+                last = bunch[-1]
+                sizes = [len(event.data) for event in bunch if isinstance(event, ChunkEvent)]
+                if sizes:
+                    live.was_read(sum(sizes))
+                    self._origins.was_read(live, len(sizes), sum(sizes))
         finally:
             self._end(live)
             del live  # as above

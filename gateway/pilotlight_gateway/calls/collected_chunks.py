@@ -30,16 +30,17 @@ async def collect_chunks(calls: CallPort, call: PreparedCall, codec: BodyCodec, 
     events: Any = calls.stream(call)
     try:
         async with aclosing(events):
-            async for event in events:
-                if isinstance(event, CallResult):
-                    return msgspec.structs.replace(event, output=list_of(chunks))
-                if isinstance(event, ChunkEvent):
-                    await codec.check_output(event.data, call.version.id, call.method, call.tenant)
-                    budget.take(len(event.data), call.tenant)
-                    chunks.append(event.data)
-                    held += len(event.data)
-                    if held > ANSWER_BYTES:
-                        raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
+            async for bunch in events:
+                for event in bunch:
+                    if isinstance(event, CallResult):
+                        return msgspec.structs.replace(event, output=list_of(chunks))
+                    if isinstance(event, ChunkEvent):
+                        await codec.check_output(event.data, call.version.id, call.method, call.tenant)
+                        budget.take(len(event.data), call.tenant)
+                        chunks.append(event.data)
+                        held += len(event.data)
+                        if held > ANSWER_BYTES:
+                            raise BadOutput("All chunks together are more than 10 MB: accept text/event-stream.")
         raise PilotlightError("The stream of the call ended without a result.")
     finally:
         budget.give_back(held, call.tenant)

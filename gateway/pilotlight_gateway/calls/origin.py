@@ -191,9 +191,9 @@ class Origin:
             case Ended():
                 return self._ended(grant, frame, at)
 
-    def was_read(self, size: int) -> list[Effect]:
-        """The caller has read a chunk of `size` bytes."""
-        return self._relay.was_read(size, self.grant) if self._relay is not None else []
+    def was_read(self, chunks: int, size: int) -> list[Effect]:
+        """The caller has read so many chunks, of `size` bytes together."""
+        return self._relay.was_read(chunks, size, self.grant) if self._relay is not None else []
 
     def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Effect]:
         """An agent is gone, or counts as gone."""

@@ -125,9 +125,10 @@ class Origins:
         self._runner.close_bodies(live)
         self._book.leave(live, at)
 
-    def was_read(self, live: InFlightCall, size: int) -> None:
-        """The caller has read a chunk of `size` bytes."""
-        self._perform(live, live.origin.was_read(size), self.clock())
+    def was_read(self, live: InFlightCall, chunks: int, size: int) -> None:
+        """The caller has read so many chunks, of `size` bytes together."""
+        if effects := live.origin.was_read(chunks, size):
+            self._perform(live, effects, self.clock())
 
     def answer(self, asked: AskCall) -> CallReply:
         """The status of a call; cancels it if that is asked."""

@@ -34,9 +34,9 @@ class StreamRelay:
         self._unread_bytes += len(chunk.data)
         return [RelayChunk(chunk.seq, chunk.data), *self._go_on(grant)]
 
-    def was_read(self, size: int, grant: Grant | None) -> list[Effect]:
-        """The caller has read a chunk of `size` bytes; without a grant nobody sends more."""
-        self._unread_chunks -= 1
+    def was_read(self, chunks: int, size: int, grant: Grant | None) -> list[Effect]:
+        """The caller has read so many chunks, of `size` bytes together; without a grant nobody sends more."""
+        self._unread_chunks -= chunks
         self._unread_bytes -= size
         return self._go_on(grant)
 

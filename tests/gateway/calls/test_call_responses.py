@@ -28,7 +28,6 @@ from pilotlight_gateway.calls.call_responses import (
     typed_response,
     usage_of,
 )
-from pilotlight_gateway.calls.stream_bodies import ChunkBody
 from tests.builders.calls import prepared_call
 from tests.builders.specs import method
 
@@ -48,8 +47,9 @@ def response(result: CallResult, at: float = 3.0) -> Any:
 @pytest.mark.parametrize("value", [[b"7"], [b"[1", b",2]"]])
 def test_a_long_value_stands_in_its_answer_in_pieces(value: list[bytes]) -> None:
     """As it would in one."""
-    pieces = json_around(lambda raw: ChunkBody(3, raw), value)
-    assert msgspec.json.decode(b"".join(pieces)) == {"seq": 3, "value": msgspec.json.decode(b"".join(value))}
+    answer = response(CallResult(output=b""))
+    pieces = json_around(lambda raw: msgspec.structs.replace(answer, output=raw), value)
+    assert msgspec.json.decode(b"".join(pieces))["output"] == msgspec.json.decode(b"".join(value))
 
 
 @pytest.mark.parametrize(("output", "value"), [(msgspec.msgpack.encode([1, 2]), [1, 2]), (b"", None)])

@@ -42,7 +42,7 @@ from pilotlight_core.model.messages.node_messages import ContainerState, Shortag
 from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
-from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.call_service import BUNCH_BYTES, CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -347,6 +347,34 @@ async def test_a_stream_keeps_its_window(calls: CallService, agent: ScriptedAgen
     assert calls._budget.used == 0
 
 
+async def test_events_that_are_there_come_together(calls: CallService, agent: ScriptedAgent) -> None:
+    """As far as their bytes go; their bytes are held until the next ones are asked for."""
+    sizes = (10, BUNCH_BYTES, 10, 10)
+
+    def script(run: Run) -> list[Message]:
+        chunks = [
+            Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=n, data=b"x" * size)
+            for n, size in enumerate(sizes, 1)
+        ]
+        return [*chunks, _ok(run, last_seq=len(sizes))]
+
+    agent.script = script
+    agent.credit()
+    stream = calls.stream(prepared(calls, agent, stream=True, mode=Mode.GENERATOR))
+    assert isinstance((await anext(stream))[0], StageEvent)
+    await until(lambda: calls._budget.used == sum(sizes))
+    first = await anext(stream)
+    assert calls._budget.used == sum(sizes)
+    second = await anext(stream)
+    assert calls._budget.used == 20
+
+    assert [e.seq for e in first if isinstance(e, ChunkEvent)] == [1, 2]
+    assert [e.seq for e in second if isinstance(e, ChunkEvent)] == [3, 4]
+    assert isinstance(second[-1], CallResult)
+    assert [bunch async for bunch in stream] == []
+    assert calls._budget.used == 0
+
+
 async def test_more_chunks_than_the_gateway_may_hold_end_the_stream(calls: CallService, agent: ScriptedAgent) -> None:
     """A tenant has its share of the gateway's bytes and no more; what was held is given back."""
     calls._budget.limit = 10
@@ -392,8 +420,8 @@ async def test_calls_of_a_former_gateway_are_lost_and_strangers_are_unknown(call
     assert unknown.value.wire_code == "unknown_call"
 
 
-async def _all(events: AsyncIterator[CallEvent]) -> list[CallEvent]:
-    return [event async for event in events]
+async def _all(bunches: AsyncIterator[list[CallEvent]]) -> list[CallEvent]:
+    return [event async for bunch in bunches for event in bunch]
 
 
 def _ok(run: Run, **more: Any) -> Ended:
@@ -418,81 +446,3 @@ async def test_a_call_before_its_start_hook_ends_is_not_asked_for(calls: CallSer
     assert [told.grants for told in agent.windows if isinstance(told, Reconcile)] == [{}]
     assert gates.pop()(allowed=True)
     assert values.decode((await task).output) == {"x": 1}
-
-
-class Waiter:
-    """What it is told, and what was counted of the call then."""
-
-    def __init__(self, usage: CallUsage | None = None) -> None:
-        self.told: list[Any] = []
-        self.counted = 0
-        self._usage = usage
-
-    def finished(self, result: CallResult) -> None:
-        self._note(result)
-
-    def failed(self, error: Exception) -> None:
-        self._note(error)
-
-    def _note(self, told: object) -> None:
-        self.told.append(told)
-        self.counted = self._usage.known if self._usage is not None else 0
-
-
-async def test_a_waiter_is_told_without_a_task(calls: CallService, agent: ScriptedAgent) -> None:
-    """The result, and the status stays after the call was ended."""
-    agent.credit()
-    waiter, call, tasks = Waiter(), prepared(calls, agent), len(asyncio.all_tasks())
-    begun = calls.begin(call, waiter)
-    assert len(asyncio.all_tasks()) == tasks
-    await until(lambda: waiter.told)
-    begun.end()
-    assert values.decode(waiter.told[0].output) == {"x": 1}
-    assert (await calls.status("acme", call.call_id)).state == "succeeded"
-    assert len(calls._origins) == 0
-
-
-async def test_a_waiter_who_ends_its_call_hears_nothing_more(calls: CallService, agent: ScriptedAgent) -> None:
-    """The call is cancelled at its agent."""
-    agent.script = lambda _: []
-    agent.credit()
-    waiter, call = Waiter(), prepared(calls, agent)
-    begun = calls.begin(call, waiter)
-    await agent.until(lambda: agent.runs)
-    begun.end()
-    await agent.until(lambda: agent.cancels)
-    assert waiter.told == []
-    assert (await calls.status("acme", call.call_id)).state == "cancelled"
-
-
-async def test_a_waiter_is_told_of_a_failure_when_its_cost_is_counted(calls: CallService, agent: ScriptedAgent) -> None:
-    """It settles the usage at once."""
-    agent.script = lambda run: [
-        Ended(
-            call_id=run.call_id, grant_number=run.grant_number, container=run.container, outcome=Outcome.RAISED,
-            error=RemoteError(type="ValueError", message="no", traceback=""),
-            spent=Spent(ns=1_000_000, ppm=1_000_000, price="cpu"),
-        )
-    ]  # fmt: skip
-    agent.credit()
-    usage = CallUsage()
-    waiter = Waiter(usage)
-    begun = calls.begin(prepared(calls, agent, usage=usage), waiter)
-    await until(lambda: waiter.told)
-    begun.end()
-    assert isinstance(waiter.told[0], FunctionRaised)
-    assert waiter.counted == 1
-
-
-async def test_a_call_that_cannot_begin_keeps_no_place(
-    calls: CallService, agent: ScriptedAgent, bodies: LargeBodies
-) -> None:
-    """Its client's id stands for another call: neither it nor a place for its answer stays."""
-    agent.script = lambda _: []
-    first = calls.begin(prepared(calls, agent, client_id="cid_12345678"), Waiter())
-    with pytest.raises(Conflict):
-        calls.begin(prepared(calls, agent, client_id="cid_12345678"), Waiter())
-    assert len(calls._origins) == 1
-    first.end()
-    assert len(calls._origins) == 0
-    assert bodies._expected == {}

@@ -82,8 +82,8 @@ def test_small_chunks_flow_before_they_are_read() -> None:
     assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=WINDOW // 2))]
     assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
     assert flood(origin, WINDOW, 1) == []
-    assert origin.was_read(1) == []
-    told = [action for _ in range(WINDOW) for action in origin.was_read(1)]
+    assert origin.was_read(1, 1) == []
+    told = [action for _ in range(WINDOW) for action in origin.was_read(1, 1)]
     assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + WINDOW))]
 
 
@@ -92,7 +92,7 @@ def test_large_chunks_wait_for_their_reader() -> None:
     origin = running()
     size = UNREAD_BYTES // 2
     assert flood(origin, WINDOW, size) == []
-    reading = [origin.was_read(size) for _ in range(WINDOW - 2)]
+    reading = [origin.was_read(1, size) for _ in range(WINDOW - 2)]
     assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call_id="a", upto=WINDOW))]]
 
 
@@ -101,4 +101,4 @@ def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
     origin = running()
     flood(origin, WINDOW, UNREAD_BYTES)
     origin.cancel()
-    assert [origin.was_read(UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW
+    assert [origin.was_read(1, UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW

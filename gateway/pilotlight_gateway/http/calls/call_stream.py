@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,12 +16,12 @@ from starlette.types import Receive, Scope
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.price_book import PriceBook
+from pilotlight_core.model.values import TooManyValues
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_responses import (
     NULL,
-    base64_text,
     is_value,
     json_around,
     response_of,
@@ -27,7 +29,6 @@ from pilotlight_gateway.calls.call_responses import (
 )
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from pilotlight_gateway.calls.stream_bodies import ChunkBody, TypedChunkBody
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate, draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
@@ -36,6 +37,9 @@ from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 
 log = structlog.get_logger(__name__)
+
+CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}')
+TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +73,8 @@ class StreamedCalls:
         writer = EventWriter(
             self._services, call, exchange, typed=b"values=msgpack" in scope["query_string"].split(b"&")
         )
-        events: Any = self._services.calls.stream(call)
-
-        async def send_all() -> None:
-            async with aclosing(events):
-                async for happened in events:
-                    piece = await writer.write(happened)
-                    if len(piece) <= PIECE_BYTES:
-                        await stream.send(piece)
-                    else:
-                        with self._services.budget.holding(len(piece), call.tenant):
-                            await stream.send(piece)
-
         try:
-            await relay(stream, receive, send_all)
+            await relay(stream, receive, partial(self._send_all, call, writer, stream))
         except PilotlightError as error:
             if not exchange.status:
                 raise
@@ -99,6 +91,26 @@ class StreamedCalls:
             log.exception("a streamed call failed unexpectedly", request_id=exchange.request_id)
             await self._fail(stream, exchange, PilotlightError(code="internal"))
         await stream.finish()
+
+    async def _send_all(self, call: PreparedCall, writer: EventWriter, stream: EventStream) -> None:
+        """What is there goes in one write."""
+        events: Any = self._services.calls.stream(call)
+        async with aclosing(events):
+            async for bunch in events:
+                written = 0
+                while written < len(bunch):
+                    count, piece = writer.write_now(bunch, written)
+                    if not count:
+                        count, piece = 1, await writer.write(bunch[written])
+                    written += count
+                    await self._send(call, stream, piece)
+
+    async def _send(self, call: PreparedCall, stream: EventStream, piece: bytes) -> None:
+        if len(piece) <= PIECE_BYTES:
+            await stream.send(piece)
+        else:
+            with self._services.budget.holding(len(piece), call.tenant):
+                await stream.send(piece)
 
     def _why_ended(self, exchange: Exchange) -> PilotlightError | None:
         """Why this gateway has cancelled the request, if it was it; the cancellation is undone."""
@@ -120,39 +132,73 @@ class EventWriter:
         self._call = call
         self._exchange = exchange
         self._typed = typed
-        self._chunks = 0
+        self._version = call.version.id
+        self._has_begun = False
+
+    def write_now(self, bunch: list[CallEvent], first: int) -> tuple[int, bytes]:
+        """The bytes of the events from `first` on, as one piece, and how many events these are.
+
+        It ends before an event that takes long or is wrong, which is for `write`, so that nothing waits for that one.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            for happened in bunch[first:]:
+                pieces.append(piece := self._event(happened, self._value_now(happened)))
+                size += len(piece)
+                if size >= PIECE_BYTES // 2:
+                    break
+        except (TooManyValues, PilotlightError):
+            pass
+        return len(pieces), pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def write(self, happened: CallEvent) -> bytes:
-        """The bytes of an event.
+        """The bytes of one event.
 
         Raises:
             BadOutput: the value violates the function's schema, or is too large for JSON.
         """
+        if not self._has_value(happened):
+            return self._event(happened, [NULL])
+        codec, version, method = self._services.codec, self._version, self._call.method
+        data, tenant = _data_of(happened), self._call.tenant
+        if self._typed:
+            await codec.check_output(data, version, method, tenant)
+            return self._event(happened, [data])
+        return self._event(happened, await codec.output_json(data, version, method, tenant))
+
+    def _event(self, happened: CallEvent, value: list[bytes]) -> bytes:
+        """The bytes of an event; `value`: its JSON, or its msgpack, in pieces."""
         if isinstance(happened, ChunkEvent):
-            return await self._chunk(happened)
+            return self._chunk(happened, value)
         if isinstance(happened, StageEvent):
             stage = {"name": happened.name, "ms": happened.ms, "detail": happened.detail}
             return event(b"stage", msgspec.json.encode(stage))
-        return await self._result(happened)
+        return self._result(happened, value)
 
-    async def _chunk(self, chunk: ChunkEvent) -> bytes:
-        services, call = self._services, self._call
-        if not self._chunks:
-            services.metrics.first_chunk.observe(services.clock() - call.arrived_at)
-        self._chunks += 1
+    def _has_value(self, happened: CallEvent) -> bool:
+        return isinstance(happened, ChunkEvent) or (isinstance(happened, CallResult) and is_value(self._call))
+
+    def _value_now(self, happened: CallEvent) -> list[bytes]:
+        """Raises TooManyValues and BadOutput."""
+        if not self._has_value(happened):
+            return [NULL]
+        data = _data_of(happened)
         if self._typed:
-            await services.codec.check_output(chunk.data, call.version.id, call.method, call.tenant)
-            return event(b"chunk", msgspec.json.encode(TypedChunkBody(chunk.seq, base64_text(chunk.data))))
-        value = await services.codec.output_json(chunk.data, call.version.id, call.method, call.tenant)
-        return event(b"chunk", b"".join(json_around(lambda raw: ChunkBody(chunk.seq, raw), value)))
+            self._services.codec.check_output_now(data, self._version, self._call.method)
+            return [data]
+        return [self._services.codec.output_json_now(data, self._version, self._call.method)]
 
-    async def _result(self, result: CallResult) -> bytes:
+    def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
+        if not self._has_begun:
+            self._has_begun = True
+            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
+        if self._typed:
+            return TYPED_CHUNK % (chunk.seq, b64encode(value[0]))
+        return CHUNK % (chunk.seq, value[0] if len(value) == 1 else b"".join(value))
+
+    def _result(self, result: CallResult, value: list[bytes]) -> bytes:
         services, call = self._services, self._call
-        value = [NULL]
-        if is_value(call) and not self._typed:
-            value = await services.codec.output_json(result.output, call.version.id, call.method, call.tenant)
-        elif is_value(call):
-            await services.codec.check_output(result.output, call.version.id, call.method, call.tenant)
         at, request_id = services.clock(), self._exchange.request_id
         response = response_of(call, result, book=services.book, at=at, request_id=request_id)
         services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
@@ -160,3 +206,10 @@ class EventWriter:
             return event(b"result", msgspec.json.encode(typed_response(response, result.output)))
         body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
         return event(b"result", b"".join(body))
+
+
+def _data_of(happened: CallEvent) -> bytes:
+    """The msgpack of the event's value."""
+    if isinstance(happened, ChunkEvent):
+        return happened.data
+    return happened.output if isinstance(happened, CallResult) else b""
