@@ -12,6 +12,7 @@ from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
@@ -28,7 +29,7 @@ from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_routes import CallRoutes
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls, StreamServices
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
-from pilotlight_gateway.http.calls.unary_calls import CallAnswers, UnaryCalls
+from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.calls.warm_call import WarmCalls, WarmParts
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices

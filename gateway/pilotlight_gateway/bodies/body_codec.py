@@ -8,16 +8,13 @@ from pilotlight_core.model.api.call_api import CallRequest, DeployRequest
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError, error_from_code
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_core.model.values import TooManyValues
-from pilotlight_gateway.bodies import body_work
-from pilotlight_gateway.bodies.body_work import AT_ONCE
+from pilotlight_gateway.bodies.body_work import SmallBodies
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.bodies.worker_frames import OutputWork, ReadCallWork, ReadDeployWork, Work, WorkReply
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers, WorkerDied
 from pilotlight_gateway.schemas.schema_validators import Validators
 
-AT_ONCE_BYTES = 128 * 1024
-"""Longer bodies go to a worker unseen: decoding this much takes 4 ms at worst."""
 JSON_BYTES = 64 * 10**6
 """The longest output as JSON: 10 MB of small numbers are 40 MB."""
 
@@ -26,7 +23,8 @@ class BodyCodec:
     """What a gateway does with bodies. The budget counts what a worker returns until it is returned to the caller."""
 
     def __init__(self, validators: Validators, pool: BodyWorkers, budget: ByteBudget) -> None:
-        self._validators = validators
+        self.at_once = SmallBodies(validators)
+        """For what is small; raises TooManyValues else."""
         self._pool = pool
         self._budget = budget
 
@@ -40,25 +38,12 @@ class BodyCodec:
             Unavailable: too many large bodies of the tenant wait.
         """
         try:
-            return self.read_call_now(body, kind, version)
+            return self.at_once.read_call(body, kind, version)
         except TooManyValues:
             pass
         work = ReadCallWork(size=len(body), kind=kind.value, version=version.id, spec=version.spec)
         reply, pieces = await self._in_worker(work, body, tenant)
         return reply.request or CallRequest(), version.spec.method(reply.method), b"".join(pieces)
-
-    def read_call_now(
-        self, body: bytes, kind: BodyFormat, version: VersionRecord
-    ) -> tuple[CallRequest, MethodSpec, bytes]:
-        """As `read_call`, on the event loop.
-
-        Raises:
-            BadInput: as `read_call`.
-            TooManyValues: it would take too long here.
-        """
-        if len(body) > AT_ONCE_BYTES:
-            raise TooManyValues
-        return body_work.read_call(body, kind, version.id, version.spec, self._validators, AT_ONCE)
 
     async def read_deploy(self, body: bytes, app: str, tenant: str) -> DeployRequest:
         """Read and check the request of a deploy: in a worker, since its schemas and patterns are compiled.
@@ -78,7 +63,7 @@ class BodyCodec:
             Unavailable: too many large bodies of the tenant wait, or the byte budget has no room for it.
         """
         try:
-            return [self.output_json_now(output, version, method)]
+            return [self.at_once.output_json(output, version, method)]
         except TooManyValues:
             pass
         work = OutputWork(size=len(output), version=version, method=method, as_json=True)
@@ -87,29 +72,10 @@ class BodyCodec:
     async def check_output(self, output: bytes, version: str, method: MethodSpec, tenant: str) -> None:
         """Check a function's output by its type hints; raises as `output_json`."""
         try:
-            self.check_output_now(output, version, method)
+            self.at_once.check_output(output, version, method)
         except TooManyValues:
             work = OutputWork(size=len(output), version=version, method=method, as_json=False)
             await self._in_worker(work, output, tenant)
-
-    def output_json_now(self, output: bytes, version: str, method: MethodSpec | None) -> bytes:
-        """As `output_json`, on the event loop and in one piece.
-
-        Raises:
-            BadOutput: as `output_json`.
-            TooManyValues: it would take too long here.
-        """
-        if len(output) > AT_ONCE_BYTES:
-            raise TooManyValues
-        return body_work.output_json(output, version, method, self._validators, AT_ONCE)
-
-    def check_output_now(self, output: bytes, version: str, method: MethodSpec) -> None:
-        """As `check_output`, on the event loop; raises as `output_json_now`."""
-        if not method.output_schema:
-            return
-        if len(output) > AT_ONCE_BYTES:
-            raise TooManyValues
-        body_work.check_output(output, version, method, self._validators, AT_ONCE)
 
     async def _in_worker(self, work: Work, payload: bytes, tenant: str) -> tuple[WorkReply, list[bytes]]:
         try:

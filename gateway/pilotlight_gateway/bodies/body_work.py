@@ -9,8 +9,8 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.errors import BadInput, BadOutput
-from pilotlight_core.model.spec import FunctionSpec, MethodSpec
-from pilotlight_core.model.values import ValueRoom, check_count, decode_opaque, to_json
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, VersionRecord
+from pilotlight_core.model.values import TooManyValues, ValueRoom, check_count, decode_opaque, to_json
 from pilotlight_gateway.bodies import call_requests
 from pilotlight_gateway.bodies.call_requests import BodyFormat, pack_arguments
 from pilotlight_gateway.schemas.schema_validators import MOST_WORK, Validators
@@ -27,6 +27,8 @@ class WorkBounds(NamedTuple):
     """Parts of its check against a schema (see `work_of`)."""
 
 
+AT_ONCE_BYTES = 128 * 1024
+"""Longer bodies go to a worker unseen: decoding this much takes 4 ms at worst."""
 AT_ONCE = WorkBounds(values=8_192, arrays=8_192, checks=200_000)
 """On the event loop: about 2 ms."""
 IN_WORKER = WorkBounds(values=None, arrays=16 * 10**6, checks=MOST_WORK)
@@ -96,3 +98,38 @@ def _encode_json(value: Any, room: ValueRoom) -> bytes:
             return msgspec.json.encode(hook(value))
     except BadInput as error:
         raise BadOutput(f"The function's answer cannot be read: {error.detail}") from None
+
+
+class SmallBodies:
+    """What is done with bodies on the event loop. All raise TooManyValues where that would take too long."""
+
+    def __init__(self, validators: Validators) -> None:
+        self._validators = validators
+
+    def read_call(self, body: bytes, kind: BodyFormat, version: VersionRecord) -> tuple[CallRequest, MethodSpec, bytes]:
+        """Read the request of a call: without its arguments, the method, and these as msgpack.
+
+        Raises:
+            BadInput: `bad_request` if it cannot be decoded, else naming the field.
+        """
+        if len(body) > AT_ONCE_BYTES:
+            raise TooManyValues
+        return read_call(body, kind, version.id, version.spec, self._validators, AT_ONCE)
+
+    def output_json(self, output: bytes, version: str, method: MethodSpec | None) -> bytes:
+        """A function's output as JSON text, checked by the hints of a version's method (None: unchecked).
+
+        Raises:
+            BadOutput: it cannot be decoded, does not match the hints, or is too large for JSON.
+        """
+        if len(output) > AT_ONCE_BYTES:
+            raise TooManyValues
+        return output_json(output, version, method, self._validators, AT_ONCE)
+
+    def check_output(self, output: bytes, version: str, method: MethodSpec) -> None:
+        """Check a function's output by its type hints; raises as `output_json`."""
+        if not method.output_schema:
+            return
+        if len(output) > AT_ONCE_BYTES:
+            raise TooManyValues
+        check_output(output, version, method, self._validators, AT_ONCE)

@@ -10,10 +10,19 @@ from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.integrity import require
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
+from pilotlight_gateway.calls.origin import OriginState
+from pilotlight_gateway.calls.redaction import redact_for_caller
 
 T = TypeVar("T")
 REMEMBERED = 10_000
 """Ended calls whose status is kept, of all tenants."""
+STATES = {
+    OriginState.QUEUED: "queued",
+    OriginState.WAITING: "queued",
+    OriginState.SENT: "running",
+    OriginState.RUNNING: "running",
+    OriginState.DONE: "succeeded",
+}
 
 
 class FairMemory(Generic[T]):
@@ -121,7 +130,7 @@ class CallBook:
         """Remove a call that has ended, and keep its status."""
         call = live.call
         self._live.pop(call.call_id, None)
-        for tenant, status in self._ended.keep(call.tenant, call.call_id, live.status(at)):
+        for tenant, status in self._ended.keep(call.tenant, call.call_id, status_of(live, at)):
             if status.client_id is not None:
                 self._clients.pop((tenant, status.client_id), None)
 
@@ -130,5 +139,24 @@ class CallBook:
         call_id = self._clients.get((tenant, name), name)
         live = self._live.get(call_id)
         if live is not None and live.call.tenant == tenant:
-            return live, live.status(at)
+            return live, status_of(live, at)
         return None, self._ended.get(tenant, call_id)
+
+
+def status_of(live: InFlightCall, at: float) -> CallStatus:
+    """A call as the API shows it."""
+    state, error = STATES[live.origin.state], None
+    if live.error is not None:
+        failure = redact_for_caller(live.error, live.call)
+        state = "cancelled" if failure.wire_code == "cancelled" else "failed"
+        error = {"code": failure.wire_code, "detail": failure.detail}
+    grant = live.origin.grant
+    return CallStatus(
+        id=live.call.call_id,
+        state=state,
+        version=live.call.version.ref,
+        age_ms=(at - live.call.arrived_at) * 1000.0,
+        client_id=live.call.client_id,
+        container=grant.container if grant else None,
+        error=error,
+    )

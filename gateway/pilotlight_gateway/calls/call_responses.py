@@ -14,6 +14,8 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.price_book import PLACES, PriceBook
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import NS_PER_HOUR, NS_PER_MS, WHOLE_DEVICE
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.stream_bodies import TypedResponse
@@ -131,3 +133,63 @@ def list_of(chunks: list[bytes]) -> bytes:
 
 def base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
+
+
+class CallAnswers:
+    """Renders results. `clock`: monotonic seconds."""
+
+    def __init__(self, codec: BodyCodec, book: PriceBook, clock: Callable[[], float]) -> None:
+        self._codec = codec
+        self._book = book
+        self._clock = clock
+
+    async def render(
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
+    ) -> tuple[list[bytes], Latency]:
+        """The body of a call's answer in pieces, and its latency by stage.
+
+        Raises:
+            BadOutput: the output violates the function's schema, or is too large for JSON.
+            Unavailable: the byte budget has no room for it.
+        """
+        codec, version = self._codec, call.version.id
+        method = call.method if is_value(call) else None  # the chunks of a generator were checked
+        if answer is BodyFormat.JSON:
+            output = await codec.output_json(result.output, version, method, call.tenant)
+            return self._as_json(call, result, output, request_id)
+        if method is not None:
+            await codec.check_output(result.output, version, method, call.tenant)
+        return self._as_msgpack(call, result, request_id)
+
+    def render_now(
+        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
+    ) -> tuple[list[bytes], Latency]:
+        """As `render`, of a function that returns a value, on the event loop.
+
+        Raises:
+            BadOutput: as `render`.
+            TooManyValues: it would take too long here.
+        """
+        codec, version, method = self._codec, call.version.id, call.method
+        if answer is BodyFormat.JSON:
+            return self._as_json(call, result, [codec.at_once.output_json(result.output, version, method)], request_id)
+        codec.at_once.check_output(result.output, version, method)
+        return self._as_msgpack(call, result, request_id)
+
+    def _as_json(
+        self, call: PreparedCall, result: CallResult, output: list[bytes], request_id: str
+    ) -> tuple[list[bytes], Latency]:
+        if len(output) == 1:
+            response = self._response(call, result, request_id, msgspec.Raw(output[0]))
+            return [encode_json(response)], response.latency
+        response = self._response(call, result, request_id)
+        return json_around(lambda raw: msgspec.structs.replace(response, output=raw), output), response.latency
+
+    def _as_msgpack(self, call: PreparedCall, result: CallResult, request_id: str) -> tuple[list[bytes], Latency]:
+        response = self._response(call, result, request_id)
+        return [encode_msgpack(response, result.output)], response.latency
+
+    def _response(
+        self, call: PreparedCall, result: CallResult, request_id: str, output: msgspec.Raw | None = None
+    ) -> CallResponse:
+        return response_of(call, result, book=self._book, at=self._clock(), request_id=request_id, output=output)

@@ -6,22 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.redaction import redact_for_caller
 
 UNSENT = math.inf
-STATES = {
-    OriginState.QUEUED: "queued",
-    OriginState.WAITING: "queued",
-    OriginState.SENT: "running",
-    OriginState.RUNNING: "running",
-    OriginState.DONE: "succeeded",
-}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -58,21 +49,3 @@ class InFlightCall(ABC):
     @abstractmethod
     def fail(self, error: PilotlightError) -> None:
         """The call has failed."""
-
-    def status(self, at: float) -> CallStatus:
-        """The call as the API shows it."""
-        state, error = STATES[self.origin.state], None
-        if self.error is not None:
-            failure = redact_for_caller(self.error, self.call)
-            state = "cancelled" if failure.wire_code == "cancelled" else "failed"
-            error = {"code": failure.wire_code, "detail": failure.detail}
-        grant = self.origin.grant
-        return CallStatus(
-            id=self.call.call_id,
-            state=state,
-            version=self.call.version.ref,
-            age_ms=(at - self.call.arrived_at) * 1000.0,
-            client_id=self.call.client_id,
-            container=grant.container if grant else None,
-            error=error,
-        )

@@ -1,12 +1,11 @@
 """The HTTP server: uvicorn with bounds on what a connection may do.
 
 uvicorn's httptools protocol does not bound request heads: a client could send headers for ever, or a byte a minute.
-Bodies are bounded where they are read (`request_bodies`).
+Bodies are bounded where they are read (`request_bodies`). Who may hold connections is decided in
+`limits/connections.py`: a listener has a `ConnectionBook`.
 
-Who may hold connections is decided in `limits/connections.py`: a listener has a `ConnectionBook`.
-
-Three things make short calls cheaper: a body that came with its head needs no timer, a whole answer is one write
-instead of two, and an idle connection has one timer for all its rests.
+Calls that are there whole need no task (`http_exchange.WholeRequests`), a whole answer is one write, and an idle
+connection has one timer for all its rests.
 
 No other module touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks, `connection_made`,
 `connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
@@ -30,8 +29,15 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.http.protocol.answer_heads import HEAD_END, AnswerHeads
-from pilotlight_gateway.http.protocol.http_exchange import ADMISSION, SERVED, Edge, WholeRequest, header_lines
+from pilotlight_gateway.http.protocol.http_exchange import (
+    ADMISSION,
+    HEAD_END,
+    SERVED,
+    AnswerHeads,
+    Edge,
+    WholeRequest,
+    header_lines,
+)  # fmt: skip
 from pilotlight_gateway.http.protocol.known_heads import KnownHeads
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
@@ -45,10 +51,9 @@ READ_BYTES = 256 * 1024
 """The most that one read from a socket gives."""
 PIPELINED = 32
 """Requests that may wait on a connection for the answer to an earlier one."""
-HEAD_SECONDS = 10.0
-LINGER_SECONDS = 2.0
-"""How long a body is still read, and thrown away, after its request was answered: a client that sends all before it
-reads would otherwise see a broken connection. Also how long one that was ended may take to read its last answer."""
+HEAD_SECONDS, LINGER_SECONDS = 10.0, 2.0
+"""The second: how long a body is still read, and thrown away, after its request was answered: a client that sends all
+before it reads would otherwise see a broken connection. Also how long an ended one may take to read its last answer."""
 KEEP_ALIVE_SECONDS = 75
 SHORTEST_LOOK_S = 0.01
 """The shortest rest that is waited for: the loop's clock has whole milliseconds."""
@@ -386,8 +391,7 @@ class BoundedProtocol(HttpToolsProtocol):
 class NoEvent:
     """In place of an event that nobody waits for."""
 
-    def set(self) -> None:
-        pass
+    def set(self) -> None: ...
 
 
 class WholeCycle:
@@ -493,5 +497,4 @@ def _refusal(error: PilotlightError) -> bytes:
     problem = problem_of(error, "")
     body = problem.encode()
     headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
-    lines = (name + b": " + value + b"\r\n" for name, value in headers)
-    return b"".join((STATUS_LINE[problem.status], *lines, b"\r\n", body))
+    return b"".join((STATUS_LINE[problem.status], header_lines(headers), HEAD_END, body))

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Refused
-from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOLE_DEVICE, most_gpu_ms
+from pilotlight_core.model.units import most_gpu_ms
 
 AFTER_TIMEOUT_S = 15.0
 """More than an agent takes to kill a container after its function's timeout, and to report it."""
@@ -66,15 +64,6 @@ class CallUsage:
             self._settled = then
         else:
             then(self)
-
-
-def plausible(ended: Ended, elapsed_ms: float) -> Ended:
-    """The end of a call that took `elapsed_ms`, without a metered time that cannot be."""
-    spent = ended.spent
-    longest_ns = (elapsed_ms + CLOCK_SLACK_MS) * NS_PER_MS
-    if spent is None or (spent.ns <= longest_ns and spent.ppm <= MAX_GPU * WHOLE_DEVICE):
-        return ended
-    return msgspec.structs.replace(ended, spent=None)
 
 
 class OpenUsage(NamedTuple):

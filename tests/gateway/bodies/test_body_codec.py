@@ -7,7 +7,8 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput, BadOutput, Unavailable
 from pilotlight_gateway.bodies import body_codec, worker_pool
-from pilotlight_gateway.bodies.body_codec import AT_ONCE_BYTES, BodyCodec
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.body_work import AT_ONCE_BYTES
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers

@@ -10,6 +10,7 @@ from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, O
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_book import status_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -166,7 +167,7 @@ def test_a_refusal_of_the_home_ends_the_call() -> None:
     site.turn()
     assert live.error is not None
     assert (live.error.wire_code, live.error.retry_after) == ("queue_full", 2.0)
-    assert live.status(site.port.at).error == {"code": "queue_full", "detail": live.error.detail}
+    assert status_of(live, site.port.at).error == {"code": "queue_full", "detail": live.error.detail}
 
 
 def test_calls_that_wait_are_enqueued_at_a_new_home() -> None:

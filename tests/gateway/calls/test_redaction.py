@@ -10,6 +10,7 @@ import pytest
 from pilotlight_core.model.errors import BadInput, FunctionRaised, PilotlightError, UnknownCall, error_from_code
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_book import status_of
 from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -63,6 +64,6 @@ async def test_the_status_says_no_more_than_the_answer(call: PreparedCall, tenan
 
     live.fail(RAISED)
 
-    status = msgspec.json.encode(live.status(1.0)).decode()
+    status = msgspec.json.encode(status_of(live, 1.0)).decode()
     assert '"function_raised"' in status
     assert ("hush" in status) is hears

@@ -54,7 +54,7 @@ class CallReader:
             BadInput: as `prepare`.
             TooManyValues: it would take too long here.
         """
-        read = self._codec.read_call_now(body, head.kind, version)
+        read = self._codec.at_once.read_call(body, head.kind, version)
         return read[0], self._call(request, head, version, read, scheduling)
 
     def _call(

@@ -185,9 +185,9 @@ class EventWriter:
             return [NULL]
         data = _data_of(happened)
         if self._typed:
-            self._services.codec.check_output_now(data, self._version, self._call.method)
+            self._services.codec.at_once.check_output(data, self._version, self._call.method)
             return [data]
-        return [self._services.codec.output_json_now(data, self._version, self._call.method)]
+        return [self._services.codec.at_once.output_json(data, self._version, self._call.method)]
 
     def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
         if not self._has_begun:

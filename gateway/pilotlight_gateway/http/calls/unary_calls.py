@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
-import msgspec
 import structlog
 from starlette.types import Receive, Scope
 
-from pilotlight_core.model.api.call_api import CallResponse, Latency
+from pilotlight_core.model.api.call_api import Latency
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.price_book import PriceBook
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
-from pilotlight_gateway.calls.call_responses import encode_json, encode_msgpack, is_value, json_around, response_of
+from pilotlight_gateway.calls.call_responses import (
+    CallAnswers,
+    is_value,
+)
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -94,66 +95,6 @@ class UnaryCalls:
         if is_value(call):
             return self._calls.run(call)
         return collect_chunks(self._calls, call, self._codec, self._budget)
-
-
-class CallAnswers:
-    """Renders results. `clock`: monotonic seconds."""
-
-    def __init__(self, codec: BodyCodec, book: PriceBook, clock: Callable[[], float]) -> None:
-        self._codec = codec
-        self._book = book
-        self._clock = clock
-
-    async def render(
-        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
-    ) -> tuple[list[bytes], Latency]:
-        """The body of a call's answer in pieces, and its latency by stage.
-
-        Raises:
-            BadOutput: the output violates the function's schema, or is too large for JSON.
-            Unavailable: the byte budget has no room for it.
-        """
-        codec, version = self._codec, call.version.id
-        method = call.method if is_value(call) else None  # the chunks of a generator were checked
-        if answer is BodyFormat.JSON:
-            output = await codec.output_json(result.output, version, method, call.tenant)
-            return self._as_json(call, result, output, request_id)
-        if method is not None:
-            await codec.check_output(result.output, version, method, call.tenant)
-        return self._as_msgpack(call, result, request_id)
-
-    def render_now(
-        self, call: PreparedCall, result: CallResult, answer: BodyFormat, request_id: str
-    ) -> tuple[list[bytes], Latency]:
-        """As `render`, of a function that returns a value, on the event loop.
-
-        Raises:
-            BadOutput: as `render`.
-            TooManyValues: it would take too long here.
-        """
-        codec, version, method = self._codec, call.version.id, call.method
-        if answer is BodyFormat.JSON:
-            return self._as_json(call, result, [codec.output_json_now(result.output, version, method)], request_id)
-        codec.check_output_now(result.output, version, method)
-        return self._as_msgpack(call, result, request_id)
-
-    def _as_json(
-        self, call: PreparedCall, result: CallResult, output: list[bytes], request_id: str
-    ) -> tuple[list[bytes], Latency]:
-        if len(output) == 1:
-            response = self._response(call, result, request_id, msgspec.Raw(output[0]))
-            return [encode_json(response)], response.latency
-        response = self._response(call, result, request_id)
-        return json_around(lambda raw: msgspec.structs.replace(response, output=raw), output), response.latency
-
-    def _as_msgpack(self, call: PreparedCall, result: CallResult, request_id: str) -> tuple[list[bytes], Latency]:
-        response = self._response(call, result, request_id)
-        return [encode_msgpack(response, result.output)], response.latency
-
-    def _response(
-        self, call: PreparedCall, result: CallResult, request_id: str, output: msgspec.Raw | None = None
-    ) -> CallResponse:
-        return response_of(call, result, book=self._book, at=self._clock(), request_id=request_id, output=output)
 
 
 async def unless_gone(receive: Receive, work: Awaitable[T], task: asyncio.Task[Any]) -> T:

@@ -18,12 +18,13 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.values import TooManyValues
 from pilotlight_gateway.bodies.call_requests import refuse_job_fields
 from pilotlight_gateway.calls.call_port import BegunCall, CallPort, CallResult
+from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.call_endpoint import ROUTE, CallEntry
 from pilotlight_gateway.http.calls.call_head import CallHead, is_call, plain_head
 from pilotlight_gateway.http.calls.call_routes import CallRoute, CallRoutes
-from pilotlight_gateway.http.calls.unary_calls import CallAnswers, UnaryCalls
+from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
@@ -31,6 +31,8 @@ SERVED = "pilotlight.served"
 HOME = b"pilotlight-home"
 """The header that says where calls of the function cross to no other gateway."""
 CLIENT_CLOSED = 499
+HEAD_END = b"\r\n\r\n"
+LAST_HEAD_END = b"\r\nconnection: close\r\n\r\n"
 
 log = structlog.get_logger(__name__)
 _prefix = f"req_{secrets.token_hex(6)}"
@@ -255,6 +257,26 @@ def header_lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
     if lines.count(b"\n") != len(headers) - 1 or lines.count(b"\r") != len(headers) - 1:
         raise ValueError("a header has a line break")
     return lines
+
+
+class AnswerHeads:
+    """How answers begin: the status line, and the headers that all of a server have."""
+
+    def __init__(self, status_lines: Mapping[int, bytes]) -> None:
+        self._status_lines = status_lines
+        self._defaults: Headers | None = None
+        self._begins: dict[int, bytes] = {}
+
+    def whole(self, defaults: Headers, status: int, lines: bytes, body: bytes, *, keep_alive: bool) -> bytes:
+        """A whole answer; `defaults` are replaced by others each second, and not changed."""
+        if defaults is not self._defaults:
+            self._defaults = defaults
+            self._begins.clear()
+        begin = self._begins.get(status)
+        if begin is None:
+            own = b"".join(name + b": " + value + b"\r\n" for name, value in defaults)
+            begin = self._begins[status] = self._status_lines[status] + own
+        return b"".join((begin, lines, HEAD_END if keep_alive else LAST_HEAD_END, body))
 
 
 def exchange_of(scope: Scope) -> Exchange:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pilotlight_gateway.http.protocol.answer_heads import HEAD_END
-from pilotlight_gateway.http.protocol.http_exchange import WholeRequests
+from pilotlight_gateway.http.protocol.http_exchange import HEAD_END, WholeRequests
 
 KNOWN_AT_MOST = 1_024
 """Of all connections together."""

@@ -8,7 +8,8 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.values import TooManyValues
-from pilotlight_gateway.bodies.body_codec import AT_ONCE_BYTES, BodyCodec
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.body_work import AT_ONCE_BYTES
 from pilotlight_gateway.calls.prepared_call import SchedulingClass
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_reader import CallReader

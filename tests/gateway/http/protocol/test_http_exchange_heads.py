@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.http.protocol.answer_heads import AnswerHeads
+from pilotlight_gateway.http.protocol.http_exchange import AnswerHeads
 
 LINES = {200: b"HTTP/1.1 200 OK\r\n", 404: b"HTTP/1.1 404 Not Found\r\n"}
 
