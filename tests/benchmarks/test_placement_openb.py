@@ -75,7 +75,7 @@ def test_the_command_prints_figures_last(tmp_path: Path) -> None:
     last = json.loads(done.stdout.splitlines()[-1])
     assert last["benchmark"] == "placement_openb"
     assert set(last["figures"]) == {
-        "tiny.ours", "tiny.fgd", "tiny.ours_minus_fgd", "ours_minus_fgd", "tiny.lp_bound"
+        "tiny.ours", "tiny.fgd", "tiny.ours_minus_fgd", "ours_minus_fgd", "tiny.lp_bound", "compiled"
     }  # fmt: skip
     assert last["figures"]["tiny.lp_bound"] >= last["figures"]["tiny.ours"]
     assert picture.exists()

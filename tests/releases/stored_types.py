@@ -23,13 +23,16 @@ from pilotlight_gateway.limits.limits_state import LimitState
 from pilotlight_gateway.storage_quota.quota_shares import QuotaUsage
 from pilotlight_gateway.tenancy.bootstrap import ClientFile
 from pilotlight_runtime.calls.waiting_calls import WaitingCall
-from pilotlight_runtime.metering.metered_slice import EndedShare
+from pilotlight_runtime.metering import ended_shares
 from pilotlight_runtime.metering.usage_log import AcknowledgedOffset, UsageRecord
+
+#: Each release has it in the module that keeps them, wherever that release has its class.
+ENDED_SHARE: type[msgspec.Struct] = vars(ended_shares)["EndedShare"]
 
 STORED: tuple[type[msgspec.Struct], ...] = (
     *TENANCY.values(), *DEPLOYED.values(), LeaseRecord, Foundation, LayoutRecord, Binding, HomeState, BatchChunk,
     BatchItem, BatchRecord, JobRecord, SignedManifest, DeliveryRecord, WebhookRecord, ShardRecord, FirstCall,
-    LimitState, QuotaUsage, WaitingCall, EndedShare, UsageRecord,
+    LimitState, QuotaUsage, WaitingCall, ENDED_SHARE, UsageRecord,
 )  # fmt: skip
 FILES: tuple[type[msgspec.Struct], ...] = (Manifest, ClientFile, AcknowledgedOffset)
 

@@ -53,7 +53,7 @@ from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import has_jobs, has_limits, simulate
 
-ENOUGH = 400
+ENOUGH = 800
 """Seeds within which a mutant must be caught; of parts that serve limits or jobs, those that have them."""
 
 
@@ -448,7 +448,7 @@ def has_part(name: str) -> Callable[[int], bool]:
 def test_a_broken_part_breaks_its_promise(
     mutant: dict[str, type], promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a few hundred seeds, and it is this promise that is reported."""
+    """Within some hundreds of seeds, and it is this promise that is reported."""
     for name, part in mutant.items():
         monkeypatch.setattr(name, part)
     for seed in filter(has_part(next(iter(mutant))), range(ENOUGH)):

@@ -56,7 +56,10 @@ def test_why_a_container_is_where_it_is(platform: Platform, container: str) -> N
     assert told[1].startswith("Of 4 devices and slots ")
     of_function = platform.cli("placement", "explain", "placed.here").stdout.splitlines()
     assert of_function[0] == "Now:"
-    assert of_function[1].startswith(f"  {container} runs on a CPU slot on local: placed.here@v1, placed ")
+    # A container more, which the platform's other apps leave no room for, may be told of before it.
+    assert any(
+        line.startswith(f"  {container} runs on a CPU slot on local: placed.here@v1, placed ") for line in of_function
+    )
     (decision,) = json.loads(platform.cli("placement", "explain", container, "--json").stdout)["decisions"]
     assert (decision["winner"]["node"], decision["function"]) == ("local", "default:placed.here")
     assert (decision["version"], decision["state"]) == ("placed.here@v1", "running")

@@ -36,10 +36,10 @@ class Owner:
         self.over.set()
 
 
-async def test_both_ends_speak_and_the_end_of_one_is_noticed(tmp_path: Path) -> None:
+async def test_both_ends_speak_and_the_end_of_one_is_noticed(short_folder: Path) -> None:
     """The folder is ours alone, and empty again afterwards."""
     agent, gateway = Owner(TO_AGENT), Owner(TO_GATEWAY)
-    folder = LinkFolder(tmp_path / "links")
+    folder = LinkFolder(short_folder / "links")
     async with folder.listening("n1", "i1", agent.make) as listens:
         assert listens
         link = await folder.dial("n1", "i1", gateway.make)
@@ -65,10 +65,10 @@ async def test_another_incarnation_has_another_socket(tmp_path: Path) -> None:
     assert not any("/" in name for name in names)
 
 
-async def test_a_stranger_gets_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stranger_gets_no_link(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has opened the socket: the kernel says whose process it is."""
     agent, gateway = Owner(TO_AGENT), Owner(TO_GATEWAY)
-    folder = LinkFolder(tmp_path / "links")
+    folder = LinkFolder(short_folder / "links")
     async with folder.listening("n1", "i1", agent.make):
         monkeypatch.setattr(unix_links, "peer_uid", lambda _: 4_711)
         link = await folder.dial("n1", "i1", gateway.make)
@@ -79,9 +79,9 @@ async def test_a_stranger_gets_no_link(tmp_path: Path, monkeypatch: pytest.Monke
     assert not agent.links
 
 
-async def test_sockets_of_killed_agents_are_removed(tmp_path: Path) -> None:
+async def test_sockets_of_killed_agents_are_removed(short_folder: Path) -> None:
     """Those on which somebody listens stay."""
-    folder, agent = LinkFolder(tmp_path / "links"), Owner(TO_AGENT)
+    folder, agent = LinkFolder(short_folder / "links"), Owner(TO_AGENT)
     folder.folder.mkdir()
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(folder.path_of("n1", "old")))

@@ -35,9 +35,9 @@ class Agent:
         self.said.set()
 
 
-async def test_an_agent_whose_socket_is_there_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_agent_whose_socket_is_there_is_linked(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, and until the gateway ends; agents without a socket are not."""
-    site, folder = Site(), LinkFolder(tmp_path / "links")
+    site, folder = Site(), LinkFolder(short_folder / "links")
     agent = Agent(site)
     dialer = LinkDialer(
         folder, site.ends, lambda: [("n1", "i1"), ("far", "i9")], gateway="gw1", clock=lambda: site.port.at
@@ -60,9 +60,9 @@ async def test_an_agent_whose_socket_is_there_is_linked(tmp_path: Path, monkeypa
     assert agent.links.send("gw1", LinkSwitch(link="")) is False
 
 
-async def test_where_dialling_fails_it_is_tried_more_and_more_rarely(tmp_path: Path) -> None:
+async def test_where_dialling_fails_it_is_tried_more_and_more_rarely(short_folder: Path) -> None:
     """But not for ever more rarely."""
-    site, folder = Site(), LinkFolder(tmp_path / "links")
+    site, folder = Site(), LinkFolder(short_folder / "links")
     folder.folder.mkdir()
     folder.path_of("n1", "i1").touch()  # no socket
     asked: list[float] = []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,6 @@ from tests.memory_link import MemoryLink
 from tests.waiting import until
 
 HELLO = LinkHello(link="l1", gateway="gw1", node="", instance="gw2")
-
-
-@pytest.fixture
-def short_path() -> Iterator[Path]:
-    """A folder whose name leaves room for a socket's."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
 
 
 class Site:
@@ -151,9 +142,9 @@ def test_what_comes_over_a_link_of_our_own_is_not_read() -> None:
     assert site.read == []
 
 
-async def test_two_gateways_link_over_real_sockets(short_path: Path) -> None:
+async def test_two_gateways_link_over_real_sockets(short_folder: Path) -> None:
     """One dials, and what it sends arrives; the accepted end lives by the other's dialler."""
-    here, there, folder = Site("gw1"), Site("gw2"), LinkFolder(short_path / "links")
+    here, there, folder = Site("gw1"), Site("gw2"), LinkFolder(short_folder / "links")
     loop = asyncio.get_running_loop()
     dialer = LinkDialer(
         folder, here.ends.dialled, lambda: [("", "gw2")], gateway="gw1", clock=loop.time, decoder=TO_PEER,
