@@ -60,7 +60,7 @@ async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[h
                 await until_found(lambda: is_ready(client))
                 yield client
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 30) == 0
     finally:
         if process.returncode is None:
             process.kill()

@@ -76,7 +76,7 @@ async def test_it_ends_in_order_when_it_is_told_to(server_url: str, tmp_path: Pa
 
         agent.terminate()
 
-        assert await asyncio.wait_for(agent.wait(), 10) == 0
+        assert await asyncio.wait_for(agent.wait(), 30) == 0
         assert await world.report(lambda report: report.stopped)
         await until_gone(children)
 

@@ -146,8 +146,8 @@ def is_there(platform: Platform, part: str) -> bool:
     return part in pids and is_alive(pids[part])
 
 
-@pytest.mark.variant
-@pytest.mark.parametrize("part", ["agent", *(pytest.param(part, marks=pytest.mark.long) for part in OTHERS)])
+@pytest.mark.long
+@pytest.mark.parametrize("part", ["agent", *OTHERS])
 def test_a_model_is_back_in_fifteen_seconds(platform: Platform, part: str) -> None:
     """MiniLM, whose container was running, answers within 15 s of the death of a part."""
     before = platform.output("embeddings.MiniLM", "embed", text="a small flame")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from pilotlight_core.bus import connect
 from pilotlight_core.bus.lease_cleanup import end_gateway_lease, instance_of
@@ -18,11 +17,9 @@ async def test_a_dead_gateways_lease_is_free_at_once(server_url: str) -> None:
         await lease.acquire()
     async with connect(server_url, name="heir") as bus:
         heir = asyncio.create_task(bus.lease(f"gateway.{name}", "heir").acquire(timeout=30))
-        buried = time.monotonic()
         await end_gateway_lease(server_url, name, "life1")
 
-        assert await heir > lease.epoch
-        assert time.monotonic() - buried < 20.0
+        assert await heir > lease.epoch  # within its 30 s, and the dead one's are 60
 
 
 async def test_another_process_of_that_name_keeps_its_lease(server_url: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.schemas.schema_guard import DRAFT, check_schema
 from pilotlight_gateway.schemas.schema_validators import compile_schema
 from tests.example_counts import examples
+from tests.work_done import calls_made
 
 NODE = {"$ref": "#/$defs/N"}
 OPTIONAL_NODE = {"anyOf": [NODE, {"type": "null"}]}
@@ -106,7 +106,7 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
 @examples(300)
 @given(schemas(), st.integers(1, 60), st.sampled_from(["object", "array"]))
 def test_an_accepted_schema_judges_deep_values_quickly(schema: dict[str, Any], depth: int, shape: str) -> None:
-    """Whatever passes the guard takes no time on a value of sixty levels, where recursion would show."""
+    """Whatever passes the guard takes little on a value of sixty levels, where recursion would show."""
     try:
         check_schema(schema, "input_schema")
     except BadInput:
@@ -116,7 +116,4 @@ def test_an_accepted_schema_judges_deep_values_quickly(schema: dict[str, Any], d
         value = {"a": value, "b": value} if shape == "object" and depth < 12 else [value]
     validator = compile_schema(schema)
 
-    started = time.process_time()
-    validator.is_valid(value)
-
-    assert time.process_time() - started < 0.5
+    assert calls_made(lambda: validator.is_valid(value)) < 500_000
