@@ -89,6 +89,8 @@ def _obstacles(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"msgspec reads the annotations of {node.name}, which mypyc does not keep{elsewhere}"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (name := _misplaced(node.args)):
             yield node.lineno, f"mypyc crashes at {node.name}: {name} has no default; put it before those that have one"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.posonlyargs and node.args.kwarg:
+            yield node.lineno, f"mypyc knows no `/`: ** of {node.name} may name what stands before; hand in a mapping"
 
 
 def _yields(function: ast.AsyncFunctionDef) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from pilotlight_core.bus import NO_RESPONDERS, Handler
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model import subjects
@@ -30,6 +32,8 @@ from pilotlight_gateway.home.homes import Homes
 FRAMES = (Ended, Chunk, Started, Refused)
 CHECK_S = 0.5
 """Between two checks for silent nodes."""
+
+log = structlog.get_logger(__name__)
 
 
 class CallDrivers:
@@ -128,16 +132,22 @@ class CallDrivers:
     def on_link(self, node: str, messages: list[Any]) -> None:
         """An agent's messages have come over its link: checked as those of its subjects."""
         for message in messages:
-            if isinstance(message, FRAMES):
-                self.origins.on_frame(node, message)
-            else:
-                self._believe(node, message)
+            try:
+                if isinstance(message, FRAMES):
+                    self.origins.on_frame(node, message)
+                else:
+                    self._believe(node, message)
+            except Exception:
+                log.exception("what came over a link went wrong; the others go on", node=node)
         self._port.take_turn_if_many()
 
     def _on_peer(self, messages: list[Any]) -> None:
         """Items have come over the link of another gateway."""
         for message in messages:
-            (self.homes if isinstance(message, ToHome) else self.origins).on_mail("", message, "")
+            try:
+                (self.homes if isinstance(message, ToHome) else self.origins).on_mail("", message, "")
+            except Exception:
+                log.exception("what came over a gateway's link went wrong; the others go on")
         self._port.take_turn_if_many()
 
     def _on_frame(self, subject: str, message: object, reply: str) -> None:

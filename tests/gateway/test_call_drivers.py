@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pilotlight_core.bus import NO_RESPONDERS
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import ContainerDied
@@ -154,6 +156,18 @@ def test_over_a_link_calls_come_and_go_without_the_bus() -> None:
     site.drivers.take_turn()
     assert [run.call_id for run in link.sent if isinstance(run, Run)] == ["a", "b"]
     assert not site.runs()
+
+
+def test_one_message_of_a_link_that_goes_wrong_costs_no_other_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream would have a gap, and a slot would stay taken, for what somebody else's call met."""
+    site = Site(slots=2)
+    linked(site)
+    broken, live = site.begin("b"), site.begin("a")
+    site.drivers.take_turn()
+    monkeypatch.delattr(broken, "call")
+
+    site.drivers.on_link("n1", [ended("b"), ended("a")])
+    assert [type(said) for said in live.said] == [CallResult]
 
 
 def test_while_a_link_stands_credits_of_the_bus_are_not_read() -> None:

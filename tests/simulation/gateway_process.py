@@ -129,7 +129,7 @@ class SimCall(InFlightCall):
 
     process: GatewayProcess
 
-    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         pass
 
     def relay_chunk(self, seq: int, data: bytes) -> None:

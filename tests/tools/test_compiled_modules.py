@@ -81,6 +81,7 @@ def test_a_list_that_names_too_much_is_refused(tmp_path: Path) -> None:
         ("class A(msgspec.Struct, frozen=True): ...", "x.py:1: msgspec reads the annotations of A"),
         ("class A(Message): ...", "x.py:1: msgspec reads the annotations of A"),
         ("def f(*, a=1, b): ...", "x.py:1: mypyc crashes at f: b has no default; put it before"),
+        ("def f(a, /, **b): ...", "x.py:1: mypyc knows no `/`: ** of f may name what stands before; hand in"),
     ],
 )  # fmt: skip
 def test_what_mypyc_cannot_compile_is_named_by_its_line_and_what_to_do(source: str, said: str) -> None:

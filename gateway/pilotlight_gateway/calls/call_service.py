@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,9 +49,9 @@ class AwaitedCall(InFlightCall):
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _held: int = 0
 
-    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         if self.call.stream and not self.answer.done():
-            self._events.append(StageEvent(name=name, ms=ms, detail=detail))
+            self._events.append(StageEvent(name=name, ms=ms, detail=dict(detail)))
             self._news.set()
 
     def relay_chunk(self, seq: int, data: bytes) -> None:
@@ -112,7 +112,7 @@ class WaitedCall(InFlightCall):
     waiter: CallWaiter | None
     """None: nobody waits any more."""
 
-    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         pass  # only streams have stages
 
     def relay_chunk(self, seq: int, data: bytes) -> None:

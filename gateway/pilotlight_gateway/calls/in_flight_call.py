@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import PilotlightError
@@ -31,8 +32,8 @@ class InFlightCall(ABC):
     error: PilotlightError | None = None
 
     @abstractmethod
-    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
-        """The call has entered a stage, `ms` after its request arrived."""
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
+        """The call has entered a stage, `ms` after its request arrived; `detail` is of its agent's choosing."""
 
     @abstractmethod
     def relay_chunk(self, seq: int, data: bytes) -> None:

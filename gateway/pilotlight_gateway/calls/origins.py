@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import msgspec
 import structlog
@@ -217,14 +216,14 @@ class Origins:
             for live in self._book:
                 self._perform(live, live.origin.container_gone(credit.node, credit.container, reason, at), at)
         elif credit.state is not ContainerState.READY:
-            self._report_to_waiting(credit.version, credit.state.value, at, **credit.timeline)
+            self._report_to_waiting(credit.version, credit.state.value, at, credit.timeline)
 
     def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version."""
         for live in self._book:
             if live.call.version.id == shortage.version:
                 live.origin.note_shortage(shortage.reason, at)
-        self._report_to_waiting(shortage.version, "waiting", at, reason=shortage.reason)
+        self._report_to_waiting(shortage.version, "waiting", at, {"reason": shortage.reason})
 
     def node_gone(self, gone: GoneNode, at: float) -> None:
         """An agent is gone, or counts as gone."""
@@ -235,10 +234,10 @@ class Origins:
     def on_node_unheard(self, node: str, at: float) -> None:
         """Nothing: a node that does not listen may still run its calls."""
 
-    def _report_to_waiting(self, version: str, stage: str, at: float, /, **detail: Any) -> None:
+    def _report_to_waiting(self, version: str, stage: str, at: float, detail: Mapping[str, object]) -> None:
         for live in self._book:
             if live.call.stream and live.call.version.id == version and live.origin.state is OriginState.QUEUED:
-                live.report_stage(stage, (at - live.call.arrived_at) * 1000.0, **detail)
+                live.report_stage(stage, (at - live.call.arrived_at) * 1000.0, detail)
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -308,7 +307,7 @@ class EffectRunner:
                 case FailCall():
                     self._fail(live, effect, at)
                 case ReportStage():
-                    live.report_stage(effect.name, effect.ms)
+                    live.report_stage(effect.name, effect.ms, {})
                 case HandBack() | Withdraw():
                     self._to_home(live, effect, at)
         self._set_alarm(live)

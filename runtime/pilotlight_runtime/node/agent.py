@@ -163,10 +163,13 @@ class Agent:
         at = time.monotonic()
         received_at = self.loop_watch.received_at(at)
         for message in messages:
-            if type(message) is Run:
-                self._calls.on_run(message, at, received_at)
-            elif not isinstance(message, LinkHello):
-                self._calls.on_control(message, at)
+            try:
+                if type(message) is Run:
+                    self._calls.on_run(message, at, received_at)
+                elif not isinstance(message, LinkHello):
+                    self._calls.on_control(message, at)
+            except Exception:
+                log.exception("what came over a link went wrong; the others go on")
 
     def _on_link_closed(self) -> None:
         self._publish_credits(time.monotonic())  # the bus is the way of its gateway again

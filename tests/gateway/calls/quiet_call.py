@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,8 @@ class QuietCall(InFlightCall):
 
     said: list[Any] = field(default_factory=list)
 
-    def report_stage(self, name: str, ms: float, /, **detail: object) -> None:
-        self.said.append(name)
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
+        self.said.append((name, dict(detail)) if detail else name)
 
     def relay_chunk(self, seq: int, data: bytes) -> None:
         self.said.append((seq, data))

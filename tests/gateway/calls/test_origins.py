@@ -7,6 +7,7 @@ from typing import Any
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -24,7 +25,7 @@ from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.limits.call_usage import CallUsage
-from tests.builders.calls import grant
+from tests.builders.calls import credit, grant
 from tests.gateway.calls.quiet_call import QuietCall, quiet_call
 from tests.gateway.driver_port import MemoryDriverPort
 
@@ -206,6 +207,17 @@ def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
     site.origins.on_frame("n1", ended(Outcome.CANCELLED))
     assert settled == [usage]
     assert [type(item) for item in site.said()] == [Settle]
+
+
+def test_a_stream_that_waits_is_told_the_steps_of_a_start_whatever_their_names() -> None:
+    """An agent names them as it likes, also as our parameters are named."""
+    site = Site()
+    live = site.begin(stream=True)
+    live.said.clear()
+    steps = dict.fromkeys(("stage", "name", "ms", "detail", "version", "self", "at"), 0.5)
+    told = credit("c1", 1, version=live.call.version.id, state=ContainerState.LOADING, timeline=steps)
+    site.origins.on_credit(told, site.port.at)
+    assert live.said == [("loading", steps)]
 
 
 class Broken(Origin):
