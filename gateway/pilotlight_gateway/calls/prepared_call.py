@@ -8,14 +8,12 @@ from typing import Protocol
 import msgspec
 
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Run
+from pilotlight_core.model.messages.stream_window import WINDOW
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.tenancy.registry_port import LimitRegistry
 
-WINDOW = 32
-"""Chunks that a stream may send ahead of the last `Window`, which is sent for each half of them, until too much is
-unread. Of the largest chunks (768 KiB) at most 24 MiB are under way."""
 ORDER = tuple(Priority)
 """The highest first."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import Chunk, Grant, Window
+from pilotlight_core.model.messages.stream_window import LEAST_AHEAD
 from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
-from pilotlight_gateway.calls.prepared_call import WINDOW
 
 UNREAD_CHUNKS = 256
 UNREAD_BYTES = 2 * 2**20
@@ -43,7 +43,7 @@ class StreamRelay:
     def _go_on(self, grant: Grant | None) -> list[Effect]:
         """Let the container send more, unless too much is unread."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
-        if grant is None or lags or self.last_seq < self._window_sent + WINDOW // 2:
+        if grant is None or lags or self.last_seq < self._window_sent + LEAST_AHEAD // 2:
             return []
         self._window_sent = self.last_seq
         return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.last_seq))]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import Chunk
+from pilotlight_core.model.messages.call_messages import Chunk, Run
+from pilotlight_core.model.messages.stream_window import LEAST_AHEAD, chunks_ahead
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
 
 STALLED_S = 60.0
-"""A stream whose window has been full for so long has no reader."""
+"""A stream whose window has been full for so long, or may be, has no reader."""
 
 
 class ChunkRelay:
@@ -24,16 +25,18 @@ class ChunkRelay:
         """
         if call is None or call.run.method not in self._methods:
             return "the guest streamed for a call that does not stream"
-        run, seq = call.run, frame.seq
-        if seq != call.heard_seq + 1 or seq > call.read_seq + run.window:
+        run, seq, size = call.run, frame.seq, len(frame.data)
+        if size > call.largest_chunk:
+            call.largest_chunk = size
+        if seq != call.heard_seq + 1 or seq > call.read_seq + chunks_ahead(run.window, call.largest_chunk):
             return "the guest streamed out of order or beyond its window"
-        if len(frame.data) > guest.MAX_CHUNK:
-            return f"the guest sent a chunk of {len(frame.data)} bytes, {guest.MAX_CHUNK} is the most"
+        if size > guest.MAX_CHUNK:
+            return f"the guest sent a chunk of {size} bytes, {guest.MAX_CHUNK} is the most"
         call.heard_seq = seq
         if call.outcome is not None:
             return ""
         call.sent_seq = seq
-        if seq == call.read_seq + run.window:
+        if seq == call.read_seq + _least(run):
             call.full_since_at = at
         self._io.send(
             run.gateway, Chunk(call_id=frame.call_id, grant_number=call.grant_number, seq=seq, data=frame.data)
@@ -48,5 +51,10 @@ class ChunkRelay:
 
     def is_stalled(self, call: AcceptedCall, at: float) -> bool:
         """Whether nothing of a call's stream was read for too long."""
-        is_full = call.run.method in self._methods and call.sent_seq >= call.read_seq + call.run.window
+        is_full = call.run.method in self._methods and call.sent_seq >= call.read_seq + _least(call.run)
         return is_full and at - call.full_since_at > STALLED_S
+
+
+def _least(run: Run) -> int:
+    """So many chunks that were not passed on fill the window, whatever comes next: it may be too large for more."""
+    return min(run.window, LEAST_AHEAD)

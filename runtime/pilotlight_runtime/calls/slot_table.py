@@ -57,6 +57,8 @@ class AcceptedCall:
     """The last chunk sent to the origin."""
     read_seq: int = 0
     """The last chunk that the origin has passed on to the caller."""
+    largest_chunk: int = 0
+    """Bytes."""
     full_since_at: float = 0.0
     """When the window was filled, or last moved."""
     note: int = NO_NOTE

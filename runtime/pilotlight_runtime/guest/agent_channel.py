@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import threading
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -38,8 +39,8 @@ class Channel:
         self._inbox = FrameDecoder(FromAgent)
         self._backlog: list[Any] = []
         self._lock = threading.Lock()
-        self._group: list[bytes] = []
-        """Frames that are kept for the next flush."""
+        self._group: deque[bytes] = deque()
+        """Frames that wait to be sent, in order: for the next flush, or for the thread that sends."""
         self._group_bytes = 0
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -52,21 +53,18 @@ class Channel:
     def send(self, frame: GuestFrame) -> None:
         """Send a frame behind those that are kept.
 
+        While another thread sends, a small frame is left to it, so that threads which have something at the same time
+        share writes and do not wait for each other; from GROUP frames on they do.
+
         Raises: FrameTooLarge, AgentGone (also in the child of a fork); nothing was sent.
         """
         payload = encode_payload(frame)
         head = header(len(payload))
-        try:
-            with self._lock:
-                if self._group:
-                    self._send_group()
-                if len(payload) <= GROUP_BYTES:
-                    self._socket.sendall(head + payload)
-                else:
-                    sent = self._socket.sendmsg((head, payload))
-                    self._socket.sendall(memoryview(payload)[sent - len(head) :])
-        except OSError as error:
-            raise AgentGone(str(error)) from error
+        if len(payload) <= GROUP_BYTES:
+            self._group.append(head + payload)
+            self._send_group(wait=len(self._group) >= GROUP)
+        else:
+            self._send_large(head, payload)
 
     def keep(self, frame: GuestFrame) -> None:
         """Send a frame with the next `flush` or `send`, in one piece with others; a full group goes at once.
@@ -74,21 +72,14 @@ class Channel:
         Raises: as `send`; FrameTooLarge: nothing was kept.
         """
         data = encode(frame)
-        with self._lock:
-            self._group.append(data)
-            self._group_bytes += len(data)
-            is_full = len(self._group) >= GROUP or self._group_bytes >= GROUP_BYTES
-        if is_full:
+        self._group.append(data)
+        self._group_bytes += len(data)
+        if len(self._group) >= GROUP or self._group_bytes >= GROUP_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Send what is kept; raises AgentGone."""
-        try:
-            with self._lock:
-                if self._group:
-                    self._send_group()
-        except OSError as error:
-            raise AgentGone(str(error)) from error
+        self._send_group(wait=True)
 
     def flush_at_exit(self) -> None:
         """Send what is kept, as far as that needs no waiting: the process ends, and a thread of it may be sending."""
@@ -99,9 +90,33 @@ class Channel:
         self._group.clear()
         self._lock.release()
 
-    def _send_group(self) -> None:
-        group, self._group, self._group_bytes = self._group, [], 0
-        self._socket.sendall(b"".join(group))
+    def _send_group(self, *, wait: bool) -> None:
+        """Send what is kept. Unless it is to `wait`, a thread that sends does it: that looks again when it is done."""
+        while self._group and self._lock.acquire(blocking=wait):
+            try:
+                self._write_group()
+            except OSError as error:
+                raise AgentGone(str(error)) from error
+            finally:
+                self._lock.release()
+
+    def _send_large(self, head: bytes, payload: bytes) -> None:
+        try:
+            with self._lock:
+                self._write_group()
+                sent = self._socket.sendmsg((head, payload))
+                self._socket.sendall(memoryview(payload)[sent - len(head) :])
+        except OSError as error:
+            raise AgentGone(str(error)) from error
+        self._send_group(wait=False)  # what other threads have left to this one
+
+    def _write_group(self) -> None:
+        """With the lock: nobody else takes frames out."""
+        group = self._group
+        pieces = [group.popleft() for _ in range(len(group))]
+        self._group_bytes = 0
+        if pieces:
+            self._socket.sendall(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def receive(self) -> list[Any]:
         """Wait for the next frames, at least one; raises AgentGone and MalformedFrame, as all reads do."""
@@ -140,5 +155,5 @@ class Channel:
 
     def _leave_to_parent(self) -> None:
         self._lock = threading.Lock()
-        self._group = []
+        self._group = deque()
         self._socket.close()

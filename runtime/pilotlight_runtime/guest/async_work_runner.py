@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pilotlight_core.model.messages.stream_window import chunks_ahead
 from pilotlight_core.model.messages.unit_counts import COUNTING
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
@@ -74,16 +75,21 @@ async def _run_stream(
     ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame, task: asyncio.Task[Any]
 ) -> Result:
     began = now()
-    seq = 0
+    seq = largest = 0
+    ahead = call.window
     moved = asyncio.Event()
     chunks: Any = None
     try:
         progress.wake = partial(_interrupt, progress, task, moved)
         chunks = ready()
         async for value in chunks:
-            if seq + 1 - call.window > progress.read_seq:
-                await _wait_read(progress, seq + 1 - call.window, moved)
-            send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            data = encoded(value, MAX_CHUNK)
+            if len(data) > largest:
+                largest = len(data)
+                ahead = chunks_ahead(call.window, largest)
+            if seq + 1 - ahead > progress.read_seq:
+                await _wait_read(progress, seq + 1 - ahead, moved)
+            send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=data))
             seq += 1
         return streamed(call, progress, now() - began, seq)
     except _Stalled:

@@ -12,6 +12,7 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_core.model.messages.stream_window import chunks_ahead
 from pilotlight_core.model.messages.unit_counts import COUNTING
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
@@ -239,15 +240,20 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
 
 def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
-    seq = 0
+    seq = largest = 0
+    ahead = call.window
     chunks: Iterator[Any] | None = None
     try:
         chunks = iter(ready())
         for value in chunks:
+            data = encoded(value, MAX_CHUNK)
+            if len(data) > largest:
+                largest = len(data)
+                ahead = chunks_ahead(call.window, largest)
             channel.read_cancels()
-            if progress.cancelled or not channel.wait_read(progress, seq + 1 - call.window):
+            if progress.cancelled or not channel.wait_read(progress, seq + 1 - ahead):
                 return cancelled(call, now() - began, seq)
-            channel.send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=encoded(value, MAX_CHUNK)))
+            channel.send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=data))
             seq += 1
         return streamed(call, progress, now() - began, seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call

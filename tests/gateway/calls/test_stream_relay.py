@@ -9,9 +9,9 @@ from pilotlight_core.model.messages.call_messages import (
     Outcome,
     Window,
 )
+from pilotlight_core.model.messages.stream_window import LEAST_AHEAD
 from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.prepared_call import WINDOW
 from pilotlight_gateway.calls.stream_relay import UNREAD_BYTES, UNREAD_CHUNKS
 from tests.builders.calls import grant
 from tests.gateway.calls.origin_steps import (
@@ -78,27 +78,29 @@ def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
 def test_small_chunks_flow_before_they_are_read() -> None:
     """The container is told to go on at every half window, until too many chunks are unread."""
     origin = running()
-    assert flood(origin, WINDOW // 2 - 1, 1) == []
-    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=WINDOW // 2))]
-    assert len(flood(origin, UNREAD_CHUNKS - WINDOW // 2, 1)) == (UNREAD_CHUNKS - WINDOW // 2) // (WINDOW // 2)
-    assert flood(origin, WINDOW, 1) == []
+    assert flood(origin, LEAST_AHEAD // 2 - 1, 1) == []
+    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD // 2))]
+    assert len(flood(origin, UNREAD_CHUNKS - LEAST_AHEAD // 2, 1)) == (UNREAD_CHUNKS - LEAST_AHEAD // 2) // (
+        LEAST_AHEAD // 2
+    )
+    assert flood(origin, LEAST_AHEAD, 1) == []
     assert origin.was_read(1, 1) == []
-    told = [action for _ in range(WINDOW) for action in origin.was_read(1, 1)]
-    assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + WINDOW))]
+    told = [action for _ in range(LEAST_AHEAD) for action in origin.was_read(1, 1)]
+    assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + LEAST_AHEAD))]
 
 
 def test_large_chunks_wait_for_their_reader() -> None:
     """Whatever the container sends, only so many bytes are unread: it is told to go on when they are fewer."""
     origin = running()
     size = UNREAD_BYTES // 2
-    assert flood(origin, WINDOW, size) == []
-    reading = [origin.was_read(1, size) for _ in range(WINDOW - 2)]
-    assert reading == [[]] * (WINDOW - 3) + [[SendControl("n1", Window(call_id="a", upto=WINDOW))]]
+    assert flood(origin, LEAST_AHEAD, size) == []
+    reading = [origin.was_read(1, size) for _ in range(LEAST_AHEAD - 2)]
+    assert reading == [[]] * (LEAST_AHEAD - 3) + [[SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD))]]
 
 
 def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
     """Its caller may still read what it has."""
     origin = running()
-    flood(origin, WINDOW, UNREAD_BYTES)
+    flood(origin, LEAST_AHEAD, UNREAD_BYTES)
     origin.cancel()
-    assert [origin.was_read(1, UNREAD_BYTES) for _ in range(WINDOW)] == [[]] * WINDOW
+    assert [origin.was_read(1, UNREAD_BYTES) for _ in range(LEAST_AHEAD)] == [[]] * LEAST_AHEAD

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome
+from pilotlight_core.model.messages.stream_window import LEAST_AHEAD, WINDOW
 from pilotlight_core.model.spec import Mode
 from pilotlight_runtime.calls.chunk_relay import STALLED_S
 from pilotlight_runtime.guest.frames import (
@@ -58,6 +59,32 @@ def test_a_guest_that_exceeds_its_window_is_killed(io: FakeRunnerIO) -> None:
     runner.on_chunk(ChunkOut(call_id="a", seq=2, data=b""), 1.1)
 
     assert len(io.kills) == 1
+
+
+def test_only_small_chunks_go_far_ahead(io: FakeRunnerIO) -> None:
+    """Up to the window; from the first larger one on no more than LEAST_AHEAD, so memory stays bounded."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=WINDOW), 1.0), 1.0)
+    for seq in range(1, WINDOW + 1):
+        runner.on_chunk(ChunkOut(call_id="a", seq=seq, data=b"x"), 1.1)
+    assert not io.kills
+
+    runner.on_window("a", WINDOW - LEAST_AHEAD + 1, 1.2)
+    runner.on_chunk(ChunkOut(call_id="a", seq=WINDOW + 1, data=bytes(MAX_CHUNK)), 1.3)
+    assert not io.kills
+    runner.on_chunk(ChunkOut(call_id="a", seq=WINDOW + 2, data=b"x"), 1.3)
+    assert io.kills == ["the guest streamed out of order or beyond its window"]
+
+
+def test_a_stream_that_waits_to_send_a_large_chunk_is_seen_as_stalled(io: FakeRunnerIO) -> None:
+    """Its window is not full of small ones; nothing is read all the same."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=WINDOW, timeout_ms=1e9), 1.0), 1.0)
+    for seq in range(1, LEAST_AHEAD + 1):
+        runner.on_chunk(ChunkOut(call_id="a", seq=seq, data=b"x"), 2.0)
+
+    runner.cancel_abandoned(2.0 + STALLED_S + 1)
+    assert io.of(CancelCall)
 
 
 def test_a_guest_that_sends_a_chunk_too_large_is_killed(io: FakeRunnerIO) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,6 +15,7 @@ from pilotlight_runtime.guest.frames import (
     GROUP_BYTES,
     MAX_FRAME,
     CancelCall,
+    ChunkOut,
     FrameDecoder,
     FrameTooLarge,
     FromGuest,
@@ -24,6 +26,7 @@ from pilotlight_runtime.guest.frames import (
     WindowUpdate,
     encode,
 )
+from tests.waiting import wait_until
 
 Ends = tuple[Channel, socket.socket]
 
@@ -143,6 +146,44 @@ def test_a_large_frame_waits_for_no_other(ends: Ends) -> None:
     channel.keep(large)
 
     assert received(agent, 2) == [small, large]
+
+
+def test_threads_that_send_at_once_lose_and_reorder_nothing(ends: Ends) -> None:
+    """Each frame comes once, those of a thread in its order, small and large ones."""
+    channel, agent = ends
+    threads, each = 8, 400
+
+    def send(number: int) -> None:
+        for seq in range(each):
+            size = 2 * GROUP_BYTES if seq % 97 == 0 else seq % 50
+            channel.send(ChunkOut(call_id=str(number), seq=seq, data=bytes(size)))
+
+    with ThreadPoolExecutor(threads) as pool:
+        sending = [pool.submit(send, number) for number in range(threads)]
+        frames = [frame for frame in received(agent, threads * each) if isinstance(frame, ChunkOut)]
+        for sent in sending:
+            sent.result(30)
+
+    assert len(frames) == threads * each
+    for number in range(threads):
+        assert [frame.seq for frame in frames if frame.call_id == str(number)] == list(range(each))
+
+
+def test_a_thread_leaves_its_frame_to_the_one_that_sends(ends: Ends) -> None:
+    """It need not wait for the agent, until a group is full."""
+    channel, agent = ends
+    large = Result(call_id="large", output=bytes(8 * 2**20))
+    small = [Result(call_id=str(number)) for number in range(GROUP)]
+    with ThreadPoolExecutor(2) as pool:
+        blocked = pool.submit(channel.send, large)
+        wait_until(channel._lock.locked, "the agent does not read")
+        for frame in small[:-1]:
+            channel.send(frame)
+        last = pool.submit(channel.send, small[-1])
+        assert not blocked.done()
+        assert received(agent, 1 + GROUP) == [large, *small]
+        blocked.result(30)
+        last.result(30)
 
 
 def test_what_is_kept_goes_before_the_end_without_waiting(ends: Ends) -> None:

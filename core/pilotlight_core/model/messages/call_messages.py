@@ -51,7 +51,7 @@ class Run(Message, frozen=True, kw_only=True):
     answer: BodyRef | None = None
     """Where to put an answer too large for a frame."""
     window: int = 256
-    """Chunks that a stream may be ahead of those the origin has passed on."""
+    """The most chunks that a stream may be ahead of those the origin has passed on; see `stream_window`."""
     tell_start: bool = False
     """Whether to send `Started`. Optional, since silence never proves that a call has not started."""
     traceparent: str = ""
