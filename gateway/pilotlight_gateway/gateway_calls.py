@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.binding_book import BindingBook
-from pilotlight_core.links import TO_PEER, LinkFolder, UnixLink
+from pilotlight_core.links import TO_PEER, Link, LinkFolder, unix_link
 from pilotlight_gateway.call_drivers import CallDrivers
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -66,7 +66,7 @@ class GatewayCalls:
                     clock=clock,
                     decoder=TO_PEER,
                     keeps_unheard=True,
-                    accepted=peers,
+                    accepted=peers.accepted,
                 ),
             ]
         self._addresses = GatewayAddresses(bus, self.table, region=region, name=name, url=url)
@@ -101,8 +101,8 @@ class GatewayCalls:
                 stack.push_async_callback(self._bus.end, self._bus.spawn(dialer.run()))
             yield
 
-    def _accepted(self) -> UnixLink:
-        return UnixLink(self.drivers.peers, TO_PEER, self._bus.loop)
+    def _accepted(self) -> Link:
+        return unix_link(self.drivers.peers.accepted, TO_PEER, self._bus.loop)
 
     def _peers(self) -> list[tuple[str, str]]:
         return [("", instance) for instance in self.table.others()]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pilotlight_core.links import AcceptedEnds
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import (
     CallFrame,
@@ -28,7 +29,7 @@ from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
-from pilotlight_runtime.calls.gateway_links import GatewayLinks, LinkEnds
+from pilotlight_runtime.calls.gateway_links import MOST_LINKS, GatewayLinks
 from pilotlight_runtime.calls.slot_table import AcceptedCall, SlotTable
 from tests.simulation.promises import Broken, answer_of
 from tests.simulation.world import REGION, Mail, Process, World
@@ -76,7 +77,8 @@ class SimAgent(Process):
         self._seq = 0
         self.links = GatewayLinks(SimPublisher(self), region=REGION, node=self.name, instance=self.instance)
         self.links.resend = self._resend_all
-        self.ends = LinkEnds(self.links, self._on_group, self._credit_all)
+        self.links.ended = self._credit_all
+        self.ends = AcceptedEnds(self.links, self._on_group, MOST_LINKS)
         self.every(1.0, self._beat)
         self._speak_for_the_dead()
 

@@ -246,7 +246,7 @@ class GatewayProcess(Process):
     def _link_gateways(self) -> None:
         """The same for gateways."""
         ends = self.drivers.peers
-        ends.tick()
+        ends.accepted.tick()
         ends.dialled.tick()
         linked = set(ends.dialled.agents())
         for instance in self.table.others():
@@ -256,7 +256,7 @@ class GatewayProcess(Process):
             if other.alive and other.instance == instance:
                 name = f"{self.instance}.{self.next_number()}"
                 hello = LinkHello(link=name, gateway=self.instance, node="", instance=instance)
-                ends.dialled.begin(link(self, ends.dialled, other, other.drivers.peers), hello)
+                ends.dialled.begin(link(self, ends.dialled, other, other.drivers.peers.accepted), hello)
 
     def next_number(self) -> int:
         """A number that no life of it has had."""

@@ -15,7 +15,7 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Reconcile, Refusal, Run
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.messages.limiting import LimitEnd
-from pilotlight_core.model.messages.link_messages import LinkHello, LinkSwitch
+from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Credit
 from pilotlight_core.model.messages.scheduling import HomeItem, Settle, Withdraw
@@ -378,9 +378,8 @@ class Loyal(PeerLinks):
 class Discreet(PeerEnds):
     """Greets other gateways, and keeps to itself what they send."""
 
-    def received(self, link: LinkPort, messages: list[Any]) -> None:
-        if any(isinstance(message, LinkHello) for message in messages):
-            super().received(link, messages)
+    def __init__(self, links: PeerLinks, others: Callable[[], Iterable[str]], _received: Any, *, gateway: str) -> None:
+        super().__init__(links, others, lambda _messages: None, gateway=gateway)
 
 
 AGENT, HOMES, DRIVERS = "tests.simulation.agent", "pilotlight_gateway.home.homes", "pilotlight_gateway.call_drivers"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -104,8 +105,8 @@ class LinkOwner(Protocol):
         ...
 
 
-class Link(asyncio.Protocol):
-    """One end, over any stream of bytes. Its `owner` calls `tick` each second."""
+class Link:
+    """One end, over any stream of bytes: an `asyncio.Protocol`. Its `owner` calls `tick` each second."""
 
     def __init__(
         self,
@@ -114,11 +115,14 @@ class Link(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         *,
         keeps_unheard: bool = False,
+        admits: Callable[[asyncio.BaseTransport], bool] | None = None,
     ) -> None:
+        """`admits` says whether the other end of a connection may link; None: whoever it is."""
         self._owner = owner
         self._decoder = decoder
         self._loop = loop
         self._keeps_unheard = keeps_unheard
+        self._admits = admits
         self._transport: asyncio.Transport | None = None
         self._due: list[Message] = []
         self._flush_due = False
@@ -210,6 +214,7 @@ class Link(asyncio.Protocol):
             self._read()
 
     def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`, as the next ones."""
         self._parts.append(data)
         self._missing -= len(data)
         if self._missing <= 0 and not self._held:
@@ -258,8 +263,20 @@ class Link(asyncio.Protocol):
     # -- its life ------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._admits is not None and not self._admits(transport):
+            transport.close()
+            return
         self._transport = cast("asyncio.Transport", transport)
         self._owner.opened(self)
+
+    def eof_received(self) -> bool:
+        return False  # the transport closes itself
+
+    def pause_writing(self) -> None:
+        """Nothing: `UNSENT_BYTES` bounds what is unsent."""
+
+    def resume_writing(self) -> None:
+        """Nothing, likewise."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over(str(exc) if exc is not None else "the other end has closed it")

@@ -17,10 +17,12 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any, cast
 
+import msgspec
 import structlog
 
-from pilotlight_core.links.link import Link
+from pilotlight_core.links.link import Link, LinkOwner
 
 PATH_BYTES = 107
 """Of a Unix socket: the kernel takes no more."""
@@ -50,7 +52,7 @@ class LinkFolder:
             return frozenset()
 
     @asynccontextmanager
-    async def listening(self, node: str, instance: str, make_link: Callable[[], UnixLink]) -> AsyncIterator[bool]:
+    async def listening(self, node: str, instance: str, make_link: Callable[[], Link]) -> AsyncIterator[bool]:
         """Let (other) gateways link until the block ends; False: they cannot, and use the bus."""
         path = self.path_of(node, instance)
         if len(os.fsencode(path)) > PATH_BYTES:
@@ -59,7 +61,7 @@ class LinkFolder:
             return
         self._make_private()
         self._remove_stale()
-        server = await asyncio.get_running_loop().create_unix_server(make_link, str(path))
+        server = await asyncio.get_running_loop().create_unix_server(_protocols(make_link), str(path))
         try:
             path.chmod(0o600)
             yield True
@@ -67,7 +69,7 @@ class LinkFolder:
             server.close()
             path.unlink(missing_ok=True)
 
-    async def dial(self, node: str, instance: str, make_link: Callable[[], UnixLink]) -> UnixLink:
+    async def dial(self, node: str, instance: str, make_link: Callable[[], Link]) -> Link:
         """A link to an agent or gateway, not greeted yet.
 
         Raises:
@@ -76,8 +78,8 @@ class LinkFolder:
         if self.folder.stat().st_uid != os.geteuid():
             raise PermissionError(f"{self.folder} is not ours.")
         path = str(self.path_of(node, instance))
-        _, link = await asyncio.get_running_loop().create_unix_connection(make_link, path)
-        return link
+        _, link = await asyncio.get_running_loop().create_unix_connection(_protocols(make_link), path)
+        return cast("Link", link)
 
     def _make_private(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -101,20 +103,24 @@ def name_of(node: str, instance: str) -> str:
     return blake2b(f"{node}\0{instance}".encode(), digest_size=12).hexdigest() + SUFFIX
 
 
-class UnixLink(Link):
+def unix_link(
+    owner: LinkOwner,
+    decoder: msgspec.msgpack.Decoder[Any],
+    loop: asyncio.AbstractEventLoop,
+    *,
+    keeps_unheard: bool = False,
+) -> Link:
     """One end of a link over a Unix socket; it closes at once if a stranger is at the other one."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if is_friend(transport):
-            super().connection_made(transport)
-        else:
-            log.error("a stranger at a link", uid=peer_uid(transport))
-            transport.close()
+    return Link(owner, decoder, loop, keeps_unheard=keeps_unheard, admits=is_friend)
 
 
 def is_friend(transport: asyncio.BaseTransport) -> bool:
     """Whether the process at the other end is ours or root's."""
-    return peer_uid(transport) in (0, os.geteuid())
+    uid = peer_uid(transport)
+    if uid in (0, os.geteuid()):
+        return True
+    log.error("a stranger at a link", uid=uid)
+    return False
 
 
 def peer_uid(transport: asyncio.BaseTransport) -> int:
@@ -125,3 +131,8 @@ def peer_uid(transport: asyncio.BaseTransport) -> int:
             copy.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
         )
     return found[1]
+
+
+def _protocols(make_link: Callable[[], Link]) -> Callable[[], asyncio.Protocol]:
+    """A `Link` is a protocol by its methods: it is compiled, so it inherits from no class of the library."""
+    return cast("Callable[[], asyncio.Protocol]", make_link)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import structlog
 
-from pilotlight_core.links import TO_GATEWAY, LinkFolder, UnixLink, name_of
+from pilotlight_core.links import TO_GATEWAY, AcceptedEnds, Link, LinkFolder, name_of, unix_link
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_gateway.cluster.agent_ends import AgentEnds
@@ -23,14 +23,6 @@ MOST_LINKS = 64
 """Agents or gateways of one machine."""
 
 log = structlog.get_logger(__name__)
-
-
-class AcceptedEnds(Protocol):
-    """Ends that others have dialled."""
-
-    def tick(self) -> None: ...
-
-    def close_all(self, reason: str) -> None: ...
 
 
 class LinkDialer:
@@ -104,5 +96,5 @@ class LinkDialer:
             node, instance = agent
             self._ends.begin(end, LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance))
 
-    def _link(self, loop: asyncio.AbstractEventLoop) -> UnixLink:
-        return UnixLink(self._ends, self._decoder, loop, keeps_unheard=self._keeps_unheard)
+    def _link(self, loop: asyncio.AbstractEventLoop) -> Link:
+        return unix_link(self._ends, self._decoder, loop, keeps_unheard=self._keeps_unheard)

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from pilotlight_core.links import LinkPort
+from pilotlight_core.links import AcceptedEnds, LinkPort
 from pilotlight_core.model.messages.link_messages import LINK_VERSION, LinkHello
 from pilotlight_core.model.messages.message import Message
 from pilotlight_gateway.cluster.agent_ends import AgentEnds
@@ -65,7 +65,7 @@ class PeerLinks:
 
 
 class PeerEnds:
-    """A `LinkOwner` of the links that other gateways have dialled; `dialled` owns our own.
+    """The ends of links between gateways: `dialled` owns our own, `accepted` those that others have dialled.
 
     `others()` returns the gateways that live, `received(messages)` gets what they send.
     """
@@ -79,51 +79,27 @@ class PeerEnds:
         gateway: str,
     ) -> None:
         self._others = others
-        self._received = received
         self._gateway = gateway
-        self._ends: dict[LinkPort, str] = {}
-        """Each end, and the gateway that has greeted on it; "": none has."""
+        self._greeted: dict[str, LinkPort] = {}
+        """By gateway: those that others have dialled and that are read."""
         self.dialled = AgentEnds(links, self)
-
-    def opened(self, link: LinkPort) -> None:
-        """See `LinkOwner`."""
-        if len(self._ends) >= MOST_PEERS:
-            link.close("there are too many links")
-        else:
-            self._ends[link] = ""
-
-    def received(self, link: LinkPort, messages: list[Any]) -> None:
-        """See `LinkOwner`."""
-        if self._ends.get(link):
-            self._received(messages)
-        elif len(messages) == 1 and isinstance(messages[0], LinkHello) and link in self._ends:
-            self._greet(link, messages[0])
-        else:
-            link.close("it does not greet")
-
-    def closed(self, link: LinkPort) -> None:
-        """See `LinkOwner`."""
-        self._ends.pop(link, None)
+        self.accepted = AcceptedEnds(self, received, MOST_PEERS)
 
     def on_link(self, node: str, messages: list[Any]) -> None:
         """What comes over a link that we have dialled: nothing, since the other gateway dials its own direction."""
 
-    def tick(self) -> None:
-        """Call it each second."""
-        for link in list(self._ends):
-            link.tick()
-
-    def close_all(self, reason: str) -> None:
-        """End every link that others have dialled."""
-        for link in list(self._ends):
-            link.close(reason)
-
-    def _greet(self, link: LinkPort, hello: LinkHello) -> None:
+    def greeted(self, link: LinkPort, hello: LinkHello) -> None:
+        """See `Greeter`."""
         wanted = (hello.version, hello.node, hello.instance) == (LINK_VERSION, "", self._gateway)
         if not wanted or hello.gateway not in self._others():
             link.close("it greets another gateway" if not wanted else "no such gateway lives")
             return
-        for old in [end for end, gateway in self._ends.items() if gateway == hello.gateway]:
+        if (old := self._greeted.get(hello.gateway)) is not None:
             old.close("its gateway has a new one")
-        self._ends[link] = hello.gateway
+        self._greeted[hello.gateway] = link
         link.send(hello)
+
+    def closed(self, link: LinkPort) -> None:
+        """See `Greeter`."""
+        for gateway in [gateway for gateway, known in self._greeted.items() if known is link]:
+            del self._greeted[gateway]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -35,7 +35,10 @@ class Publisher(Protocol):
 
 
 class GatewayLinks:
-    """The links that stand, by gateway. `resend(gateway, messages)` is called when one has ended."""
+    """A `Greeter`: the links that stand, by gateway.
+
+    When one has ended, `resend(gateway, messages)` is called, and then `ended()`.
+    """
 
     def __init__(self, bus: Publisher, *, region: str, node: str, instance: str) -> None:
         self._bus = bus
@@ -45,6 +48,7 @@ class GatewayLinks:
         self._links: dict[str, tuple[LinkPort, str]] = {}
         """Gateway -> its link, and the link's name."""
         self.resend: Callable[[str, list[Message]], None] = lambda _gateway, _messages: None
+        self.ended: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._links)
@@ -88,51 +92,7 @@ class GatewayLinks:
         with contextlib.suppress(BusError):  # then the gateway hears of nothing else either
             self._publish(gateway, LinkSwitch(link=name, over=True))
         self.resend(gateway, link.unheard())
+        self.ended()
 
     def _publish(self, gateway: str, switch: LinkSwitch) -> None:
         self._bus.publish_nowait(subjects.reply(self._region, gateway, self._node), switch)
-
-
-class LinkEnds:
-    """Owns the ends as connections: what has not greeted yet, and what comes over those that have."""
-
-    def __init__(self, links: GatewayLinks, received: Callable[[list[Any]], None], closed: Callable[[], None]) -> None:
-        """`received(messages)` gets a group; `closed()` is called after a link has ended."""
-        self._links = links
-        self._received = received
-        self._closed = closed
-        self._ends: dict[LinkPort, bool] = {}
-        """Each end, and whether it was greeted."""
-
-    def opened(self, link: LinkPort) -> None:
-        """See `LinkOwner`."""
-        if len(self._ends) >= MOST_LINKS:
-            link.close("there are too many links")
-        else:
-            self._ends[link] = False
-
-    def received(self, link: LinkPort, messages: list[Any]) -> None:
-        """See `LinkOwner`."""
-        if self._ends.get(link):
-            self._received(messages)
-        elif len(messages) == 1 and isinstance(messages[0], LinkHello) and link in self._ends:
-            self._ends[link] = True
-            self._links.greeted(link, messages[0])
-        else:
-            link.close("it does not greet")
-
-    def closed(self, link: LinkPort) -> None:
-        """See `LinkOwner`."""
-        if self._ends.pop(link, False):
-            self._links.closed(link)
-            self._closed()
-
-    def tick(self) -> None:
-        """Call it each second."""
-        for link in list(self._ends):
-            link.tick()
-
-    def close_all(self, reason: str) -> None:
-        """End every link; the bus is the way for what is left to say."""
-        for link in list(self._ends):
-            link.close(reason)

@@ -18,14 +18,14 @@ import structlog
 
 from pilotlight_core.bus import BusDown, BusError
 from pilotlight_core.host.metrics import LoopWatch
-from pilotlight_core.links import TO_AGENT, UnixLink
+from pilotlight_core.links import TO_AGENT, AcceptedEnds, unix_link
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.scheduling import CreditsWanted
-from pilotlight_runtime.calls.gateway_links import LinkEnds
+from pilotlight_runtime.calls.gateway_links import MOST_LINKS
 from pilotlight_runtime.calls.origin_frames import RETRY_S
 from pilotlight_runtime.containers.containers import CallDispatcher
 from pilotlight_runtime.node.agent_metrics import AgentMetrics
@@ -72,7 +72,8 @@ class Agent:
         self._group = group
         self._folder = needs.links
         self._calls = CallDispatcher(parts.containers, parts.calls)
-        self._ends = LinkEnds(parts.calls.links, self._on_group, self._on_link_closed)
+        self._ends = AcceptedEnds(parts.calls.links, self._on_group, MOST_LINKS)
+        parts.calls.links.ended = self._on_link_closed
         self.loop_watch = LoopWatch(time.monotonic(), every_s=SWEEP_S)
         self.metrics = AgentMetrics(parts)
         self.up = asyncio.Event()
@@ -129,7 +130,7 @@ class Agent:
             return
         stack.callback(self._ends.close_all, "the agent is over")
         loop = asyncio.get_running_loop()
-        make = partial(UnixLink, self._ends, TO_AGENT, loop, keeps_unheard=True)
+        make = partial(unix_link, self._ends, TO_AGENT, loop, keeps_unheard=True)
         try:
             await stack.enter_async_context(self._folder.listening(self._identity.node, self._identity.instance, make))
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.links import TO_AGENT, TO_GATEWAY, LinkFolder, LinkPort, UnixLink, unix_links
+from pilotlight_core.links import TO_AGENT, TO_GATEWAY, LinkFolder, LinkPort, unix_link, unix_links
 from pilotlight_core.model.messages.call_messages import Cancel, Started
 
 
@@ -20,7 +20,7 @@ class Owner:
     """Writes down what happens."""
 
     def __init__(self, decoder: Any) -> None:
-        self.make = partial(UnixLink, self, decoder, asyncio.get_running_loop())
+        self.make = partial(unix_link, self, decoder, asyncio.get_running_loop())
         self.links: list[LinkPort] = []
         self.got: asyncio.Queue[Any] = asyncio.Queue()
         self.over = asyncio.Event()

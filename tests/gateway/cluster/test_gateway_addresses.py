@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.bus import Bus
@@ -32,10 +34,18 @@ def table_of(me: str, *names: str) -> ShardTable:
     return table
 
 
-class Addresses(GatewayAddresses):
+class Addresses:
+    """With the table that they are told to."""
+
     def __init__(self, bus: Bus, table: ShardTable, region: str, name: str, url: str) -> None:
-        super().__init__(bus, table, region=region, name=name, url=url)
         self.table = table
+        self._addresses = GatewayAddresses(bus, table, region=region, name=name, url=url)
+
+    async def __aenter__(self) -> None:
+        await self._addresses.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._addresses.__aexit__(*error)
 
 
 def addresses(bus: Bus, region: str, name: str, url: str) -> Addresses:

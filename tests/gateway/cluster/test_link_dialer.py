@@ -7,15 +7,13 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
-from pilotlight_core.links import TO_AGENT, LinkFolder, UnixLink
+from pilotlight_core.links import TO_AGENT, AcceptedEnds, Link, LinkFolder, unix_link
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.message import Message
-from pilotlight_gateway.cluster.agent_links import AgentLink
 from pilotlight_gateway.cluster.link_dialer import LONGEST_PAUSE_S, LinkDialer
-from pilotlight_runtime.calls.gateway_links import GatewayLinks, LinkEnds
+from pilotlight_runtime.calls.gateway_links import MOST_LINKS, GatewayLinks
 from tests.gateway.cluster.test_agent_links import Site
+from tests.waiting import until
 
 
 class Agent:
@@ -26,8 +24,9 @@ class Agent:
         self.said = asyncio.Event()
         self.links = GatewayLinks(self, region="r", node="n1", instance="i1")
         self.ended = asyncio.Event()
-        self.ends = LinkEnds(self.links, lambda _: None, self.ended.set)
-        self.make = partial(UnixLink, self.ends, TO_AGENT, asyncio.get_running_loop(), keeps_unheard=True)
+        self.links.ended = self.ended.set
+        self.ends = AcceptedEnds(self.links, lambda _: None, MOST_LINKS)
+        self.make = partial(unix_link, self.ends, TO_AGENT, asyncio.get_running_loop(), keeps_unheard=True)
 
     def publish_nowait(self, _subject: str, message: Message, *, reply: str = "") -> None:
         assert isinstance(message, LinkSwitch)
@@ -35,24 +34,17 @@ class Agent:
         self.said.set()
 
 
-async def test_an_agent_whose_socket_is_there_is_linked(short_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_agent_whose_socket_is_there_is_linked(short_folder: Path) -> None:
     """Once, and until the gateway ends; agents without a socket are not."""
     site, folder = Site(), LinkFolder(short_folder / "links")
     agent = Agent(site)
     dialer = LinkDialer(
         folder, site.ends, lambda: [("n1", "i1"), ("far", "i9")], gateway="gw1", clock=lambda: site.port.at
     )
-    agent_greets, greeted = asyncio.Event(), site.links.greeted
-
-    def note(link: AgentLink) -> None:
-        greeted(link)
-        agent_greets.set()
-
-    monkeypatch.setattr(site.links, "greeted", note)
     async with folder.listening("n1", "i1", agent.make):
         await dialer.open_missing()
         await agent.said.wait()
-        await agent_greets.wait()
+        await until(lambda: site.links.has("n1", "i1"))
         await dialer.open_missing()
         assert list(site.ends.agents()) == [("n1", "i1")]
         site.ends.close_all("the gateway ends")
@@ -68,7 +60,7 @@ async def test_where_dialling_fails_it_is_tried_more_and_more_rarely(short_folde
     asked: list[float] = []
 
     class Counted(LinkFolder):
-        async def dial(self, *_: object) -> UnixLink:
+        async def dial(self, *_: object) -> Link:
             asked.append(site.port.at)
             raise ConnectionRefusedError
 

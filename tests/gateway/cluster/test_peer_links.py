@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.links import TO_PEER, LinkFolder, UnixLink
+from pilotlight_core.links import TO_PEER, LinkFolder, unix_link
 from pilotlight_core.model.messages.link_messages import LINK_VERSION, LinkHello
 from pilotlight_core.model.messages.scheduling import Dropped, ToHome, ToOrigin, Withdraw
 from pilotlight_gateway.cluster.link_dialer import LinkDialer
@@ -89,14 +89,14 @@ def test_an_older_link_that_ends_leaves_the_newer_one_alone() -> None:
 def test_a_gateway_that_greets_rightly_is_read() -> None:
     """From its greeting on; one that dials again replaces its former end."""
     site = Site("gw2")
-    first, second = MemoryLink(site.ends), MemoryLink(site.ends)
+    first, second = MemoryLink(site.ends.accepted), MemoryLink(site.ends.accepted)
     for link in (first, second):
-        site.ends.opened(link)
-        site.ends.received(link, [HELLO])
+        site.ends.accepted.opened(link)
+        site.ends.accepted.received(link, [HELLO])
         assert link.sent == [HELLO]
     assert first.closed
     message = ToHome(shard=3, items=(Withdraw("c1"),))
-    site.ends.received(second, [message])
+    site.ends.accepted.received(second, [message])
     assert site.read == [message]
 
 
@@ -115,9 +115,9 @@ def test_a_gateway_that_greets_rightly_is_read() -> None:
 def test_whoever_greets_wrongly_is_not_read(said: list[Any]) -> None:
     """Nor answered."""
     site = Site("gw2")
-    link = MemoryLink(site.ends)
-    site.ends.opened(link)
-    site.ends.received(link, said)
+    link = MemoryLink(site.ends.accepted)
+    site.ends.accepted.opened(link)
+    site.ends.accepted.received(link, said)
     assert link.closed
     assert (link.sent, site.read) == ([], [])
 
@@ -125,13 +125,13 @@ def test_whoever_greets_wrongly_is_not_read(said: list[Any]) -> None:
 def test_ends_are_bounded_and_tick() -> None:
     """As many as a machine may have gateways; all end with the gateway."""
     site = Site("gw2")
-    links = [MemoryLink(site.ends) for _ in range(MOST_PEERS + 1)]
+    links = [MemoryLink(site.ends.accepted) for _ in range(MOST_PEERS + 1)]
     for link in links:
-        site.ends.opened(link)
+        site.ends.accepted.opened(link)
     assert [bool(link.closed) for link in links] == [False] * MOST_PEERS + [True]
-    site.ends.tick()
+    site.ends.accepted.tick()
     assert links[0].ticks == 1
-    site.ends.close_all("the gateway ends")
+    site.ends.accepted.close_all("the gateway ends")
     assert all(link.closed for link in links)
 
 
@@ -148,9 +148,9 @@ async def test_two_gateways_link_over_real_sockets(short_folder: Path) -> None:
     loop = asyncio.get_running_loop()
     dialer = LinkDialer(
         folder, here.ends.dialled, lambda: [("", "gw2")], gateway="gw1", clock=loop.time, decoder=TO_PEER,
-        keeps_unheard=True, accepted=here.ends,
+        keeps_unheard=True, accepted=here.ends.accepted,
     )  # fmt: skip
-    async with folder.listening("", "gw2", partial(UnixLink, there.ends, TO_PEER, loop)):
+    async with folder.listening("", "gw2", partial(unix_link, there.ends.accepted, TO_PEER, loop)):
         dialing = asyncio.create_task(dialer.run())
         await until(lambda: len(here.outbox.peers) == 1)
         here.send()

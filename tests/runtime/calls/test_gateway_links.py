@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus import BusDown
+from pilotlight_core.links import AcceptedEnds
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Started
 from pilotlight_core.model.messages.link_messages import LinkHello, LinkSwitch
 from pilotlight_core.model.messages.message import Message
-from pilotlight_runtime.calls.gateway_links import MOST_LINKS, GatewayLinks, LinkEnds
+from pilotlight_runtime.calls.gateway_links import MOST_LINKS, GatewayLinks
 from tests.memory_link import MemoryLink
 
 HELLO = LinkHello(link="l1", gateway="gw1", node="n", instance="i")
@@ -28,7 +29,8 @@ class Agent:
         self.credits = 0
         self.links = GatewayLinks(self, region="r", node="n", instance="i")
         self.links.resend = lambda gateway, messages: self.again.append((gateway, messages))
-        self.ends = LinkEnds(self.links, self.got.extend, self.publish_credits)
+        self.links.ended = self.publish_credits
+        self.ends = AcceptedEnds(self.links, self.got.extend, MOST_LINKS)
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         if self.down:
