@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -123,11 +122,12 @@ class SimPort:
             self._events = 0
 
 
-@dataclass(kw_only=True, eq=False)
 class SimCall(InFlightCall):
     """A call whose caller writes down what it hears."""
 
-    process: GatewayProcess
+    def __init__(self, call: PreparedCall, process: GatewayProcess, at: float) -> None:
+        super().__init__(call, shard_of(call.function), Origin(call, process.instance, at))
+        self.process = process
 
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         pass
@@ -346,10 +346,7 @@ class GatewayProcess(Process):
         usage = self.usages[call] = CallUsage()
         prepared = _prepared(call, tenant, version, fate, at, at + fate.deadline - self.world.now, usage)
         self.world.promises.submitted(call, fate)
-        live = SimCall(
-            call=prepared, shard=shard_of(prepared.function), origin=Origin(prepared, self.instance, at), process=self
-        )
-        self.drivers.origins.begin(live)
+        self.drivers.origins.begin(SimCall(prepared, self, at))
 
     def submit_job(self, job: str, tenant: str, version: str, fate: Fate, options: JobOptions) -> None:
         """A client wants a job."""

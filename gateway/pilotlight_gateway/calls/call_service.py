@@ -4,135 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import (
-    BegunCall,
-    CallEvent,
-    CallResult,
-    CallStatistics,
-    CallWaiter,
-    ChunkEvent,
-    StageEvent,
-)
-from pilotlight_gateway.calls.in_flight_call import InFlightCall
+from pilotlight_gateway.calls.awaited_call import AwaitedCall, CallStream
+from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatistics, CallWaiter
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.calls.waited_call import WaitedCall
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home_report import HomeStatistics
-
-BUNCH_BYTES = 64 * 1024
-"""Events are taken together until their chunks have so many bytes."""
-
-
-@dataclass(kw_only=True, eq=False)
-class AwaitedCall(InFlightCall):
-    """A call that a task waits for. `answer` is done when it has ended."""
-
-    answer: asyncio.Future[CallResult]
-    budget: ByteBudget
-    _events: deque[CallEvent] = field(default_factory=deque)
-    """Bounded by the window that the origin gives the guest, and by the budget."""
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
-    _held: int = 0
-
-    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
-        if self.call.stream and not self.answer.done():
-            self._events.append(StageEvent(name=name, ms=ms, detail=dict(detail)))
-            self._news.set()
-
-    def relay_chunk(self, seq: int, data: bytes) -> None:
-        if self.call.stream:
-            self.budget.take(len(data), self.call.tenant)
-            self._held += len(data)
-            self._events.append(ChunkEvent(seq=seq, data=data))
-            self._news.set()
-
-    def finish(self, result: CallResult) -> None:
-        if not self.answer.done():
-            self.answer.set_result(result)
-            self._events.append(result)
-            self._news.set()
-
-    def fail(self, error: PilotlightError) -> None:
-        if self.answer.cancelled():  # with its task; the call's status has the error
-            self.error = error.with_traceback(None)
-        elif not self.answer.done():
-            # Its traceback knows frames that know this call: a cycle, which would wait for the garbage collector.
-            self.error = error.with_traceback(None)
-            self.answer.set_exception(self.error)
-            self.answer.exception()  # somebody may have stopped waiting: that is no warning
-            self._news.set()
-
-    async def next_events(self) -> list[CallEvent]:
-        """Wait for the next events: those that are there, in order, up to BUNCH_BYTES. Raises the call's error."""
-        events = self._events
-        while not events:
-            if self.answer.done():
-                return [self.answer.result()]
-            self._news.clear()
-            await self._news.wait()
-        bunch: list[CallEvent] = []
-        size = 0
-        while events and size < BUNCH_BYTES:
-            event = events.popleft()
-            size += len(event.data) if isinstance(event, ChunkEvent) else 0
-            bunch.append(event)
-        return bunch
-
-    def was_read(self, size: int) -> None:
-        """Give the bytes of chunks back."""
-        self.budget.give_back(size, self.call.tenant)
-        self._held -= size
-
-    def release(self) -> None:
-        """Give the bytes of unread chunks back."""
-        self.budget.give_back(self._held, self.call.tenant)
-        self._held = 0
-
-
-@dataclass(kw_only=True, eq=False)
-class WaitedCall(InFlightCall):
-    """A call whose result a waiter is told at once."""
-
-    origins: Origins
-    waiter: CallWaiter | None
-    """None: nobody waits any more."""
-
-    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
-        pass  # only streams have stages
-
-    def relay_chunk(self, seq: int, data: bytes) -> None:
-        pass
-
-    def finish(self, result: CallResult) -> None:
-        waiter, self.waiter = self.waiter, None
-        if waiter is not None:
-            waiter.finished(result)
-
-    def fail(self, error: PilotlightError) -> None:
-        self.error = error.with_traceback(None)
-        waiter, self.waiter = self.waiter, None
-        if waiter is not None:
-            waiter.failed(error)
-
-    def end(self) -> None:
-        """See `BegunCall`."""
-        self.waiter = None
-        self.origins.end(self)
 
 
 class CallService:
@@ -168,14 +59,10 @@ class CallService:
         return self._shards.address_of_home(subjects.shard_of(function))
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
-        live = WaitedCall(
-            call=call,
-            shard=subjects.shard_of(call.function),
-            origin=Origin(call, self._shards.instance, self._origins.clock()),
-            origins=self._origins,
-            waiter=waiter,
-        )
-        self._origins.begin(live)
+        origins = self._origins
+        origin = Origin(call, self._shards.instance, origins.clock())
+        live = WaitedCall(call, subjects.shard_of(call.function), origin, origins, waiter)
+        origins.begin(live)
         return live
 
     async def run(self, call: PreparedCall) -> CallResult:
@@ -186,21 +73,8 @@ class CallService:
             self._end(live)
             del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
-    async def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
-        live = self._begin(call)
-        try:
-            last: CallEvent | None = None
-            while not isinstance(last, CallResult):
-                bunch = await live.next_events()
-                yield bunch
-                last = bunch[-1]
-                sizes = [len(event.data) for event in bunch if isinstance(event, ChunkEvent)]
-                if sizes:
-                    live.was_read(sum(sizes))
-                    self._origins.was_read(live, len(sizes), sum(sizes))
-        finally:
-            self._end(live)
-            del live  # as above
+    def stream(self, call: PreparedCall) -> CallStream:
+        return CallStream(self._begin(call), self._origins)
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
         reply = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))
@@ -243,13 +117,9 @@ class CallService:
         )
 
     def _begin(self, call: PreparedCall) -> AwaitedCall:
-        live = AwaitedCall(
-            call=call,
-            shard=subjects.shard_of(call.function),
-            origin=Origin(call, self._shards.instance, self._origins.clock()),
-            answer=self._bus.loop.create_future(),
-            budget=self._budget,
-        )
+        origin = Origin(call, self._shards.instance, self._origins.clock())
+        answer: asyncio.Future[CallResult] = self._bus.loop.create_future()
+        live = AwaitedCall(call, subjects.shard_of(call.function), origin, answer, self._budget)
         self._origins.begin(live)
         return live
 

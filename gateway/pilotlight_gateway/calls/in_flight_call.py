@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from mypy_extensions import mypyc_attr
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import BodyRef
@@ -16,20 +17,21 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 UNSENT = math.inf
 
 
-@dataclass(kw_only=True, eq=False)
+@mypyc_attr(allow_interpreted_subclasses=True)
 class InFlightCall(ABC):
     """A live call: its state machine, and what is held for it. Its caller implements the abstract methods."""
 
-    call: PreparedCall
-    shard: int
-    """Of its function."""
-    origin: Origin
-    heard_at: float = UNSENT
-    """When it was sent, or its agent sent the last frame; UNSENT: its agent does not know its grant."""
-    body: BodyRef | None = None
-    place: BodyRef | None = None
-    """Where its agent leaves an answer too large for the bus."""
-    error: PilotlightError | None = None
+    def __init__(self, call: PreparedCall, shard: int, origin: Origin) -> None:
+        self.call = call
+        self.shard = shard
+        """Of its function."""
+        self.origin = origin
+        self.heard_at = UNSENT
+        """When it was sent, or its agent sent the last frame; UNSENT: its agent does not know its grant."""
+        self.body: BodyRef | None = None
+        self.place: BodyRef | None = None
+        """Where its agent leaves an answer too large for the bus."""
+        self.error: PilotlightError | None = None
 
     @abstractmethod
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:

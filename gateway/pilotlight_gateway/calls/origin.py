@@ -182,14 +182,14 @@ class Origin:
             # Of an older grant, or of a call without a caller: only the slot matters.
             return [settlement_of(node, frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
-            case Started():
-                return self._started(at)
-            case Chunk():
-                return self._started(at) + self._chunk(grant, frame)
-            case Refused():
-                return self._refused(grant, frame, at)
             case Ended():
                 return self._ended(grant, frame, at)
+            case Chunk():
+                return self._started(at) + self._chunk(grant, frame)
+            case Started():
+                return self._started(at)
+            case Refused():
+                return self._refused(grant, frame, at)
 
     def was_read(self, chunks: int, size: int) -> list[Effect]:
         """The caller has read so many chunks, of `size` bytes together."""

@@ -2,58 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Protocol
-
-import msgspec
 
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Run
 from pilotlight_core.model.messages.stream_window import WINDOW
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
+from pilotlight_gateway.calls.scheduling_class import PLAIN, SchedulingClass
 from pilotlight_gateway.limits.call_usage import CallUsage
-from pilotlight_gateway.tenancy.registry_port import LimitRegistry
-
-ORDER = tuple(Priority)
-"""The highest first."""
-
-
-class SchedulingClass(msgspec.Struct, frozen=True, kw_only=True):
-    """A tenant's tier and limits at one function, as its home needs them; the fields are `CallDescriptor`'s."""
-
-    weight: float = 1.0
-    tier_rank: int = 0
-    reserved: float = 0.0
-    queue_calls: int = 0
-    queue_ms: float = 0.0
-    ceiling: Priority = Priority.INTERACTIVE
-    """The highest priority that its calls may have."""
-    longest_s: float = math.inf
-    """What one of its calls may take in all."""
-
-    def lowered(self, priority: Priority) -> Priority:
-        """`priority`, or the ceiling if that is lower."""
-        if self.ceiling is ORDER[0]:
-            return priority
-        return max(priority, self.ceiling, key=ORDER.index)
-
-
-PLAIN = SchedulingClass()
-
-
-def scheduling_class_of(registry: LimitRegistry, tenant: str, function: str) -> SchedulingClass:
-    """Of a tenant's calls to `function` (`tenant:app.function` of its owner)."""
-    tier = registry.tier_of(tenant)
-    limits = registry.limits(tenant, function).function
-    return SchedulingClass(
-        weight=registry.weight_of(tenant),
-        tier_rank=tier.rank,
-        reserved=tier.reserved_share,
-        queue_calls=limits.queue_calls or 0,
-        queue_ms=(limits.queue_seconds or 0.0) * 1000.0,
-        ceiling=tier.priority_ceiling,
-        longest_s=limits.timeout_s or math.inf,
-    )
 
 
 class Go(Protocol):
@@ -72,41 +28,65 @@ class StartHook(Protocol):
         ...
 
 
-class PreparedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that is authenticated, resolved and validated. Instants are this process's monotonic seconds."""
+class PreparedCall:
+    """A call that is authenticated, resolved and validated; it does not change. Instants are this process's monotonic
+    seconds.
+    """
 
-    call_id: str
-    client_id: str | None
-    tenant: str
-    """Who calls and pays; the version may be another tenant's only where that is allowed."""
-    version: VersionRecord
-    method: MethodSpec
-    input: bytes
-    """The msgpack of the named arguments."""
-    priority: Priority
-    deadline_at: float
-    """When the caller gives up."""
-    arrived_at: float
-    """When the request's head was read."""
-    stream: bool
-    """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
-    scheduling: SchedulingClass = PLAIN
-    traceparent: str = ""
-    key: str = ""
-    """The id of the API key that asked for it."""
-    tags: dict[str, str] = {}
-    """For the ledger; nothing sets them yet."""
-    gateway_ms: float = 0.0
-    """From arrival to here: authentication, parsing, validation."""
-    usage: CallUsage | None = None
-    """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
-    start_hook: StartHook | None = None
+    __slots__ = (
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "input", "key", "method",
+        "priority", "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+    )  # fmt: skip
 
-    @property
-    def function(self) -> str:
+    def __init__(
+        self,
+        *,
+        call_id: str,
+        client_id: str | None,
+        tenant: str,
+        version: VersionRecord,
+        method: MethodSpec,
+        input: bytes,  # noqa: A002 - the name of the thing in the API
+        priority: Priority,
+        deadline_at: float,
+        arrived_at: float,
+        stream: bool,
+        scheduling: SchedulingClass = PLAIN,
+        traceparent: str = "",
+        key: str = "",
+        tags: dict[str, str] | None = None,
+        gateway_ms: float = 0.0,
+        usage: CallUsage | None = None,
+        start_hook: StartHook | None = None,
+    ) -> None:
+        self.call_id = call_id
+        self.client_id = client_id
+        self.tenant = tenant
+        """Who calls and pays; the version may be another tenant's only where that is allowed."""
+        self.version = version
+        self.function = f"{version.tenant}:{version.app}.{version.function}"
         """`tenant:app.function` of the owner."""
-        version = self.version
-        return f"{version.tenant}:{version.app}.{version.function}"
+        self.method = method
+        self.input = input
+        """The msgpack of the named arguments."""
+        self.priority = priority
+        self.deadline_at = deadline_at
+        """When the caller gives up."""
+        self.arrived_at = arrived_at
+        """When the request's head was read."""
+        self.stream = stream
+        """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
+        self.scheduling = scheduling
+        self.traceparent = traceparent
+        self.key = key
+        """The id of the API key that asked for it."""
+        self.tags = tags or {}
+        """For the ledger; nothing sets them yet."""
+        self.gateway_ms = gateway_ms
+        """From arrival to here: authentication, parsing, validation."""
+        self.usage = usage
+        """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
+        self.start_hook = start_hook
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`.

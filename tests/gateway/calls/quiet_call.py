@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight_core.model.errors import PilotlightError
@@ -16,11 +15,12 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record
 
 
-@dataclass(kw_only=True, eq=False)
 class QuietCall(InFlightCall):
     """What was said is in `said`."""
 
-    said: list[Any] = field(default_factory=list)
+    def __init__(self, call: PreparedCall, origin: Origin) -> None:
+        super().__init__(call, shard_of(call.function), origin)
+        self.said: list[Any] = []
 
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         self.said.append((name, dict(detail)) if detail else name)
@@ -44,4 +44,4 @@ def quiet_call(name: str = "a", *, at: float = 100.0, within_s: float = 60.0, **
         call_id=name, tenant="acme", version=version, method=version.spec.methods[0], priority=Priority.STANDARD,
         deadline_at=at + within_s, arrived_at=at, **options,
     )  # fmt: skip
-    return QuietCall(call=call, shard=shard_of(call.function), origin=Origin(call, "gw1", at))
+    return QuietCall(call, Origin(call, "gw1", at))

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pilotlight_core.model.errors import Cancelled
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.awaited_call import AwaitedCall
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record
@@ -29,13 +29,7 @@ def live_maker() -> Callable[[str, str, str], AwaitedCall]:
             priority=Priority.STANDARD, deadline_at=10.0, arrived_at=0.0, stream=False,
         )  # fmt: skip
         answer: asyncio.Future[CallResult] = loop.create_future()
-        return AwaitedCall(
-            call=call,
-            shard=0,
-            origin=Origin(call, "gw1", 0.0),
-            answer=answer,
-            budget=ByteBudget(limit=1),
-        )
+        return AwaitedCall(call, 0, Origin(call, "gw1", 0.0), answer, ByteBudget(limit=1))
 
     return live
 

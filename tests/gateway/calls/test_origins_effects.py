@@ -100,7 +100,7 @@ class Full(QuietCall):
 def test_a_chunk_for_which_there_is_no_room_ends_its_call() -> None:
     """Its agent is told, or its home."""
     site, made = Site(), quiet_call()
-    live = Full(call=made.call, shard=made.shard, origin=made.origin)
+    live = Full(made.call, made.origin)
     site.perform(live, RelayChunk(1, b"a"))
     assert isinstance(live.said[0], Unavailable)
     assert [item for _, item in site.router.home_inbox] == [Withdraw("a")]

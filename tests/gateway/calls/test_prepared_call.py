@@ -9,7 +9,7 @@ from pilotlight_core.model.messages.stream_window import WINDOW
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
-from pilotlight_gateway.calls.prepared_call import PLAIN, SchedulingClass, scheduling_class_of
+from pilotlight_gateway.calls.scheduling_class import PLAIN, SchedulingClass, scheduling_class_of
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import grant, prepared_call
 

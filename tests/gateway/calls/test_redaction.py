@@ -10,8 +10,8 @@ import pytest
 from pilotlight_core.model.errors import BadInput, FunctionRaised, PilotlightError, UnknownCall, error_from_code
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.awaited_call import AwaitedCall
 from pilotlight_gateway.calls.call_book import status_of
-from pilotlight_gateway.calls.call_service import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -23,9 +23,14 @@ RAISED = FunctionRaised("ValueError: hush", traceback="File hush.py", type="Valu
 @pytest.fixture
 def call(world: World) -> PreparedCall:
     """A call of the tenant `friend` to a function of `acme`."""
+    return call_of("friend", world)
+
+
+def call_of(tenant: str, world: World) -> PreparedCall:
+    """A tenant's call to a function of `acme`."""
     (version,) = world.deploy(function())
     return PreparedCall(
-        call_id="call_local_1_00000000000000000001", client_id=None, tenant="friend", version=version,
+        call_id="call_local_1_00000000000000000001", client_id=None, tenant=tenant, version=version,
         method=version.spec.methods[0], input=b"", priority=Priority.STANDARD, deadline_at=60.0,
         arrived_at=0.0, stream=False,
     )  # fmt: skip
@@ -49,18 +54,17 @@ def test_what_the_platform_says_is_for_everybody(call: PreparedCall, error: Pilo
     assert redact_for_caller(error, call) is error
 
 
-def test_the_owner_hears_everything(call: PreparedCall, world: World) -> None:
+def test_the_owner_hears_everything(world: World) -> None:
     """Its own call fails with what its function raised."""
-    own = msgspec.structs.replace(call, tenant="acme")
-    assert redact_for_caller(RAISED, own) is RAISED
+    assert redact_for_caller(RAISED, call_of("acme", world)) is RAISED
 
 
 @pytest.mark.parametrize(("tenant", "hears"), [("friend", False), ("acme", True)])
-async def test_the_status_says_no_more_than_the_answer(call: PreparedCall, tenant: str, hears: bool) -> None:
+async def test_the_status_says_no_more_than_the_answer(world: World, tenant: str, hears: bool) -> None:
     """`GET /v1/calls/{id}` of a call that failed."""
-    made = msgspec.structs.replace(call, tenant=tenant)
+    made = call_of(tenant, world)
     answer = asyncio.get_running_loop().create_future()
-    live = AwaitedCall(call=made, shard=0, origin=Origin(made, "gw1", 0.0), answer=answer, budget=ByteBudget(limit=1))
+    live = AwaitedCall(made, 0, Origin(made, "gw1", 0.0), answer, ByteBudget(limit=1))
 
     live.fail(RAISED)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Mode, VersionRecord
-from pilotlight_gateway.calls.prepared_call import SchedulingClass, scheduling_class_of
+from pilotlight_gateway.calls.scheduling_class import SchedulingClass, scheduling_class_of
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, at_most, function_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits

@@ -1,0 +1,131 @@
+"""A call that a task waits for, such as a stream or a job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
+from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+
+BUNCH_BYTES = 64 * 1024
+"""Events are taken together until their chunks have so many bytes."""
+
+
+class AwaitedCall(InFlightCall):
+    """A call that a task waits for. `answer` is done when it has ended."""
+
+    def __init__(
+        self, call: PreparedCall, shard: int, origin: Origin, answer: asyncio.Future[CallResult], budget: ByteBudget
+    ) -> None:
+        super().__init__(call, shard, origin)
+        self.answer = answer
+        self.budget = budget
+        self._events: deque[CallEvent] = deque()
+        """Bounded by the window that the origin gives the guest, and by the budget."""
+        self._news = asyncio.Event()
+        self._held = 0
+
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
+        if self.call.stream and not self.answer.done():
+            self._events.append(StageEvent(name=name, ms=ms, detail=dict(detail)))
+            self._news.set()
+
+    def relay_chunk(self, seq: int, data: bytes) -> None:
+        if self.call.stream:
+            self.budget.take(len(data), self.call.tenant)
+            self._held += len(data)
+            self._events.append(ChunkEvent(seq=seq, data=data))
+            self._news.set()
+
+    def finish(self, result: CallResult) -> None:
+        if not self.answer.done():
+            self.answer.set_result(result)
+            self._events.append(result)
+            self._news.set()
+
+    def fail(self, error: PilotlightError) -> None:
+        if self.answer.cancelled():  # with its task; the call's status has the error
+            self.error = error.with_traceback(None)
+        elif not self.answer.done():
+            # Its traceback knows frames that know this call: a cycle, which would wait for the garbage collector.
+            self.error = error.with_traceback(None)
+            self.answer.set_exception(self.error)
+            self.answer.exception()  # somebody may have stopped waiting: that is no warning
+            self._news.set()
+
+    async def next_events(self) -> list[CallEvent]:
+        """Wait for the next events: those that are there, in order, up to BUNCH_BYTES. Raises the call's error."""
+        events = self._events
+        while not events:
+            if self.answer.done():
+                return [self.answer.result()]
+            self._news.clear()
+            await self._news.wait()
+        bunch: list[CallEvent] = []
+        size = 0
+        while events and size < BUNCH_BYTES:
+            event = events.popleft()
+            size += len(event.data) if isinstance(event, ChunkEvent) else 0
+            bunch.append(event)
+        return bunch
+
+    def was_read(self, size: int) -> None:
+        """Give the bytes of chunks back."""
+        self.budget.give_back(size, self.call.tenant)
+        self._held -= size
+
+    def release(self) -> None:
+        """Give the bytes of unread chunks back."""
+        self.budget.give_back(self._held, self.call.tenant)
+        self._held = 0
+
+
+class CallStream:
+    """The events of a call, in bunches of those that are there: what `CallPort.stream` returns."""
+
+    def __init__(self, live: AwaitedCall, origins: Origins) -> None:
+        self._live: AwaitedCall | None = live
+        """None: it has ended. An error knows the frames that it came through, which must not know the call then."""
+        self._origins = origins
+        self._read: list[int] = []
+        """The sizes of the chunks that were returned last: they count as read when the next are asked for."""
+        self._has_result = False
+
+    def __aiter__(self) -> CallStream:
+        return self
+
+    async def __anext__(self) -> list[CallEvent]:
+        """The next events. Raises the call's error."""
+        self._note_read()
+        if self._live is None or self._has_result:
+            await self.aclose()
+            raise StopAsyncIteration
+        try:
+            bunch = await self._live.next_events()
+        except BaseException:
+            await self.aclose()
+            raise
+        self._has_result = isinstance(bunch[-1], CallResult)
+        self._read = [len(event.data) for event in bunch if isinstance(event, ChunkEvent)]
+        return bunch
+
+    async def aclose(self) -> None:
+        """End the call: cancel it if it runs."""
+        live, self._live = self._live, None
+        if live is not None:
+            self._origins.end(live)
+            live.release()
+
+    def _note_read(self) -> None:
+        live, read = self._live, self._read
+        if live is not None and read:
+            self._read = []
+            live.was_read(sum(read))
+            self._origins.was_read(live, len(read), sum(read))
