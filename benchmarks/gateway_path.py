@@ -258,7 +258,7 @@ async def gateway(folder: Path) -> AsyncIterator[Clients]:
     world.clock.at = time.monotonic()
     for shard in range(subjects.SHARDS):
         drivers.homes.begin(shard, 1, b"")
-    async with limiter.running(), port.driving(drivers):
+    async with limiter, port.driving(drivers):
         more: dict[str, Any] = {"version": version.id, "function": FUNCTION, "slots": SLOTS, "node": NODE}
         for number in range(CONTAINERS):
             bindings.bind(binding(f"c{number}", **more))

@@ -409,7 +409,7 @@ async def _gateway(
         async with (
             measured_process(settings, bus, metrics.collect, *sources, refresh=partial(_count_folded, metrics, ledger)),
             workers.running(),
-            limiter.running(),
+            limiter,
             calls.running(),
             blob_links.running(),
             shards.running(),

@@ -355,8 +355,8 @@ class Credulous(CallDrivers):
         class Wishful(AgentLinks):
             sent: ClassVar[dict[str, list[Run]]] = {}
 
-            def send_run(self, node: str, instance: str, run: Run, *, reply: str) -> None:
-                super().send_run(node, instance, run, reply=reply)
+            def send_run(self, node: str, instance: str, run: Run) -> None:
+                super().send_run(node, instance, run)
                 if self.has(node, instance):
                     self.sent.setdefault(node, []).append(run)
 

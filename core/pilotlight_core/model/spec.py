@@ -154,11 +154,12 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             BadInput: if there is no such method, or several and none named.
         """
-        for method in self.methods:
+        methods = self.methods
+        if not name and len(methods) == 1:
+            return methods[0]
+        for method in methods:
             if method.name == (name or ""):
                 return method
-        if not name and len(self.methods) == 1:
-            return self.methods[0]
         known = ", ".join(m.name for m in self.methods if m.name) or "none, it is a plain function"
         what = f"{self.name} has no method {name!r}" if name else f"{self.name} is a class: name a method of it"
         raise BadInput(f"{what}; its methods: {known}.", field="method")

@@ -85,22 +85,20 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
     spent = result.spent or UNMETERED
     ns, ppm, price = spent.ns, spent.ppm, spent.price
     total = pico_cost(ns, ppm, book.rate(price, at))
-    cost = pico_text(total)
-    parts: tuple[UsagePart, ...] = (UsagePart(price=price, ppm=ppm, cost=cost),) if ppm else ()
+    parts: list[UsagePart] = [UsagePart(price=price, ppm=ppm, cost=pico_text(total))] if ppm else []
     for more, more_ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
         if more_ppm and (rate := book.rate(more, at)):
             added = pico_cost(ns, more_ppm, rate)
             total += added
-            parts = (*parts, UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))
-            cost = pico_text(total)
+            parts.append(UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))
     return Usage(
         gpu_ms=ns * ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=ns,
         ppm=ppm,
         price=price,
-        cost=cost,
+        cost=pico_text(total),
         currency=book.currency,
-        parts=parts,
+        parts=tuple(parts),
         batch_size=spent.batch_size,
         attempts=result.attempts,
         units=result.units or msgspec.UNSET,
@@ -117,8 +115,8 @@ def pico_cost(ns: int, ppm: int, rate: int) -> int:
 
 def pico_text(amount: int) -> str:
     """Pico-dollars as `units.money` writes them."""
-    dollars, pico = divmod(amount, PICO_PER_DOLLAR)
-    return "%d.%012d" % (dollars, pico)  # noqa: UP031 - twice as fast as an f-string with a nested width
+    digits = str(amount).zfill(PLACES + 1)
+    return digits[:-PLACES] + "." + digits[-PLACES:]
 
 
 def is_value(call: PreparedCall) -> bool:

@@ -21,12 +21,14 @@ ANSWER_BYTES = 11 * 10**6
 """The largest answer: 10 MB and some framing."""
 
 
-@dataclass(kw_only=True, slots=True)
 class ExpectedAnswer:
     """A place for one answer."""
 
-    tenant: str
-    data: bytes | None = None
+    __slots__ = ("data", "tenant")
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.data: bytes | None = None
 
 
 @dataclass(kw_only=True)
@@ -47,7 +49,7 @@ class LargeBodies:
     def expect(self, tenant: str) -> BodyRef:
         """Make a place for one answer of up to `ANSWER_BYTES`, which count as the tenant's."""
         name = token()
-        self._expected[name] = ExpectedAnswer(tenant=tenant)
+        self._expected[name] = ExpectedAnswer(tenant)
         return BodyRef(url=f"{self.url}/answers/{name}", token=name, size=ANSWER_BYTES)
 
     def answer(self, ref: BodyRef | None) -> bytes | None:

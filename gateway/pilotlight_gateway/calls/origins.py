@@ -98,8 +98,6 @@ class Origins:
             bodies=bodies,
             usage_tracker=self._usage_tracker,
             alarms=self._alarms,
-            region=region,
-            gateway=gateway,
         )
         self._perform = self._runner.perform
 
@@ -283,9 +281,6 @@ class EffectRunner:
     usage_tracker: UsageTracker
     alarms: Timers[str]
     """By call id: when its origin's `tick` is due."""
-    region: str
-    gateway: str
-    """This process."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
@@ -341,9 +336,8 @@ class EffectRunner:
         if len(data) > INLINE_BYTES:
             live.body = self.bodies.offer(data)
         run = msgspec.structs.replace(run, body=live.body, answer=live.place)
-        reply = subjects.unheard(self.region, self.gateway, run.call_id, run.grant_number)
         try:
-            self.agents.send_run(effect.node, effect.instance, run, reply=reply)
+            self.agents.send_run(effect.node, effect.instance, run)
         except BusDown:
             self.perform(live, live.origin.no_responders(run.grant_number, at), at)
 

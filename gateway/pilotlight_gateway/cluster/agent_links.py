@@ -62,8 +62,8 @@ class AgentLinks:
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    def send_run(self, node: str, instance: str, run: Run, *, reply: str) -> None:
-        """Send a granted call. `reply` hears if the bus has no listener.
+    def send_run(self, node: str, instance: str, run: Run) -> None:
+        """Send a granted call. `subjects.unheard` of its gateway hears if the bus has no listener.
 
         Raises:
             BusDown: nothing was sent. MessageTooLarge: it does not fit the bus.
@@ -72,6 +72,7 @@ class AgentLinks:
         if link is not None and link.instance == instance:
             link.end.send(run)
         else:
+            reply = subjects.unheard(self._region, run.gateway, run.call_id, run.grant_number)
             self._port.send(subjects.run(self._region, node, instance), run, reply=reply)
 
     def send_control(self, node: str, message: Cancel | Window | Reconcile, *, reply: str = "") -> None:

@@ -3,54 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
 
-import msgspec
-
-from pilotlight_core.bus import Bus, KvEntry
-from pilotlight_core.bus.lease import read_holder
+from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
+from pilotlight_gateway.limits.lease_watch import LeaseWatch
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of, unreachable
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHomeStatistics
 
 
-class LeaseWatch:
-    """When each gateway's lease was last renewed, to estimate when another gateway takes over."""
-
-    def __init__(self, bus: Bus, clock: Callable[[], float]) -> None:
-        self._mirror = bus.mirror(subjects.LEASE_BUCKET, "gateway.")
-        self._clock = clock
-        self._seen: dict[str, tuple[str, float]] = {}
-        """Lease -> process, and instant of the renewal."""
-
-    @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
-        self._mirror.on_change.append(self._changed)
-        async with self._mirror:
-            yield
-
-    def of(self, gateway: str) -> float | None:
-        """When the lease of a process was last renewed; None if unknown."""
-        return next((at for process, at in self._seen.values() if process == gateway), None)
-
-    def _changed(self, key: str, entry: KvEntry | None) -> None:
-        self._seen.pop(key, None)
-        with contextlib.suppress(msgspec.DecodeError):  # an unreadable record renews no lease
-            if entry is not None:
-                process = read_holder(entry.value, entry.revision).data.decode(errors="replace")
-                self._seen[key] = process, self._clock()
-
-
 class HomeLimiter:
-    """The real `Limiter`, over the bus."""
+    """The real `Limiter`, over the bus. As a context manager it asks and answers until the block ends."""
 
     def __init__(
         self,
@@ -68,15 +39,18 @@ class HomeLimiter:
         self._port = BusDriverPort(bus, clock)
         self._renewals = LeaseWatch(bus, clock)
         self.driver = LimitDriver(self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway)
+        self._running = AsyncExitStack()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Ask and answer until the block ends."""
-        async with self._port.driving(self.driver):
-            self.driver.refresh()
-            async with self._renewals.followed():
-                yield
-            self.driver.flush()
+    async def __aenter__(self) -> None:
+        await self._running.enter_async_context(self._port.driving(self.driver))
+        self.driver.refresh()
+        self._running.callback(self.driver.flush)
+        await self._running.enter_async_context(self._renewals.followed())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._running.__aexit__(kind, error, trace)
 
     def record_changed(self, key: str, _record: object) -> None:
         """A record of the registry has changed; call it after the policies know."""

@@ -32,7 +32,7 @@ class Site:
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**7))
         self.runner = EffectRunner(
             port=self.port, agents=AgentLinks(self.port, "r"), router=self.router, bodies=self.bodies,
-            usage_tracker=self.usage_tracker, alarms=self.alarms, region="r", gateway="gw1",
+            usage_tracker=self.usage_tracker, alarms=self.alarms,
         )  # fmt: skip
 
     def perform(self, live: QuietCall, *effects: Any) -> None:

@@ -50,7 +50,7 @@ class Site:
         return link
 
     def send(self) -> None:
-        self.links.send_run("n1", "i1", run(), reply="unheard")
+        self.links.send_run("n1", "i1", run())
         self.links.send_control("n1", CANCEL, reply="unheard")
 
 
@@ -60,7 +60,7 @@ def test_without_a_link_the_bus_is_the_way() -> None:
     site.send()
 
     assert site.port.sent == [("pl.r.node.n1.run.i1", run()), ("pl.r.node.n1.ctl", CANCEL)]
-    assert site.port.replies == ["unheard", "unheard"]
+    assert site.port.replies == ["pl.r.gw.gw1.unheard.c1.1", "unheard"]
     site.port.connected = False
     with pytest.raises(BusDown):
         site.send()
@@ -139,7 +139,7 @@ def test_a_run_for_another_incarnation_does_not_go_over_the_link() -> None:
     link = site.linked(instance="i0")
     assert site.links.is_ahead("n1", "i1")
     assert not site.links.is_ahead("n1", "i0")
-    site.links.send_run("n1", "i1", run(), reply="unheard")
+    site.links.send_run("n1", "i1", run())
     assert [subject for subject, _ in site.port.sent] == ["pl.r.node.n1.run.i1"]
 
     link.close("read to its end")

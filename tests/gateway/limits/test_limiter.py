@@ -18,7 +18,7 @@ from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, Sha
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.limits.limit_driver import RETRY_S
 from pilotlight_gateway.limits.limit_policy import policy_of
-from pilotlight_gateway.limits.limiter import HomeLimiter, LeaseWatch
+from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.limits.silent_homes import LEASE_S, PATIENCE_S, TAKEOVER_S
 
 FUNCTION = "acme:shop.hello"
@@ -48,7 +48,7 @@ class Fleet:
         limiter = HomeLimiter(
             bus, ownership, lambda *_: self.policy, region=self.region, gateway=name, clock=self.clock
         )
-        await stack.enter_async_context(limiter.running())
+        await stack.enter_async_context(limiter)
         await bus.flush()
         self.gateways[name] = limiter, ownership, stack, bus
         self.announce()
@@ -337,38 +337,3 @@ async def test_a_gateway_that_is_not_the_home_does_not_decide(server_url: str) -
         answer = (await task).answer
         assert answer is not None
         assert (answer.verdict, answer.epoch) == (LimitVerdict.GRANTED, 5)
-
-
-async def test_renewals_are_known_by_process(bus: Bus, other: Bus) -> None:
-    """The lease names the process that holds it, and a released lease has no renewal."""
-    at = 10.0
-    renewals, name = LeaseWatch(bus, lambda: at), f"g{token(8)}"
-    lease = other.lease(f"gateway.{name}", name, data=b"g-process")
-    changed = asyncio.Event()
-    async with renewals.followed():
-        renewals._mirror.on_change.append(lambda key, _: changed.set() if key == f"gateway.{name}" else None)
-        await lease.acquire()
-        await changed.wait()
-        changed.clear()
-        assert renewals.of("g-process") == at
-
-        await lease.release()
-        await changed.wait()
-        assert renewals.of("g-process") is None
-
-
-async def test_an_unreadable_lease_renews_nothing(bus: Bus, other: Bus) -> None:
-    """The earlier renewal is forgotten."""
-    renewals, key = LeaseWatch(bus, lambda: 10.0), f"gateway.g{token(8)}"
-    lease = other.lease(key, "g", data=b"a-process")
-    changed = asyncio.Event()
-    async with renewals.followed():
-        renewals._mirror.on_change.append(lambda told, _: changed.set() if told == key else None)
-        await lease.acquire()
-        await changed.wait()
-        changed.clear()
-        kv = other.kv("LEASES")
-        await kv.put(key, b"\xff")
-        await changed.wait()
-        assert renewals.of("a-process") is None
-        await kv.delete(key)
