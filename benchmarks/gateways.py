@@ -90,8 +90,8 @@ class Costs:
         """Load each of these addresses and functions with `each` callers for so long; it counts for `count`."""
         before = _cpu(running)
         self.calls[count] += _load(running, targets, each, seconds)
-        for part, used in _cpu(running).items():
-            self.cpu[count][part] += used - before.get(part, 0.0)
+        for process, used in _cpu(running).items():  # what a process that has ended used meanwhile is not known
+            self.cpu[count][process[0]] += used - before.get(process, 0.0)
 
     def totals(self) -> dict[int, float]:
         """Microseconds of all parts together."""
@@ -123,18 +123,18 @@ def _load(running: Platform, targets: list[tuple[str, str]], each: int, seconds:
     return sum(load.rps for load in loads) * min(took, seconds)
 
 
-def _cpu(running: Platform) -> dict[str, float]:
-    """Seconds that each part has used so far; the guests are one part."""
+def _cpu(running: Platform) -> dict[tuple[str, int], float]:
+    """Seconds that each process has used so far, by part and pid; all guests are one part."""
     pids = running.pids
-    used: defaultdict[str, float] = defaultdict(float)
-    for name, pid in pids.items():
-        used["gateways" if name.startswith("gateway") else name] += report.cpu_seconds(pid)
+    used = {
+        ("gateways" if name.startswith("gateway") else name, pid): report.cpu_seconds(pid) for name, pid in pids.items()
+    }
     for pid in descendants(pids["agent"]):
         try:
-            used["guests"] += report.cpu_seconds(pid)
+            used["guests", pid] = report.cpu_seconds(pid)
         except OSError:
             continue  # it has just ended
-    return dict(used)
+    return used
 
 
 def _figures(prefix: str, costs: Costs, title: str) -> dict[str, float]:

@@ -11,6 +11,7 @@ new lease owns nothing until it has written again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 import msgspec
@@ -125,5 +126,6 @@ def step_of(
     return MoveShard(shard, owned, heir) if heir is not None and heir != me else None
 
 
+@lru_cache(maxsize=64 * SHARDS)
 def _weight(shard: int, name: str) -> bytes:
     return blake2b(f"{shard} {name}".encode(), digest_size=8).digest()
