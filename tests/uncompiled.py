@@ -11,11 +11,22 @@ from collections.abc import Mapping
 
 SOURCES = "reads the sources of imported modules, by their paths in the checkout"
 INHERITS = "what it breaks on purpose inherits from a compiled class"
+REPLACES = "replaces a method of a compiled object, or takes an attribute from it"
+STANDS_IN = "hands in an object that only looks like one of a compiled class"
 PLAIN_ONLY: Mapping[str, str] = {
     "tests/core/bus/test_nats_internals.py": SOURCES,
     "tests/gateway/bodies/test_body_worker.py::test_too_many_values_are_refused": "replaces a function by its name",
     "tests/gateway/calls/test_origins.py::test_a_call_that_goes_wrong_stops_no_other": INHERITS,
+    "tests/gateway/home/test_homes.py::test_a_home_that_fails_stops_no_other": INHERITS,
+    "tests/gateway/home/test_homes.py::test_an_item_that_a_home_cannot_take_stops_no_other": INHERITS,
+    "tests/gateway/http/calls/test_warm_call.py::test_a_bug_costs": REPLACES,
+    "tests/gateway/http/calls/test_warm_call.py::test_a_call_that_is_refused_within": STANDS_IN,
+    "tests/gateway/http/calls/test_warm_call.py::test_every_request_has_the_same_answer": REPLACES,
     "tests/gateway/http/test_uvicorn_internals.py": SOURCES,
+    "tests/gateway/test_call_drivers.py::test_one_message_of_a_link": REPLACES,
+    "tests/runtime/containers/blanks/test_base_environment.py::test_everything_that_a_guest_imports": SOURCES,
+    "tests/runtime/containers/test_container_start.py::test_a_guest_says_each_of_its_steps_once": STANDS_IN,
+    "tests/runtime/containers/test_start_counts.py": STANDS_IN,
     "tests/simulation/test_mutants.py": INHERITS,
 }
 """The beginning of a test's id -> why it cannot run on compiled modules."""

@@ -23,6 +23,8 @@ PURE = "PILOTLIGHT_PURE"
 NOT_COMPILED = ("__init__.py", "__main__.py")
 """A package is found, and a program is started, by its file; neither is called often."""
 STRUCTS = ("Struct", "Message")
+WAITLESS = ("timeout", "timeout_at", "bound")
+"""What makes contexts whose end does not wait."""
 """Base classes that read their subclass's annotations, of which the compiler leaves too little."""
 
 
@@ -89,6 +91,8 @@ def _obstacles(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"msgspec reads the annotations of {node.name}, which mypyc does not keep{elsewhere}"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (name := _misplaced(node.args)):
             yield node.lineno, f"mypyc crashes at {node.name}: {name} has no default; put it before those that have one"
+        if line := _waits_in_error(node):
+            yield line, f"compiled, an await while an error is handled loses the error or the process{elsewhere}"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.posonlyargs and node.args.kwarg:
             yield node.lineno, f"mypyc knows no `/`: ** of {node.name} may name what stands before; hand in a mapping"
 
@@ -102,6 +106,25 @@ def _yields(function: ast.AsyncFunctionDef) -> bool:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             left += ast.iter_child_nodes(node)
     return False
+
+
+def _waits_in_error(node: ast.AST) -> int:
+    """The line of the first await of a handler or `finally`, or of a block whose end may wait; 0 if there is none.
+
+    The end of a lock, a semaphore or a timeout does not wait, nor has a block without an await an error to handle that
+    another coroutine could meet.
+    """
+    if isinstance(node, ast.Try):
+        return next((_await_in(part) for part in (*node.handlers, *node.finalbody) if _await_in(part)), 0)
+    if isinstance(node, ast.AsyncWith) and any(_await_in(part) for part in node.body):
+        called = [item.context_expr.func for item in node.items if isinstance(item.context_expr, ast.Call)]
+        return node.lineno if any(_last_name(function) not in WAITLESS for function in called) else 0
+    return 0
+
+
+def _await_in(node: ast.AST) -> int:
+    waits = (ast.Await, ast.AsyncWith, ast.AsyncFor)
+    return next((found.lineno for found in ast.walk(node) if isinstance(found, waits)), 0)
 
 
 def _last_name(base: ast.expr) -> str:

@@ -27,6 +27,7 @@ ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/idempotency/memory_key_records.py": "test_keyed_calls.py: every test runs on it",
     "gateway/pilotlight_gateway/storage_quota/memory_quota.py": "test_bus_quota.py: one contract for both",
     "gateway/pilotlight_gateway/tenancy/registry_port.py": "every test of `World` runs on the fake",
+    "gateway/pilotlight_gateway/calls/in_flight_call.py": "test_live_calls.py: the calls that implement it",
     "gateway/pilotlight_gateway/calls/call_fake.py": (
         "tests/gateway/http/endpoints: it does what a test's script says, and each test reads the result"
     ),

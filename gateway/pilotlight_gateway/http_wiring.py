@@ -27,7 +27,8 @@ from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
 from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_routes import CallRoutes
-from pilotlight_gateway.http.calls.call_stream import StreamedCalls, StreamServices
+from pilotlight_gateway.http.calls.call_stream import StreamedCalls
+from pilotlight_gateway.http.calls.event_writer import StreamServices
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.calls.warm_call import WarmCalls, WarmParts

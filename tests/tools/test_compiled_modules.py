@@ -81,6 +81,9 @@ def test_a_list_that_names_too_much_is_refused(tmp_path: Path) -> None:
         ("class A(msgspec.Struct, frozen=True): ...", "x.py:1: msgspec reads the annotations of A"),
         ("class A(Message): ...", "x.py:1: msgspec reads the annotations of A"),
         ("def f(*, a=1, b): ...", "x.py:1: mypyc crashes at f: b has no default; put it before"),
+        ("async def f():\n try:\n  ...\n except E:\n  await g()", "x.py:5: compiled, an await while"),
+        ("async def f():\n try:\n  ...\n finally:\n  await g()", "x.py:5: compiled, an await while"),
+        ("async def f():\n async with g():\n  await h()", "x.py:2: compiled, an await while"),
         ("def f(a, /, **b): ...", "x.py:1: mypyc knows no `/`: ** of f may name what stands before; hand in"),
     ],
 )  # fmt: skip
@@ -98,6 +101,9 @@ def test_what_mypyc_cannot_compile_is_named_by_its_line_and_what_to_do(source: s
         "def f():\n    yield 1",
         "class A(Base): ...",
         "def f(a=1, *, b, c=2): ...",
+        "async def f(self):\n async with timeout(1), self.lock:\n  await g()",
+        "async def f():\n async with TaskGroup() as g:\n  g.create_task(h())",
+        "async def f():\n try:\n  await g()\n except E:\n  ...\n await h()",
     ],
 )
 def test_what_mypyc_compiles_is_not_refused(source: str) -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.call_api import CallStatus
@@ -14,18 +16,18 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.awaited_call import AwaitedCall, CallStream
 from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatistics, CallWaiter
+from pilotlight_gateway.calls.live_calls import AwaitedCall, CallStream, WaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.waited_call import WaitedCall
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home_report import HomeStatistics
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CallService:
     """The real `CallPort`."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Run
-from pilotlight_core.model.messages.stream_window import WINDOW
+from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, Run
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
-from pilotlight_gateway.calls.scheduling_class import PLAIN, SchedulingClass
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
 
 class Go(Protocol):

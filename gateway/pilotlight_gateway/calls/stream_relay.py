@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import Chunk, Grant, Window
-from pilotlight_core.model.messages.stream_window import LEAST_AHEAD
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Grant, Window
 from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
 
 UNREAD_CHUNKS = 256

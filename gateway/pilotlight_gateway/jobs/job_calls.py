@@ -16,10 +16,10 @@ from pilotlight_gateway.calls.call_port import CallPort, CallResult
 from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook
-from pilotlight_gateway.calls.scheduling_class import scheduling_class_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 
+from mypy_extensions import mypyc_attr
+
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
@@ -20,6 +22,7 @@ from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHomeStatistics
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HomeLimiter:
     """The real `Limiter`, over the bus. As a context manager it asks and answers until the block ends."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import Chunk, Run
-from pilotlight_core.model.messages.stream_window import LEAST_AHEAD, chunks_ahead
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, chunks_ahead
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall

@@ -210,12 +210,19 @@ class Container:
     # -- its life -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        failed: BaseException | None = None
         try:
             if await self._start_up():
                 await self._ending.wait()
                 await self._shut_down()
-        finally:
+        except BaseException as error:  # noqa: BLE001 - it is raised again, once all is destroyed
+            failed = error
+        try:
             await self._destroy()
+            if failed is not None:
+                raise failed
+        finally:
+            failed = None
 
     async def _start_up(self) -> bool:
         start = self._start

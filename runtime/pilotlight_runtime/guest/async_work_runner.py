@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_core.model.messages.stream_window import chunks_ahead
+from pilotlight_core.model.messages.call_messages import chunks_ahead
 from pilotlight_core.model.messages.unit_counts import COUNTING
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (

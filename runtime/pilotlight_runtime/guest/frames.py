@@ -78,7 +78,7 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     """A name of the spec's methods."""
     input: bytes = b""
     window: int = 256
-    """The most chunks that a stream may be ahead of the last WindowUpdate; see `stream_window`."""
+    """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.call_messages import Outcome
-from pilotlight_core.model.messages.stream_window import chunks_ahead
+from pilotlight_core.model.messages.call_messages import Outcome, chunks_ahead
 from pilotlight_core.model.messages.unit_counts import COUNTING
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (

@@ -236,9 +236,10 @@ class Metering:
             work = asyncio.ensure_future(asyncio.to_thread(call, *args))
             try:
                 return await asyncio.shield(work)
-            except asyncio.CancelledError:
-                await asyncio.wait([work])
-                raise
+            except asyncio.CancelledError as error:
+                cancelled = error
+            await asyncio.wait([work])
+            raise cancelled
 
 
 def pause_after(error: BusError, pause_s: float) -> float:

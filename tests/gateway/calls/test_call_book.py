@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pilotlight_core.model.errors import Cancelled
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.awaited_call import AwaitedCall
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.live_calls import AwaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.specs import function_spec, method, version_record

@@ -41,10 +41,10 @@ from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import ContainerState, Shortage
 from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.awaited_call import BUNCH_BYTES
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.calls.live_calls import BUNCH_BYTES
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.specs import function_spec, method, version_record

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.call_messages import (
+    LEAST_AHEAD,
     Chunk,
     Outcome,
     Window,
 )
-from pilotlight_core.model.messages.stream_window import LEAST_AHEAD
 from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.stream_relay import UNREAD_BYTES, UNREAD_CHUNKS

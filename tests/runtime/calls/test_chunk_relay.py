@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome
-from pilotlight_core.model.messages.stream_window import LEAST_AHEAD, WINDOW
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, WINDOW, Chunk, Ended, Outcome
 from pilotlight_core.model.spec import Mode
 from pilotlight_runtime.calls.chunk_relay import STALLED_S
 from pilotlight_runtime.guest.frames import (

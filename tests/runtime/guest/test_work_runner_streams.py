@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.call_messages import Outcome
-from pilotlight_core.model.messages.stream_window import LEAST_AHEAD, WINDOW
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, WINDOW, Outcome
 from pilotlight_core.model.spec import Mode
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import ChunkOut, GuestFrame, Invoke, Result, WindowUpdate

@@ -17,6 +17,13 @@ from pilotlight_core.model.bounded import (
 )
 from pilotlight_core.model.messages.message import Message
 
+WINDOW = 128
+"""The most chunks that a stream may be ahead. With 32 it waits for its reader's word, and has half the pace."""
+LEAST_AHEAD = 32
+"""Chunks of any size. Of the largest (768 KiB) 24 MiB are under way."""
+BYTES_AHEAD = 64 * 1024
+"""Beyond LEAST_AHEAD: if all chunks were as large as the largest so far."""
+
 
 class BodyRef(msgspec.Struct, frozen=True):
     """A one-time address at the origin's internal listener, of a large input or for a large answer."""
@@ -51,7 +58,7 @@ class Run(Message, frozen=True, kw_only=True):
     answer: BodyRef | None = None
     """Where to put an answer too large for a frame."""
     window: int = 256
-    """The most chunks that a stream may be ahead of those the origin has passed on; see `stream_window`."""
+    """The most chunks that a stream may be ahead of those the origin has passed on; see `chunks_ahead`."""
     tell_start: bool = False
     """Whether to send `Started`. Optional, since silence never proves that a call has not started."""
     traceparent: str = ""
@@ -69,10 +76,17 @@ class Cancel(Message, frozen=True, kw_only=True):
 
 
 class Window(Message, frozen=True, kw_only=True):
-    """The origin has passed on all chunks up to and including `upto`."""
+    """The origin has passed on all chunks up to and including `upto`; said for each half of LEAST_AHEAD chunks."""
 
     call_id: str = msgspec.field(name="call")
     upto: int
+
+
+def chunks_ahead(window: int, largest: int) -> int:
+    """How many chunks a stream with the given `window` may be ahead, whose largest so far has `largest` bytes."""
+    if largest * window <= BYTES_AHEAD:
+        return window
+    return min(window, max(LEAST_AHEAD, BYTES_AHEAD // largest))
 
 
 class Reconcile(Message, frozen=True, kw_only=True):

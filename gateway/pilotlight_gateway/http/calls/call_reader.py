@@ -9,11 +9,11 @@ from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat, priority_of, seconds_to_wait
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.scheduling_class import SchedulingClass, scheduling_class_of
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import AdmittedRequest, function_of, usage_of_call
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass, scheduling_class_of
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time, check_seconds
 
 ReadBody = tuple[CallRequest, MethodSpec, bytes]

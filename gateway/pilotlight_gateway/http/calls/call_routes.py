@@ -6,12 +6,12 @@ from typing import Any
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Mode, VersionRecord
-from pilotlight_gateway.calls.scheduling_class import SchedulingClass, scheduling_class_of
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, at_most, function_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass, scheduling_class_of
 
 KNOWN_AT_MOST = 4_096
 """Pairs of a tenant and a ref, about 1 KiB each."""

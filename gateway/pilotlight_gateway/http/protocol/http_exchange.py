@@ -408,24 +408,29 @@ class Edge:
     async def serve(self, exchange: Exchange, work: Awaitable[None], scope: Scope | None = None) -> None:
         """Await the work that answers an exchange, and answer what it raises."""
         self._requests.add(exchange)
+        failed: PilotlightError | None = None
+        cause: Exception | None = None
         try:
-            await work
-        except PilotlightError as error:
-            await self._answer_error(exchange, error)
-        except HTTPException as error:
-            await self._answer_error(exchange, _of_starlette(error, scope or {}))
-        except asyncio.CancelledError:
-            if (revoked := exchange.was_revoked()) is None:
-                raise
-            await self._answer_error(exchange, revoked)
-        except ClientGone:
-            exchange.status = exchange.status or CLIENT_CLOSED
-        except Exception as error:
-            log.exception("a request failed unexpectedly", request_id=exchange.request_id, route=exchange.route)
-            if exchange.status:
-                raise  # the head is out: only a broken connection still tells the client
-            await self._answer_error(exchange, PilotlightError(code="internal"), cause=error)
+            try:
+                await work
+            except PilotlightError as error:
+                failed = error
+            except HTTPException as error:
+                failed = _of_starlette(error, scope or {})
+            except asyncio.CancelledError:
+                if (failed := exchange.was_revoked()) is None:
+                    raise
+            except ClientGone:
+                exchange.status = exchange.status or CLIENT_CLOSED
+            except Exception as error:
+                log.exception("a request failed unexpectedly", request_id=exchange.request_id, route=exchange.route)
+                if exchange.status:
+                    raise  # the head is out: only a broken connection still tells the client
+                failed, cause = PilotlightError(code="internal"), error
+            if failed is not None:
+                await self._answer_error(exchange, failed, cause)
         finally:
+            failed = cause = None  # they know this frame: a cycle would wait for the garbage collector
             self._requests.remove(exchange)
             self._release(exchange)
             self._metrics.requests[exchange.route, exchange.status] += 1

@@ -10,11 +10,11 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.values import TooManyValues
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.body_work import AT_ONCE_BYTES
-from pilotlight_gateway.calls.scheduling_class import SchedulingClass
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass
 from tests.gateway.world import World, function
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.stream_window import BYTES_AHEAD, LEAST_AHEAD, WINDOW, chunks_ahead
+from pilotlight_core.model.messages.call_messages import BYTES_AHEAD, LEAST_AHEAD, WINDOW, chunks_ahead
 from tests.example_counts import examples
 
 

@@ -1,4 +1,4 @@
-"""A call that a task waits for, such as a stream or a job."""
+"""Live calls by who waits: a task, such as that of a stream or a job, or a waiter that is told the result at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallWaiter, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
@@ -105,12 +105,12 @@ class CallStream:
         """The next events. Raises the call's error."""
         self._note_read()
         if self._live is None or self._has_result:
-            await self.aclose()
+            self._end()
             raise StopAsyncIteration
         try:
             bunch = await self._live.next_events()
         except BaseException:
-            await self.aclose()
+            self._end()
             raise
         self._has_result = isinstance(bunch[-1], CallResult)
         self._read = [len(event.data) for event in bunch if isinstance(event, ChunkEvent)]
@@ -118,6 +118,9 @@ class CallStream:
 
     async def aclose(self) -> None:
         """End the call: cancel it if it runs."""
+        self._end()
+
+    def _end(self) -> None:
         live, self._live = self._live, None
         if live is not None:
             self._origins.end(live)
@@ -129,3 +132,35 @@ class CallStream:
             self._read = []
             live.was_read(sum(read))
             self._origins.was_read(live, len(read), sum(read))
+
+
+class WaitedCall(InFlightCall):
+    """A call whose result a waiter is told at once."""
+
+    def __init__(self, call: PreparedCall, shard: int, origin: Origin, origins: Origins, waiter: CallWaiter) -> None:
+        super().__init__(call, shard, origin)
+        self.origins = origins
+        self.waiter: CallWaiter | None = waiter
+        """None: nobody waits any more."""
+
+    def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
+        pass  # only streams have stages
+
+    def relay_chunk(self, seq: int, data: bytes) -> None:
+        pass
+
+    def finish(self, result: CallResult) -> None:
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.finished(result)
+
+    def fail(self, error: PilotlightError) -> None:
+        self.error = error.with_traceback(None)
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.failed(error)
+
+    def end(self) -> None:
+        """See `BegunCall`."""
+        self.waiter = None
+        self.origins.end(self)

@@ -1,0 +1,131 @@
+"""The events of one streamed call as bytes."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.price_book import PriceBook
+from pilotlight_core.model.values import TooManyValues
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.call_responses import NULL, is_value, json_around, response_of, typed_response
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.http.protocol.drain_gate import DrainGate
+from pilotlight_gateway.http.protocol.event_answers import event
+from pilotlight_gateway.http.protocol.http_exchange import Exchange
+from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+
+CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}')
+TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}')
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamServices:
+    """The parts of the gateway that streamed calls need."""
+
+    calls: CallPort
+    gate: DrainGate
+    budget: ByteBudget
+    metrics: GatewayMetrics
+    codec: BodyCodec
+    book: PriceBook
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+
+
+class EventWriter:
+    """Encodes the events of one call. `typed`: values as base64 of msgpack instead of JSON."""
+
+    def __init__(self, services: StreamServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
+        self._services = services
+        self._call = call
+        self._exchange = exchange
+        self._typed = typed
+        self._version = call.version.id
+        self._has_begun = False
+
+    def write_now(self, bunch: list[CallEvent], first: int) -> tuple[int, bytes]:
+        """The bytes of the events from `first` on, as one piece, and how many events these are.
+
+        It ends before an event that takes long or is wrong, which is for `write`, so that nothing waits for that one.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            for happened in bunch[first:]:
+                pieces.append(piece := self._event(happened, self._value_now(happened)))
+                size += len(piece)
+                if size >= PIECE_BYTES // 2:
+                    break
+        except (TooManyValues, PilotlightError):
+            pass
+        return len(pieces), pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def write(self, happened: CallEvent) -> bytes:
+        """The bytes of one event.
+
+        Raises:
+            BadOutput: the value violates the function's schema, or is too large for JSON.
+        """
+        if not self._has_value(happened):
+            return self._event(happened, [NULL])
+        codec, version, method = self._services.codec, self._version, self._call.method
+        data, tenant = _data_of(happened), self._call.tenant
+        if self._typed:
+            await codec.check_output(data, version, method, tenant)
+            return self._event(happened, [data])
+        return self._event(happened, await codec.output_json(data, version, method, tenant))
+
+    def _event(self, happened: CallEvent, value: list[bytes]) -> bytes:
+        """The bytes of an event; `value`: its JSON, or its msgpack, in pieces."""
+        if isinstance(happened, ChunkEvent):
+            return self._chunk(happened, value)
+        if isinstance(happened, StageEvent):
+            stage = {"name": happened.name, "ms": happened.ms, "detail": happened.detail}
+            return event(b"stage", msgspec.json.encode(stage))
+        return self._result(happened, value)
+
+    def _has_value(self, happened: CallEvent) -> bool:
+        return isinstance(happened, ChunkEvent) or (isinstance(happened, CallResult) and is_value(self._call))
+
+    def _value_now(self, happened: CallEvent) -> list[bytes]:
+        """Raises TooManyValues and BadOutput."""
+        if not self._has_value(happened):
+            return [NULL]
+        data = _data_of(happened)
+        if self._typed:
+            self._services.codec.at_once.check_output(data, self._version, self._call.method)
+            return [data]
+        return [self._services.codec.at_once.output_json(data, self._version, self._call.method)]
+
+    def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
+        if not self._has_begun:
+            self._has_begun = True
+            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
+        if self._typed:
+            return TYPED_CHUNK % (chunk.seq, b64encode(value[0]))
+        return CHUNK % (chunk.seq, value[0] if len(value) == 1 else b"".join(value))
+
+    def _result(self, result: CallResult, value: list[bytes]) -> bytes:
+        services, call = self._services, self._call
+        at, request_id = services.clock(), self._exchange.request_id
+        response = response_of(call, result, book=services.book, at=at, request_id=request_id)
+        services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
+        if self._typed and is_value(call):
+            return event(b"result", msgspec.json.encode(typed_response(response, result.output)))
+        body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
+        return event(b"result", b"".join(body))
+
+
+def _data_of(happened: CallEvent) -> bytes:
+    """The msgpack of the event's value."""
+    if isinstance(happened, ChunkEvent):
+        return happened.data
+    return happened.output if isinstance(happened, CallResult) else b""

@@ -1,0 +1,110 @@
+"""Live calls by who waits: each is told once, and a stream gives back what it held."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pilotlight_core.model.errors import ContainerDied, PilotlightError
+from pilotlight_core.model.messages.scheduling import Enqueue, Withdraw
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.live_calls import AwaitedCall, CallStream, WaitedCall
+from pilotlight_gateway.calls.origin import Origin
+from tests.builders.calls import prepared_call
+from tests.gateway.calls.test_origins import Site
+
+RESULT = CallResult(output=b"42")
+
+
+class Waiter:
+    def __init__(self) -> None:
+        self.told: list[CallResult | PilotlightError] = []
+
+    def finished(self, result: CallResult) -> None:
+        self.told.append(result)
+
+    def failed(self, error: PilotlightError) -> None:
+        self.told.append(error)
+
+
+def waited(site: Site) -> tuple[WaitedCall, Waiter]:
+    """A call that has begun, and who waits for it."""
+    call, waiter = prepared_call(), Waiter()
+    live = WaitedCall(call, 0, Origin(call, "gw1", site.port.at), site.origins, waiter)
+    site.origins.begin(live)
+    return live, waiter
+
+
+def awaited(site: Site, budget: ByteBudget) -> AwaitedCall:
+    """A stream that has begun."""
+    call = prepared_call(stream=True)
+    answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
+    live = AwaitedCall(call, 0, Origin(call, "gw1", site.port.at), answer, budget)
+    site.origins.begin(live)
+    return live
+
+
+@pytest.mark.parametrize("says", [lambda live: live.finish(RESULT), lambda live: live.fail(ContainerDied("gone"))])
+def test_a_waiter_is_told_once(says: Any) -> None:
+    """Whatever comes later."""
+    live, waiter = waited(Site())
+    says(live)
+    live.finish(RESULT)
+    live.fail(ContainerDied("again"))
+    assert len(waiter.told) == 1
+
+
+def test_who_waits_no_more_is_told_nothing_and_the_call_is_cancelled() -> None:
+    """Its home is told."""
+    site = Site()
+    live, waiter = waited(site)
+    live.end()
+    live.finish(RESULT)
+    assert waiter.told == []
+    assert [type(item) for item in site.said()] == [Enqueue, Withdraw]
+    assert not len(site.origins)
+
+
+async def test_a_stream_counts_as_read_when_more_is_asked_for() -> None:
+    """And ends with its call's result."""
+    site, budget = Site(), ByteBudget(limit=100)
+    live = awaited(site, budget)
+    stream = CallStream(live, site.origins)
+    await anext(stream)  # its first stage
+    live.relay_chunk(1, b"abc")
+    assert [type(event).__name__ for event in await anext(stream)] == ["ChunkEvent"]
+    assert budget.used == 3
+    live.finish(RESULT)
+    assert await anext(stream) == [RESULT]
+    assert budget.used == 0
+    assert [bunch async for bunch in stream] == []
+    assert not len(site.origins)
+
+
+async def test_a_stream_that_is_closed_twice_ends_its_call_once() -> None:
+    """What it held is given back, and its home is told."""
+    site, budget = Site(), ByteBudget(limit=100)
+    live = awaited(site, budget)
+    stream = CallStream(live, site.origins)
+    live.relay_chunk(1, b"abc")
+    await stream.aclose()
+    await stream.aclose()
+    assert budget.used == 0
+    assert [type(item) for item in site.said()] == [Enqueue, Withdraw]
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+
+
+async def test_a_streams_error_is_raised_and_ends_it() -> None:
+    """The call is known no more than as one that failed."""
+    site = Site()
+    live = awaited(site, ByteBudget(limit=100))
+    stream = CallStream(live, site.origins)
+    await anext(stream)
+    live.fail(ContainerDied("gone"))
+    with pytest.raises(ContainerDied):
+        await anext(stream)
+    assert not len(site.origins)
