@@ -3,7 +3,7 @@
 The life of a call
 ------------------
 1. `http` and `jobs` hand a `PreparedCall` to `call_service`, the real `call_port.CallPort`
-   (`call_fake` is the one in memory). A caller's task awaits an `AwaitedCall` there, and a `WaitedCall` tells its waiter.
+   (`call_fake` is the one in memory). There a task awaits an `AwaitedCall`, and a waiter is told by a `WaitedCall`.
 2. `origins`, the driver, enters the call into its `call_book`
    and calls its `Origin`.
 3. `origin` is the state machine of one call: QUEUED, SENT, RUNNING, DONE.
