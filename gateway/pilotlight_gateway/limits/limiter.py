@@ -45,10 +45,22 @@ class HomeLimiter:
         self._running = AsyncExitStack()
 
     async def __aenter__(self) -> None:
-        await self._running.enter_async_context(self._port.driving(self.driver))
-        self.driver.refresh()
-        self._running.callback(self.driver.flush)
-        await self._running.enter_async_context(self._renewals.followed())
+        begun = AsyncExitStack()
+        failed: BaseException | None = None
+        try:
+            await begun.enter_async_context(self._port.driving(self.driver))
+            self.driver.refresh()
+            begun.callback(self.driver.flush)
+            await begun.enter_async_context(self._renewals.followed())
+        except BaseException as error:  # noqa: BLE001 - it is raised again, once what has begun is undone
+            failed = error
+        if failed is not None:
+            await begun.aclose()
+            try:
+                raise failed
+            finally:
+                failed = None
+        self._running = begun.pop_all()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -78,16 +78,21 @@ class Channel:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is kept; raises AgentGone."""
-        self._send_group(wait=True)
+        """Return once all that was sent or kept before is out, also what another thread sends; raises AgentGone."""
+        try:
+            with self._lock:
+                self._write_group()
+        except OSError as error:
+            raise AgentGone(str(error)) from error
+        self._send_group(wait=False)  # what other threads have left to this one
 
     def flush_at_exit(self) -> None:
         """Send what is kept, as far as that needs no waiting: the process ends, and a thread of it may be sending."""
-        if not self._group or not self._lock.acquire(timeout=EXIT_WAIT_S):
+        if not self._lock.acquire(timeout=EXIT_WAIT_S):
             return
         with suppress(OSError):
-            self._socket.send(b"".join(self._group), socket.MSG_DONTWAIT)
-        self._group.clear()
+            pieces = [self._group.popleft() for _ in range(len(self._group))]
+            self._socket.send(b"".join(pieces), socket.MSG_DONTWAIT)
         self._lock.release()
 
     def _send_group(self, *, wait: bool) -> None:

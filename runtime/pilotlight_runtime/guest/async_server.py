@@ -143,7 +143,7 @@ class AsyncServer:
             return
         self._kept_ns = 0
         self._channel.send(frame)
-        exits.exit_if_fatal(frame)
+        exits.exit_if_fatal(frame, self._channel.flush)
 
     def _flush(self) -> None:
         self._is_flush_due, self._kept_ns = False, 0

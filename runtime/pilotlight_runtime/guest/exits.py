@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import NoReturn
@@ -80,15 +80,17 @@ class with_agent:  # noqa: N801 - reads as the statement that it is
         exit_now(MALFORMED, f"a mistake of the platform ends this container:\n{text}")
 
 
-def exit_if_fatal(frame: Result | BatchResult) -> None:
+def exit_if_fatal(frame: Result | BatchResult, flush: Callable[[], None]) -> None:
     """After an answer was sent: end the process if its device is dead, empty the device's cache if it was full.
 
-    Only then are the exception and the frames that held tensors gone.
+    Only then are the exception and the frames that held tensors gone. `flush` returns once the answer is out.
     """
     error = frame.error if isinstance(frame, Result) else _of_batch(frame)
     if error is None:
         return
     if is_fatal(error):
+        with suppress(AgentGone):
+            flush()
         exit_now(DEVICE_DEAD, f"the device's context is dead, so this container ends: {error.message}")
     if error.type == "torch.OutOfMemoryError":
         _empty_cache()

@@ -69,4 +69,4 @@ class SerialServer:
         frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:
             self._channel.send(frame)
-            exits.exit_if_fatal(frame)
+            exits.exit_if_fatal(frame, self._channel.flush)

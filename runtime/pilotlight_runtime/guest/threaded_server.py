@@ -74,5 +74,4 @@ class ThreadedServer:
                 frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
                 if frame is not None:
                     self._channel.send(frame)
-                    self._channel.flush()  # also where it was left to another thread: this may be the end
-                    exits.exit_if_fatal(frame)
+                    exits.exit_if_fatal(frame, self._channel.flush)

@@ -239,7 +239,10 @@ class Metering:
             except asyncio.CancelledError as error:
                 cancelled = error
             await asyncio.wait([work])
-            raise cancelled
+            try:
+                raise cancelled
+            finally:
+                del cancelled
 
 
 def pause_after(error: BusError, pause_s: float) -> float:

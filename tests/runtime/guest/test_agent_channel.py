@@ -186,6 +186,21 @@ def test_a_thread_leaves_its_frame_to_the_one_that_sends(ends: Ends) -> None:
         last.result(30)
 
 
+def test_a_flush_waits_for_what_another_thread_sends(ends: Ends) -> None:
+    """Also when that thread has taken the last frame already: who flushes may be about to end the process."""
+    channel, agent = ends
+    large = Result(call_id="large", output=bytes(8 * 2**20))
+    with ThreadPoolExecutor(2) as pool:
+        sending = pool.submit(channel.send, large)
+        wait_until(channel._lock.locked, "the agent does not read")
+        flushing = pool.submit(channel.flush)
+        assert not channel._group
+        assert not flushing.done()
+        assert received(agent, 1) == [large]
+        sending.result(30)
+        flushing.result(30)
+
+
 def test_what_is_kept_goes_before_the_end_without_waiting(ends: Ends) -> None:
     """It goes once; and where the agent does not read, the end comes all the same."""
     channel, agent = ends

@@ -25,12 +25,18 @@ def test_a_dead_device_is_known(message: str, fatal: bool) -> None:
     assert is_fatal(RemoteError(type="torch.AcceleratorError", message=message)) is fatal
 
 
+def no_flush() -> None:
+    raise AssertionError("nothing ends")
+
+
 def test_other_answers_change_nothing() -> None:
     """Good ones, failed ones, and a batch in which single items failed."""
     error = RemoteError(type="torch.OutOfMemoryError", message="CUDA out of memory")
-    exit_if_fatal(Result(call_id="a"))
-    exit_if_fatal(Result(call_id="a", outcome=Outcome.RAISED, error=error))
-    exit_if_fatal(BatchResult(batch=1, results=(GuestItemResult(call_id="a", outcome=Outcome.RAISED, error=error),)))
+    exit_if_fatal(Result(call_id="a"), no_flush)
+    exit_if_fatal(Result(call_id="a", outcome=Outcome.RAISED, error=error), no_flush)
+    exit_if_fatal(
+        BatchResult(batch=1, results=(GuestItemResult(call_id="a", outcome=Outcome.RAISED, error=error),)), no_flush
+    )
 
 
 def test_a_guest_with_a_dead_device_answers_and_ends() -> None:

@@ -12,7 +12,7 @@ from tests.runtime.guest.harness import Guest, spec_of
 
 
 def test_as_many_run_as_there_are_inputs(tmp_path: Path) -> None:
-    """Three hold at once, the fourth waits and can be taken back at once, and all end."""
+    """Three hold at once, the fourth waits and can be taken back at once, and all end. Cancels come in order."""
     fifos = [tmp_path / str(n) for n in range(3)]
     for fifo in fifos:
         os.mkfifo(fifo)
@@ -22,7 +22,7 @@ def test_as_many_run_as_there_are_inputs(tmp_path: Path) -> None:
             guest.invoke(fifo.name, "hold", path=str(fifo))
         assert [guest.line() for _ in fifos] == ["holding"] * 3
         guest.invoke("waiting", "hold", path="/")
-        guest.send(CancelCall(call_id="waiting"), CancelCall(call_id="1"))
+        guest.send(CancelCall(call_id="1"), CancelCall(call_id="waiting"))
         assert guest.result() == Result(call_id="waiting", outcome=Outcome.CANCELLED, started=False)
         answers = {}
         for fifo in reversed(fifos):
