@@ -21,7 +21,6 @@ PLAIN_ONLY: Mapping[str, str] = {
     "tests/gateway/home/test_homes.py::test_an_item_that_a_home_cannot_take_stops_no_other": INHERITS,
     "tests/gateway/http/calls/test_warm_call.py::test_a_bug_costs": REPLACES,
     "tests/gateway/http/calls/test_warm_call.py::test_a_call_that_is_refused_within": STANDS_IN,
-    "tests/gateway/http/calls/test_warm_call.py::test_every_request_has_the_same_answer": REPLACES,
     "tests/gateway/http/test_uvicorn_internals.py": SOURCES,
     "tests/gateway/test_call_drivers.py::test_one_message_of_a_link": REPLACES,
     "tests/runtime/containers/blanks/test_base_environment.py::test_everything_that_a_guest_imports": SOURCES,

@@ -29,7 +29,6 @@ HOLE = f'"{token()}"'.encode()
 UNMETERED = Spent(ns=0, ppm=0, price="")
 PICO_PER_NANO: int = 10 ** (PLACES - 9)
 SCALE: int = WHOLE_DEVICE * NS_PER_HOUR
-PICO_PER_DOLLAR: int = 10**PLACES
 
 
 def json_around(make: Callable[[msgspec.Raw], msgspec.Struct], value: list[bytes]) -> list[bytes]:

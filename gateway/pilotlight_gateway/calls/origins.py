@@ -285,19 +285,16 @@ class EffectRunner:
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
         for effect in effects:
-            # The first four are a warm call's. Compiled, a type is compared in no time, and a pattern is not.
-            if type(effect) is Enqueue or type(effect) is Settle:
-                self._to_home(live, effect, at)
-                continue
-            if type(effect) is CallResult:
-                self._finish(live, effect)
-                continue
-            match effect:
+            match effect:  # the first four are a warm call's
+                case Enqueue() | Settle():
+                    self._to_home(live, effect, at)
                 case SendRun() if live.call.start_hook is not None:
                     live.heard_at = UNSENT
                     live.call.start_hook(effect.run, partial(self._send_if_allowed, live, effect))
                 case SendRun():
                     self._send(live, effect, at)
+                case CallResult():
+                    self._finish(live, effect)
                 case RelayChunk():
                     self._relay(live, effect, at)
                 case SendControl():
