@@ -17,7 +17,7 @@ from pilotlight_core.host.foundations import WrongFoundation
 from pilotlight_core.host.signing import NoKey
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.cluster.identity_guard import NameTaken
-from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
 

@@ -52,7 +52,7 @@ from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
-from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
@@ -96,7 +96,7 @@ def wire_http(
     followers: TenantSlots,
     idempotency: Idempotency,
     jobs: JobService,
-    ledger: Ledger,
+    ledger: LedgerReader,
     limiter: Limiter,
     logs: LogSource,
     metrics: GatewayMetrics,

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from socket import socket
 
 import structlog
@@ -32,7 +31,7 @@ from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.signing import NoKey, Signer
+from pilotlight_core.host.signing import FolderSigner, NoKey
 from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.ids import token
@@ -70,7 +69,7 @@ from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
-from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
@@ -82,6 +81,7 @@ from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.metrics.node_metrics import node_fault_counts
+from pilotlight_gateway.own_foundation import FoundationAsk, own_foundation
 from pilotlight_gateway.principal_watch import PrincipalWatch
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
@@ -244,32 +244,33 @@ def _idempotency(settings: ServeSettings, bus: Bus, table: ShardTable, owner: Ca
     )
 
 
-async def _open_ledger(settings: ServeSettings, book: PriceBook) -> Ledger:
-    settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
-    return await asyncio.to_thread(Ledger, settings.database_url, book)
-
-
-async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore, ledger: Ledger) -> Signer:
-    """Register what this gateway has in common with its platform; the key that it signs with.
+async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSigner:
+    """Register what this gateway has in common with its platform; what signs with its key.
 
     Raises:
-        WrongFoundation: it has another key, blob store or ledger. NoBlobStore: it has none.
+        WrongFoundation: it has another key, blob store or ledger. NoBlobStore: it has none. LedgerRefused: it cannot
+            be opened.
     """
+    settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     adopted, foundations = read_adopted(settings.adopt), Foundations(bus, region=settings.region)
     known = await foundations.read() or Foundation()
     may_create = not known.manifest_key or "manifest_key" in adopted
     try:
-        signer = await asyncio.to_thread(partial(Signer.load_or_create, settings.keys_dir, create=may_create))
+        found = await own_foundation(
+            FoundationAsk(
+                database_url=settings.database_url, keys_dir=str(settings.keys_dir), may_create_key=may_create
+            )
+        )
     except NoKey as error:
         what, mend = MEND["manifest_key"]
         raise WrongFoundation(f"{error.detail} {what} of the platform is {known.manifest_key}: {mend}.") from None
     own = Foundation(
-        manifest_key=signer.key_id,
+        manifest_key=found.manifest_key,
         blob_store=await name_of_store(blobs, create=not known.blob_store or "blob_store" in adopted),
-        ledger=await asyncio.to_thread(ledger.identity),
+        ledger=found.ledger,
     )
     await foundations.register(own, adopted)
-    return signer
+    return FolderSigner(settings.keys_dir, own.manifest_key)
 
 
 def _connections(settings: ServeSettings) -> ConnectionBook:
@@ -305,11 +306,6 @@ def _metric_sources(
         lambda: node_fault_counts(faults.counts),
         lambda: connection_counts(connections.statistics()),
     )
-
-
-async def _count_folded(metrics: GatewayMetrics, ledger: Ledger) -> None:
-    metrics.folded = await asyncio.to_thread(ledger.results)
-    metrics.unread = (await asyncio.to_thread(ledger.unread_count)).messages
 
 
 def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
@@ -371,8 +367,8 @@ async def _gateway(
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = _readiness(bus, registry, calls.service)
-    ledger = await _open_ledger(settings, book)
-    signer = await _join(settings, bus, blobs, ledger)
+    signer = await _join(settings, bus, blobs)
+    ledger = LedgerReader(settings.database_url, book)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
     metrics = GatewayMetrics()
     sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
@@ -407,7 +403,7 @@ async def _gateway(
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         blob_links = BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region)
         async with (
-            measured_process(settings, bus, metrics.collect, *sources, refresh=partial(_count_folded, metrics, ledger)),
+            measured_process(settings, bus, metrics.collect, *sources),
             workers.running(),
             limiter,
             calls.running(),

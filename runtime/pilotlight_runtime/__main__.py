@@ -30,12 +30,8 @@ from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironmen
 from pilotlight_runtime.containers.files.staging import TrustedKey
 from pilotlight_runtime.containers.files.version_files import LinkedFiles, StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
-from pilotlight_runtime.devices.fake.fake_machine import build
-from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
-from pilotlight_runtime.devices.nvidia.mps import open_mps
-from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
+from pilotlight_runtime.devices.node_gpus import open_gpus
 from pilotlight_runtime.devices.several_devices import SeveralDevices
-from pilotlight_runtime.metering.usage_metering import boot_id
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
@@ -56,22 +52,6 @@ def open_store(settings: config.AgentSettings) -> BlobStore | None:
     if settings.blob_url.startswith("s3:"):
         return None
     return open_blobs(settings.blob_url or settings.default_blob_url)
-
-
-def open_gpus(settings: config.AgentSettings, folders: NodeFolders) -> NvmlDevices:
-    """The GPUs of this node, or the GPUs in software that its settings ask for.
-
-    Raises:
-        BadInput: if those cannot be read, or MPS does not work.
-    """
-    if not settings.fake_gpus:
-        mps = open_mps(settings.mps_pipes)
-        offer = GpuOffer(shareable=lambda _: settings.share_gpus or mps is not None, check=fitness, mps=mps)
-        return NvmlDevices(offer=offer)
-    machine = build(settings.fake_gpus, node=settings.node, file=folders.fake_gpus, boot=boot_id())
-    log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
-    offer = GpuOffer(fake=True, shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable)
-    return NvmlDevices(machine.nvml, offer)
 
 
 def open_bases(settings: config.AgentSettings, *, walled: bool) -> tuple[BaseEnvironment, ...]:
@@ -126,7 +106,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
     try:
         bases = await asyncio.to_thread(open_bases, settings, walled=started.guarantees().own_filesystem)
         async with (
-            open_gpus(settings, folders) as gpus,
+            open_gpus(settings, folders.fake_gpus) as gpus,
             connect(
                 settings.nats_url,
                 name=f"agent {settings.node}",
@@ -144,7 +124,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 files=files,
                 verifier=TrustedKey(settings.keys_dir),
                 launcher=started,
-                devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), gpus),
+                devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), *gpus),
                 bases=bases,
                 ceilings=ceilings(settings),
                 folders=folders,

@@ -21,4 +21,4 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A whole HTTP side over fakes."""
     world = World(tmp_path)
     yield world
-    world.ledger.close()
+    world.close()

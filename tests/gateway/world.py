@@ -44,6 +44,7 @@ from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, uplo
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
@@ -109,7 +110,7 @@ class Parts:
     blobs: BlobStore
     signer: ManifestSigner
     authenticator: CallAuthenticator
-    ledger: Ledger
+    ledger: LedgerReader
     logs: LogSource
     jobs: JobService
     batches: BatchService
@@ -217,7 +218,9 @@ class World:
         self.clock = Clock(100.0)
         self.wall = Clock(WALL)
         (folder / "ledger.sqlite").write_bytes(empty_ledger())
-        self.ledger = Ledger(f"sqlite:///{folder / 'ledger.sqlite'}", load_prices())
+        url = f"sqlite:///{folder / 'ledger.sqlite'}"
+        self.ledger = Ledger(url, load_prices())
+        self.ledger_reader = LedgerReader(url, self.ledger.book)
         self.signer = Signer(Ed25519PrivateKey.generate())
         known = registry or self.registry
         desk = JobService(self.jobs, queue=self.job_queue, blobs=self.blobs, wall=self.wall, clock=self.clock)
@@ -227,7 +230,7 @@ class World:
             blobs=self.blobs,
             signer=self.signer,
             authenticator=KeyAuthenticator(known, clock=self.clock, wall=self.wall),
-            ledger=self.ledger,
+            ledger=self.ledger_reader,
             logs=self.logs,
             webhooks=self.webhooks,
             jobs=desk,
@@ -235,6 +238,11 @@ class World:
         )
         self.key = self.add_key("acme", "admin")
         self.operator = self.add_key("platform", "admin", "operator")
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self.ledger_reader.close()
+        self.ledger.close()
 
     @property
     def app(self) -> ASGIApp:

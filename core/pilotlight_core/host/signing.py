@@ -1,28 +1,31 @@
 """Signatures over manifests: the platform signs accepted manifests, and agents run only signed ones.
 
 The private key is in `<folder>/manifest_ed25519` (PEM, mode 0600), the public one beside it as `.pub` (PEM). Agents
-need the public key only.
+need the public key only. Who signs or verifies loads `cryptography`, 7 MB, with the first manifest, not before.
 """
 
 from __future__ import annotations
 
+import binascii
 import hashlib
 import os
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 PRIVATE = "manifest_ed25519"
 PUBLIC = "manifest_ed25519.pub"
+PUBLIC_HEAD = bytes.fromhex("302a300506032b6570032100")
+"""What stands before the 32 bytes of an ed25519 key in its file (RFC 8410, section 4)."""
 
 
 class BadSignature(PilotlightError):
@@ -50,13 +53,16 @@ class Signer:
         Raises:
             NoKey: if the file is not such a key, or is missing and must not be created.
         """
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
         path = private_folder(folder, OWNER_ONLY) / PRIVATE
         if not path.is_file():
             if not create:
                 raise NoKey(f"There is no key to sign manifests with at {path}.")
             _create(path, Ed25519PrivateKey.generate())
         try:
-            private = serialization.load_pem_private_key(path.read_bytes(), password=None)
+            private = load_pem_private_key(path.read_bytes(), password=None)
         except ValueError as error:
             raise NoKey(f"{path} is not a private key: {error}.") from error
         if not isinstance(private, Ed25519PrivateKey):
@@ -70,16 +76,34 @@ class Signer:
         return SignedManifest(manifest=data, key_id=self.key_id, signature=self._private.sign(data))
 
     def _publish(self, path: Path) -> None:
-        pem = self._private.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        pem = self._private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         if not path.is_file() or path.read_bytes() != pem:
             _replace(path, pem, 0o644)
 
 
+class FolderSigner:
+    """Signs with the key `key_id` in `folder`, which is read for the first manifest. Blocks: call it in a thread."""
+
+    def __init__(self, folder: Path, key_id: str) -> None:
+        self.key_id = key_id
+        self._folder = folder
+        self._signer: Signer | None = None
+
+    def sign(self, manifest: Manifest) -> SignedManifest:
+        """Raises NoKey: the key is gone, or another one is there."""
+        if self._signer is None:
+            signer = Signer.load_or_create(self._folder, create=False)
+            if signer.key_id != self.key_id:
+                raise NoKey(f"The key in {self._folder} is no longer {self.key_id}, with which this process began.")
+            self._signer = signer
+        return self._signer.sign(manifest)
+
+
 class Verifier:
     def __init__(self, public: bytes) -> None:
-        self._public = Ed25519PublicKey.from_public_bytes(public)
+        self._public = public
         self.key_id = key_id(public)
 
     @classmethod
@@ -92,13 +116,12 @@ class Verifier:
         if isinstance(source, bytes) and len(source) == 32:
             return cls(source)
         try:
-            pem = source if isinstance(source, bytes) else _read(source)
-            public = serialization.load_pem_public_key(pem)
+            data = _of_pem(source if isinstance(source, bytes) else _read(source))
         except (OSError, ValueError) as error:
             raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
-        if not isinstance(public, Ed25519PublicKey):
+        if not data.startswith(PUBLIC_HEAD) or len(data) != len(PUBLIC_HEAD) + 32:
             raise NoKey("The key to verify manifests with is not an ed25519 key.")
-        return cls(public.public_bytes_raw())
+        return cls(data.removeprefix(PUBLIC_HEAD))
 
     def verify(self, signed: SignedManifest) -> Manifest:
         """The manifest, if it is signed by the key. Fields that this release does not know are ignored.
@@ -106,10 +129,13 @@ class Verifier:
         Raises:
             BadSignature: saying what is wrong.
         """
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
         if signed.key_id != self.key_id:
             raise BadSignature(f"The manifest is signed by key {signed.key_id}, which is not trusted here.")
         try:
-            self._public.verify(signed.signature, signed.manifest)
+            Ed25519PublicKey.from_public_bytes(self._public).verify(signed.signature, signed.manifest)
         except InvalidSignature:
             raise BadSignature("The manifest's signature does not match: it was changed after it was signed.") from None
         try:
@@ -124,9 +150,9 @@ def key_id(public: bytes) -> str:
 
 
 def _create(path: Path, private: Ed25519PrivateKey) -> None:
-    pem = private.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     _write(temporary, pem, 0o600)
     try:
@@ -152,3 +178,16 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 def _read(source: Path) -> bytes:
     return (source / PUBLIC if source.is_dir() else source).read_bytes()
+
+
+def _of_pem(text: bytes) -> bytes:
+    """The bytes of a public key's PEM text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    head, _, rest = text.strip().partition(b"-----BEGIN PUBLIC KEY-----")
+    body, end, behind = rest.partition(b"-----END PUBLIC KEY-----")
+    if head or not end or behind:
+        raise ValueError("expected one public key as PEM")
+    return binascii.a2b_base64(b"".join(body.split()), strict_mode=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from cachetools import LRUCache
 
 from pilotlight_core.host.binding_book import Bindings
-from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 
 REMEMBERED = 10_000
 """Ended containers that need not be looked up again."""
@@ -41,7 +41,7 @@ class MemoryLineOwners:
 class BoundLineOwners:
     """Those of live containers from the bindings, those of ended ones from the ledger."""
 
-    def __init__(self, bindings: Bindings, ledger: Ledger) -> None:
+    def __init__(self, bindings: Bindings, ledger: LedgerReader) -> None:
         self._bindings = bindings
         self._ledger = ledger
         self._ended: LRUCache[str, LineOwner] = LRUCache(REMEMBERED)

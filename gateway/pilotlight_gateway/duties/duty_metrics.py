@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from pilotlight_core.host.metrics.metric_families import gauge
+from pilotlight_core.host.metrics.metric_families import counter_by, gauge
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
@@ -76,6 +76,12 @@ class DutyGauges:
         if statistics is None:
             return []
         return [
+            counter_by("pilotlight_usage_events", "Usage events folded.", "result", statistics.results),
+            gauge(
+                "pilotlight_usage_unread",
+                "Messages of usage that wait for a release that reads them.",
+                statistics.unread,
+            ),
             gauge(
                 "pilotlight_usage_unread_seconds",
                 "How long the oldest message of usage has waited for a release that reads it.",

@@ -35,8 +35,8 @@ from pilotlight_gateway.duties.log_trimmer import LogTrimmer
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_upgrade import LedgerRefused
 from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import structlog
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
@@ -21,7 +24,7 @@ from pilotlight_core.model.messages.usage import UsageBatch
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.usage_room import UsageRoom
-from pilotlight_gateway.ledger.ledger_store import FoldReport, Ledger
+from pilotlight_gateway.ledger.ledger_store import FoldReport, FoldResult, Ledger
 from pilotlight_gateway.ledger.unread_usage import KEPT_S, UnreadCount, UnreadMessage
 from pilotlight_gateway.ledger.usage_checks import UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery, delivery_of
@@ -47,8 +50,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class FoldStatistics:
-    """What waits for the fold."""
+    """What is folded, and what waits for the fold."""
 
+    results: Mapping[str, int]
+    """Events folded so far, by result."""
     unread: int
     """Messages that this release cannot read."""
     unread_seconds: float
@@ -70,6 +75,7 @@ class LedgerFolder:
         self._room = UsageRoom(bus, ledger)
         self._room_every = room_every
         self._unread: UnreadCount | None = None
+        self._results: Counter[str] = Counter()
         self._pruned = self._told = float("-inf")
         self._untold = 0
 
@@ -78,7 +84,12 @@ class LedgerFolder:
         if (unread := self._unread) is None:
             return None
         waits = time.time() - unread.oldest_at if unread.messages else 0.0
-        return FoldStatistics(unread=unread.messages, unread_seconds=max(0.0, waits), filled=self._room.filled)
+        return FoldStatistics(
+            results=self._results,
+            unread=unread.messages,
+            unread_seconds=max(0.0, waits),
+            filled=self._room.filled,
+        )
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -89,6 +100,7 @@ class LedgerFolder:
         queue: asyncio.Queue[DecodedMessage] = asyncio.Queue(MESSAGES_AHEAD)
         try:
             await self._read_prices()
+            self._results = Counter(await asyncio.to_thread(self._ledger.results))
             await self._fold_unread()
             async with asyncio.TaskGroup() as group:
                 reading = group.create_task(self._read(queue, await self._first()))
@@ -186,6 +198,8 @@ class LedgerFolder:
 
     def _report(self, folded: FoldReport) -> None:
         """Say that usage does not fit, with a bound on the rate."""
+        for result in get_args(FoldResult):
+            self._results[result] += getattr(folded, result)
         at = time.monotonic()
         self._untold += folded.quarantined
         if (self._untold or folded.unpriced) and at - self._told > TOLD_EVERY:

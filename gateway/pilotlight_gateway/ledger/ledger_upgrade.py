@@ -15,6 +15,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from pilotlight_core.model.ids import token
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_tables import ledger_identity, metadata
 
 HEAD = "0008"
@@ -25,10 +26,6 @@ VIEW = SCRIPTS / "receipt_line_0008.sql"
 LOCK_WAIT_S = 60.0
 LOCK = 0x6C656467  # "ledg": PostgreSQL's advisory locks are numbers
 WRITTEN_BY = sa.table("alembic_version", sa.column("version_num", sa.String))
-
-
-class LedgerRefused(Exception):
-    """The ledger cannot be opened; the message says why and what to do."""
 
 
 def upgrade(engine: sa.Engine, *, scripts: Path = SCRIPTS, head: str = HEAD, wait_s: float = LOCK_WAIT_S) -> None:

@@ -1,4 +1,4 @@
-"""Usage reports over the ledger."""
+"""Usage reports: what one is grouped by, its sums, its text. `usage_queries` reads the ledger for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import msgspec
-import sqlalchemy as sa
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import UsageLine
@@ -17,8 +16,6 @@ from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
 from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
-from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import receipt_line, usage_day, version_tags
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions of a line; one without grouping is "" (`ppm`: 0)."""
@@ -61,19 +58,10 @@ def read_groups(text: str) -> tuple[str, ...]:
     return (*(name for name in GROUPS if name in asked), *tags) if asked else GROUPS
 
 
-def usage_report(ledger: Ledger, tenant: str, first: str, until: str, groups: Sequence[str] = GROUPS) -> UsageReport:
-    """A tenant's usage of the days from `first` to before `until`. Blocks: call it in a thread."""
-    own = sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.day >= first, usage_day.c.day < until)
-    if _tags_in(groups):
-        same = sa.and_(version_tags.c.tenant == usage_day.c.tenant, version_tags.c.version == usage_day.c.version)
-        own = own.add_columns(version_tags.c.tags).outerjoin_from(usage_day, version_tags, same)
-    return summarise(ledger.read(own), groups, ledger.book.currency)
-
-
 def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: str) -> UsageReport:
     """Report lines of `usage_day` rows, ordered by group and each rounded once."""
     sums: dict[tuple[Any, ...], list[Any]] = {}
-    tags = _tags_in(groups)
+    tags = tags_in(groups)
     by_price, total = "price" in groups, [0, 0, 0, Fraction(0)]
     for row in rows:
         tagged = msgspec.json.decode(row["tags"]) if tags and row["tags"] else {}
@@ -99,15 +87,9 @@ def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: s
     return UsageReport(lines=lines, total=_total(total, currency))
 
 
-def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
-    """The lines of a call's receipt, with `cost` in dollars as a Fraction. Blocks: call it in a thread."""
-    rows = ledger.read(sa.select(receipt_line).where(receipt_line.c.call == call_id, receipt_line.c.tenant == tenant))
-    return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
-
-
 def as_csv(report: UsageReport, groups: Sequence[str] = GROUPS) -> str:
     """The report as CSV, with a column for each tag that it is grouped by."""
-    tags = _tags_in(groups)
+    tags = tags_in(groups)
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([*COLUMNS, *(f"{BY_TAG}{name}" for name in tags)])
@@ -118,7 +100,7 @@ def as_csv(report: UsageReport, groups: Sequence[str] = GROUPS) -> str:
     return out.getvalue()
 
 
-def _tags_in(groups: Sequence[str]) -> tuple[str, ...]:
+def tags_in(groups: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix(BY_TAG) for name in groups if name.startswith(BY_TAG))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from pilotlight_core.host.metrics.metric_families import SECONDS, Histogram, counter_by, gauge, histogram, histogram_by
+from pilotlight_core.host.metrics.metric_families import SECONDS, Histogram, histogram, histogram_by
 
 FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """OpenTelemetry's buckets for the time to the first token."""
@@ -33,10 +33,6 @@ class GatewayMetrics:
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
         """By (route, status)."""
-        self.folded: dict[str, int] = {}
-        """Usage events by fold result, for all gateways."""
-        self.unread = 0
-        """Messages of usage that wait for a release that reads them, for all gateways."""
 
     def call_ended(self, stages: dict[str, float], total_ms: float, cold_start: dict[str, float] | None) -> None:
         """Count a successful call; times in ms."""
@@ -73,6 +69,3 @@ class GatewayMetrics:
         for (route, status), counted in self.requests.items():
             requests.add_metric((route, str(status)), counted)
         yield requests
-        yield counter_by("pilotlight_usage_events", "Usage events folded.", "result", self.folded)
-        text = "Messages of usage that wait for a release that reads them."
-        yield gauge("pilotlight_usage_unread", text, self.unread)

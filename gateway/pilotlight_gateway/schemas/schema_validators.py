@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
-
-import jsonschema_rs
+from typing import TYPE_CHECKING, Any
 
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_core.model.values import TooManyValues, for_schema
 from pilotlight_gateway.schemas.schema_guard import SchemaCost, check_schema
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 COMPILED_AT_MOST = 2_048
 PATTERN_BYTES = 256 * 1024
@@ -31,6 +32,8 @@ def compile_schema(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator
     Raises:
         ValueError: it is not a valid schema.
     """
+    import jsonschema_rs  # here, since it takes 3 MB
+
     return jsonschema_rs.Draft202012Validator(
         schema,
         offline=True,
@@ -121,6 +124,8 @@ class Validators:
             return None
         if work > TOLD_WORK:
             raise _refusal(key[2], "it does not match its schema, and is too large to say where")
+        import jsonschema_rs
+
         try:
             # Not `iter_errors`, which collects all errors first: a body of a kilobyte can have a million.
             validator.validate(value)

@@ -40,7 +40,7 @@ def test_whoever_has_the_duties_tells_of_them() -> None:
         SweepStatistics(queued=4, running=2, dead=3, oldest=7.5, told_again=1),
         WebhookStatistics(webhooks=2, pending=5, under_way=1),
         BatchDutyStatistics(driven=1, waiting=2, items_left=900),
-        FoldStatistics(unread=2, unread_seconds=60.0, filled=0.25),
+        FoldStatistics(results={"new": 3, "repeated": 0}, unread=2, unread_seconds=60.0, filled=0.25),
     ) == {
         'pilotlight_job_records{state="queued"} 4.0',
         'pilotlight_job_records{state="running"} 2.0',
@@ -55,6 +55,9 @@ def test_whoever_has_the_duties_tells_of_them() -> None:
         "pilotlight_batch_items_left 900.0",
         'pilotlight_duty_holds{duty="jobs"} 1.0',
         'pilotlight_duty_holds{duty="webhooks"} 1.0',
+        'pilotlight_usage_events_total{result="new"} 3.0',
+        'pilotlight_usage_events_total{result="repeated"} 0.0',
+        "pilotlight_usage_unread 2.0",
         "pilotlight_usage_unread_seconds 60.0",
         "pilotlight_usage_stream_filled 0.25",
         'pilotlight_duty_holds{duty="batches"} 1.0',

@@ -21,7 +21,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.call_receipts import receipt_statement
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, receipt_line, receipt_terms
-from pilotlight_gateway.ledger.usage_report import receipts
+from pilotlight_gateway.ledger.usage_queries import receipts
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event
 
 HERE = Path(__file__).parent

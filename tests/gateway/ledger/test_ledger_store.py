@@ -23,7 +23,7 @@ from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.ledger_tables import lease_line, receipt_line, receipt_terms, usage_day
 from pilotlight_gateway.ledger.usage_conservation import device_account
-from pilotlight_gateway.ledger.usage_report import receipts
+from pilotlight_gateway.ledger.usage_queries import receipts
 from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 

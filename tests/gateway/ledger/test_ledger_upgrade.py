@@ -23,11 +23,12 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from pilotlight_core.model.price_book import load_prices
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line, metadata, receipt_line
-from pilotlight_gateway.ledger.ledger_upgrade import HEAD, SCRIPTS, LedgerRefused, upgrade
+from pilotlight_gateway.ledger.ledger_upgrade import HEAD, SCRIPTS, upgrade
 from pilotlight_gateway.ledger.usage_conservation import device_account
-from pilotlight_gateway.ledger.usage_report import receipts, usage_report
+from pilotlight_gateway.ledger.usage_queries import receipts, usage_report
 from tests.gateway.ledger.metering import SECOND, busy, delivered
 
 HERE = Path(__file__).parent

@@ -18,7 +18,7 @@ from pilotlight_gateway.ledger import ledger_tables, unread_usage
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_checks import UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery, delivery_of
-from pilotlight_gateway.ledger.usage_report import usage_report
+from pilotlight_gateway.ledger.usage_queries import usage_report
 from tests.builders.nodes import binding
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, event
 

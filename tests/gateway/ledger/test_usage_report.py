@@ -17,7 +17,8 @@ from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups, usage_report
+from pilotlight_gateway.ledger.usage_queries import usage_report
+from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups
 from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories, tagged
 

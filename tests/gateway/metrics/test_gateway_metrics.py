@@ -13,8 +13,6 @@ def test_what_is_counted_is_scraped() -> None:
     metrics = GatewayMetrics()
     metrics.call_ended({"queue": 250.0, "execute": 750.0}, 1000.0, {"bind": 20.0, "load": 80.0})
     metrics.call_failed("queue_full")
-    metrics.folded = {"new": 3}
-    metrics.unread = 2
 
     shown = ProcessMetrics(metrics.collect).exposition().decode()
     families = {family.name: family for family in text_string_to_metric_families(shown)}
@@ -24,5 +22,3 @@ def test_what_is_counted_is_scraped() -> None:
     assert samples["pilotlight_call_duration_seconds_sum",] == 1.0
     assert samples["pilotlight_cold_start_seconds_sum",] == 0.1
     assert samples["pilotlight_calls_total", "queue_full", "error"] == 1
-    assert samples["pilotlight_usage_events_total", "new"] == 3
-    assert samples["pilotlight_usage_unread",] == 2

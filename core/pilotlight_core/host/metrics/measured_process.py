@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pilotlight_core.bus import Bus
@@ -21,18 +21,17 @@ async def measured_process(
     bus: Bus,
     *sources: MetricSource,
     watch: LoopWatch | None = None,
-    refresh: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[None]:
     """Measure the loop, and serve metrics where the settings say, until the block ends.
 
-    `watch` is one that the process ticks itself; `refresh` as in `ProcessMetrics`.
+    `watch` is one that the process ticks itself.
 
     Raises:
         CannotListen: see `serving_metrics`.
     """
     own = watch or LoopWatch(time.monotonic())
-    shown = ProcessMetrics(*sources, own.collect, lambda: bus_gauges(bus.statistics()), refresh=refresh)
-    async with serving_metrics(settings.metrics_host, settings.metrics_port, shown.scrape):
+    shown = ProcessMetrics(*sources, own.collect, lambda: bus_gauges(bus.statistics()))
+    async with serving_metrics(settings.metrics_host, settings.metrics_port, shown.exposition):
         if watch is not None:
             yield
             return

@@ -6,7 +6,7 @@ A server of a few lines, so that agents need no web framework: one request per c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -21,7 +21,7 @@ CONNECTIONS = 32
 """At a time; more are closed at once."""
 PLAIN = "text/plain; charset=utf-8"
 
-Render = Callable[[], Awaitable[bytes]]
+Render = Callable[[], bytes]
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +71,7 @@ async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     try:
         async with asyncio.timeout(ANSWER_S):
             head = await reader.readuntil(b"\r\n\r\n")
-            writer.write(await answer(head, render))
+            writer.write(answer(head, render))
             await writer.drain()
             writer.close()
             await writer.wait_closed()
@@ -81,7 +81,7 @@ async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
         writer.transport.abort()
 
 
-async def answer(head: bytes, render: Render) -> bytes:
+def answer(head: bytes, render: Render) -> bytes:
     """The whole answer to the head of a request."""
     method, _, rest = head.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
@@ -93,7 +93,7 @@ async def answer(head: bytes, render: Render) -> bytes:
     if path != b"/metrics":
         return reply("404 Not Found", PLAIN, b"")
     try:
-        return reply("200 OK", ProcessMetrics.content_type, await render())
+        return reply("200 OK", ProcessMetrics.content_type, render())
     except Exception:
         log.exception("the metrics cannot be read")
         return reply("500 Internal Server Error", PLAIN, b"")

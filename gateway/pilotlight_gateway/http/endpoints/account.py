@@ -15,8 +15,8 @@ from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.http.endpoints.jobs import JobServices, show_job
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
-from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups, usage_report
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
+from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 DAYS_BY_DEFAULT = 30
@@ -27,7 +27,7 @@ CSV = "text/csv"
 class AccountServices:
     """The ports of these endpoints."""
 
-    ledger: Ledger
+    ledger: LedgerReader
     registry: RegistryPort
     calls: CallPort
     jobs: JobServices
@@ -45,7 +45,7 @@ async def show_usage(request: Request, services: AccountServices) -> Response:
     groups = read_groups(asked.get("group", ""))
     wants_csv = _wants_csv(request)
     report = await asyncio.to_thread(
-        usage_report, services.ledger, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
+        services.ledger.usage, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
     )
     report = with_refs(report, services.registry)
     return Response(as_csv(report, groups), media_type=CSV) if wants_csv else json_answer(report)

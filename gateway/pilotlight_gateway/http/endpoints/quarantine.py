@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pilotlight_core.model.api.quarantine_api import QuarantineCount, QuarantinedItem, QuarantinePage
 from pilotlight_core.model.ids import NAME_PATTERN, check_name
 from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, count_of, json_answer
-from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 
 PAGE = 50
 PAGE_AT_MOST = 1_000
@@ -22,7 +22,7 @@ MOST_ID = 10**15
 class QuarantineServices:
     """The ports of these endpoints."""
 
-    ledger: Ledger
+    ledger: LedgerReader
 
 
 async def show_quarantine(request: Request, services: QuarantineServices) -> Response:
@@ -34,7 +34,7 @@ async def show_quarantine(request: Request, services: QuarantineServices) -> Res
     return json_answer(await asyncio.to_thread(_page, services.ledger, node, before, limit))
 
 
-def _page(ledger: Ledger, node: str | None, before: int | None, limit: int) -> QuarantinePage:
+def _page(ledger: LedgerReader, node: str | None, before: int | None, limit: int) -> QuarantinePage:
     items = ledger.quarantine(node=node, before=before, limit=limit)
     counts = [count for count in ledger.quarantine_counts() if node in (None, count["node"])]
     return QuarantinePage(

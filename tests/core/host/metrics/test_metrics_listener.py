@@ -14,11 +14,11 @@ from pilotlight_core.host.metrics.metrics_listener import CONNECTIONS, HEAD_BYTE
 HOST = "127.0.0.1"
 
 
-async def render() -> bytes:
+def render() -> bytes:
     return b"pilotlight_nodes 1.0\n"
 
 
-async def fail() -> bytes:
+def fail() -> bytes:
     raise OSError("the ledger is away")
 
 
@@ -59,8 +59,8 @@ async def test_they_are_served_on_their_port_alone_while_the_block_lasts() -> No
 
 async def test_a_source_that_fails_is_an_answer_of_its_own() -> None:
     """Prometheus sees that the scrape failed, and the process goes on."""
-    assert (await answer(b"GET /metrics HTTP/1.1\r\n\r\n", fail)).startswith(b"HTTP/1.1 500 ")
-    assert (await answer(b"GET /healthz HTTP/1.1\r\n\r\n", fail)).startswith(b"HTTP/1.1 200 ")
+    assert (answer(b"GET /metrics HTTP/1.1\r\n\r\n", fail)).startswith(b"HTTP/1.1 500 ")
+    assert (answer(b"GET /healthz HTTP/1.1\r\n\r\n", fail)).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_who_sends_too_much_gets_nothing() -> None:

@@ -40,7 +40,7 @@ def worlds(tmp_path: Path) -> Iterator[tuple[World, World]]:
     made[1].calls.number = 1_000  # another gateway makes other ids
     yield made[0], made[1]
     for world in made:
-        world.ledger.close()
+        world.close()
 
 
 def keyed(key: str = "k", **more: str) -> dict[str, str]:

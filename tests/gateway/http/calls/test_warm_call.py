@@ -437,7 +437,7 @@ async def test_every_request_has_the_same_answer_with_a_task_and_without(
             sent.append((comparable(answer), counted))
         assert sent[0] == sent[1]
     finally:
-        world.ledger.close()
+        world.close()
 
 
 def test_a_call_that_is_refused_within_its_beginning_is_ended_too() -> None:

@@ -1,0 +1,64 @@
+"""What a gateway asks of the ledger."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
+from pilotlight_gateway.ledger.usage_checks import BoundContainer
+from pilotlight_gateway.ledger.usage_report import UsageReport
+
+if TYPE_CHECKING:
+    from pilotlight_core.model.price_book import PriceBook
+    from pilotlight_gateway.ledger.ledger_store import Ledger
+
+
+class LedgerReader:
+    """Opens the ledger for the first question: SQLAlchemy is a fifth of an idle gateway's memory.
+
+    Methods block, call them in a thread; several threads may. All but `close` raise Unavailable if the ledger cannot
+    be opened.
+    """
+
+    def __init__(self, url: str, book: PriceBook) -> None:
+        self.book = book
+        self._url = url
+        self._lock = threading.Lock()
+        self._ledger: Ledger | None = None
+
+    def usage(self, tenant: str, first: str, until: str, groups: Sequence[str]) -> UsageReport:
+        """A tenant's usage of the days from `first` to before `until`."""
+        from pilotlight_gateway.ledger.usage_queries import usage_report
+
+        return usage_report(self._opened(), tenant, first, until, groups)
+
+    def bound_containers(self, containers: Iterable[str]) -> dict[str, BoundContainer]:
+        """Those of `containers` that were ever bound and are not pruned."""
+        return self._opened().bound_containers(containers)
+
+    def quarantine(self, *, node: str | None, before: int | None, limit: int) -> list[dict[str, Any]]:
+        """The last quarantined usage, of one node or of all, with an id below `before`."""
+        return self._opened().quarantine(node=node, before=before, limit=limit)
+
+    def quarantine_counts(self) -> list[dict[str, Any]]:
+        """How much was ever quarantined, by node and reason."""
+        return self._opened().quarantine_counts()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._ledger is not None:
+                self._ledger.close()
+
+    def _opened(self) -> Ledger:
+        with self._lock:
+            if self._ledger is None:
+                from pilotlight_gateway.ledger.ledger_store import Ledger
+
+                try:
+                    self._ledger = Ledger(self._url, self.book)
+                except LedgerRefused as error:
+                    raise Unavailable(f"The ledger cannot be read: {error}") from error
+            return self._ledger

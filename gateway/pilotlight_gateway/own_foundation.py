@@ -1,0 +1,103 @@
+"""What a gateway has in common with its platform, read by a process of its own.
+
+Reading the key and the ledger takes libraries that are a third of an idle gateway's memory, and that it may never need
+again: it signs when somebody deploys, and reads the ledger when somebody asks what is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import json
+
+from pilotlight_core.host.signing import NoKey, Signer
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
+
+MOST_REPLY = 64 * 1024
+COMMAND = (sys.executable, "-m", "pilotlight_gateway.own_foundation")
+
+
+class FoundationAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to open; on the reader's standard input, since the URL may hold a password."""
+
+    database_url: str
+    keys_dir: str
+    may_create_key: bool
+
+
+class OwnFoundation(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of the key and of the ledger, or why there is none."""
+
+    manifest_key: str = ""
+    ledger: str = ""
+    no_key: str = ""
+    refused: str = ""
+
+
+async def own_foundation(ask: FoundationAsk) -> OwnFoundation:
+    """Open the ledger, which upgrades its tables, and the key, which is made where it may be.
+
+    Raises:
+        NoKey: there is none, and none may be made. LedgerRefused: see `Ledger`, or the reader has died.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *COMMAND,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=MOST_REPLY,
+        start_new_session=True,  # Ctrl-C is for the gateway
+    )
+    try:
+        answer, _ = await child.communicate(json.encode(ask))
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode:
+        raise LedgerRefused(f"what reads the ledger and the key has ended with {child.returncode}: its error is above")
+    found = json.decode(answer, type=OwnFoundation)
+    if found.refused:
+        raise LedgerRefused(found.refused)
+    if found.no_key:
+        raise NoKey(found.no_key)
+    return found
+
+
+def read(ask: FoundationAsk) -> OwnFoundation:
+    """As `own_foundation`, in this process, with errors as text."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from pilotlight_core.model.price_book import load_prices
+    from pilotlight_gateway.ledger.ledger_store import Ledger
+
+    try:
+        ledger = Ledger(ask.database_url, load_prices())
+        try:
+            name = ledger.identity()
+        finally:
+            ledger.close()
+    except LedgerRefused as error:
+        return OwnFoundation(refused=str(error))
+    except SQLAlchemyError as error:
+        return OwnFoundation(refused=f"the ledger cannot be opened: {str(error).splitlines()[0]}")
+    try:
+        return OwnFoundation(ledger=name, manifest_key=_key(ask).key_id)
+    except NoKey as error:
+        return OwnFoundation(no_key=error.detail)
+
+
+def _key(ask: FoundationAsk) -> Signer:
+    return Signer.load_or_create(Path(ask.keys_dir), create=ask.may_create_key)
+
+
+def main(take: Callable[[], bytes] = sys.stdin.buffer.read) -> None:
+    """Answer the ask on the standard input with one on the standard output."""
+    sys.stdout.buffer.write(json.encode(read(json.decode(take(), type=FoundationAsk))))
+
+
+if __name__ == "__main__":
+    main()
