@@ -82,12 +82,14 @@ def read(ask: FoundationAsk) -> OwnFoundation:
             ledger.close()
     except LedgerRefused as error:
         return OwnFoundation(refused=str(error))
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, OSError) as error:
         return OwnFoundation(refused=f"the ledger cannot be opened: {str(error).splitlines()[0]}")
     try:
         return OwnFoundation(ledger=name, manifest_key=_key(ask).key_id)
     except NoKey as error:
         return OwnFoundation(no_key=error.detail)
+    except OSError as error:
+        return OwnFoundation(no_key=f"The key to sign manifests with cannot be read: {error}.")
 
 
 def _key(ask: FoundationAsk) -> Signer:

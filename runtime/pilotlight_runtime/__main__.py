@@ -30,12 +30,12 @@ from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironmen
 from pilotlight_runtime.containers.files.staging import TrustedKey
 from pilotlight_runtime.containers.files.version_files import LinkedFiles, StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
-from pilotlight_runtime.devices.node_gpus import open_gpus
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.host_capacity import MIB, host_capacity
+from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError

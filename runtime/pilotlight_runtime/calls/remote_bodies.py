@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from pilotlight_core.lean_libraries import without
+from pilotlight_core.host.http_client import HttpClient
 from pilotlight_core.model.messages.call_messages import BodyRef
 
-with without("click", "trio"):
-    import httpcore  # noqa: F401 - httpx would import it later, and trio with it
+if TYPE_CHECKING:
     import httpx
 
 AT_ONCE = 8
@@ -18,7 +18,8 @@ MAX_BODY = 16 * 2**20
 """Whatever size the origin declares."""
 BUDGET = 512 * 2**20
 """Bytes of all transfers, including waiting ones."""
-TIMEOUT = httpx.Timeout(10.0, connect=1.0)
+TIMEOUTS = (1.0, 10.0, 10.0, 10.0)
+"""Seconds to connect, without a byte read or written, and for a free connection."""
 TRIES = 2
 """A restarted listener refuses the first connection at most."""
 
@@ -31,9 +32,7 @@ class BodyTransfers:
         self._budget = budget
         self._used = 0
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._client = httpx.AsyncClient(
-            timeout=TIMEOUT, trust_env=False, limits=httpx.Limits(max_connections=AT_ONCE, keepalive_expiry=30.0)
-        )
+        self._client = HttpClient(connections=AT_ONCE, timeout=TIMEOUTS, trust_env=False)
 
     def fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
         """Fetch a body; `done` is called once with its bytes, or None if it cannot be had whole."""
@@ -64,26 +63,17 @@ class BodyTransfers:
             done(data)
 
     async def _get(self, ref: BodyRef) -> bytes | None:
+        client = await self._client.get()
+        import httpx
+
         for _ in range(TRIES):
             try:
-                return await self._read(ref)
+                return await _read(client, ref)
             except httpx.ConnectError:
                 continue
             except httpx.HTTPError:  # it can be read once, and perhaps was
                 break
         return None
-
-    async def _read(self, ref: BodyRef) -> bytes | None:
-        parts, size = [], 0
-        async with self._client.stream("GET", ref.url, headers=_headers(ref)) as response:
-            if response.status_code != 200:
-                return None
-            async for part in response.aiter_raw():
-                parts.append(part)
-                size += len(part)
-                if size > ref.size:
-                    return None
-        return b"".join(parts) if size == ref.size else None
 
     async def _upload(self, ref: BodyRef, data: bytes, done: Callable[[bool], None]) -> None:
         taken = False
@@ -95,13 +85,29 @@ class BodyTransfers:
             done(taken)
 
     async def _put(self, ref: BodyRef, data: bytes) -> bool:
+        client = await self._client.get()
+        import httpx
+
         for _ in range(TRIES):
             try:
-                response = await self._client.put(ref.url, content=data, headers=_headers(ref))
+                response = await client.put(ref.url, content=data, headers=_headers(ref))
             except httpx.HTTPError:
                 continue
             return response.is_success
         return False
+
+
+async def _read(client: httpx.AsyncClient, ref: BodyRef) -> bytes | None:
+    parts, size = [], 0
+    async with client.stream("GET", ref.url, headers=_headers(ref)) as response:
+        if response.status_code != 200:
+            return None
+        async for part in response.aiter_raw():
+            parts.append(part)
+            size += len(part)
+            if size > ref.size:
+                return None
+    return b"".join(parts) if size == ref.size else None
 
 
 def _headers(ref: BodyRef) -> dict[str, str]:

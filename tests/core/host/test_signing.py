@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, NoKey, Signer, Verifier
+from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, FolderSigner, NoKey, Signer, Verifier
 from pilotlight_core.model.spec import FileEntry, SignedManifest
 from tests.builders.specs import function_spec, manifest
 
@@ -92,6 +93,35 @@ def test_no_key_or_a_bad_one_is_said(tmp_path: Path) -> None:
     (tmp_path / PRIVATE).write_text("nonsense")
     with pytest.raises(NoKey, match="is not a private key"):
         Signer.load_or_create(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda pem: b"", "expected one public key as PEM"),
+        (lambda pem: pem + pem, "expected one public key as PEM"),
+        (lambda pem: pem.replace(b"MCow", b"M*ow"), "no public key"),
+        (lambda pem: pem.replace(b"MCow", b"MCoz"), "not an ed25519 key"),
+        (lambda pem: pem.replace(b"PUBLIC", b"PRIVATE"), "expected one public key as PEM"),
+    ],
+    ids=["nothing", "two", "no base64", "another kind", "private"],
+)
+def test_what_is_not_a_public_key_is_refused(change: Callable[[bytes], bytes], said: str, tmp_path: Path) -> None:
+    """With what was expected."""
+    Signer.load_or_create(tmp_path)
+    with pytest.raises(NoKey, match=said):
+        Verifier.load(change((tmp_path / PUBLIC).read_bytes()))
+
+
+def test_a_folders_key_signs_from_the_first_manifest_on(tmp_path: Path) -> None:
+    """Unless it is gone by then, or another."""
+    known = Signer.load_or_create(tmp_path)
+    assert Verifier.load(tmp_path).verify(FolderSigner(tmp_path, known.key_id).sign(MANIFEST)) == MANIFEST
+
+    with pytest.raises(NoKey, match="no longer another"):
+        FolderSigner(tmp_path, "another").sign(MANIFEST)
+    with pytest.raises(NoKey, match="no key to sign"):
+        FolderSigner(tmp_path / "none", known.key_id).sign(MANIFEST)
 
 
 def test_the_folder_of_the_private_key_is_closed(tmp_path: Path) -> None:

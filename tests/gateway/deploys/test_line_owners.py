@@ -11,6 +11,7 @@ from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.messages.bindings import Bound
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners, LineOwner, MemoryLineOwners
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from tests.builders.nodes import binding
@@ -25,13 +26,22 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     ledger.close()
 
 
-async def test_live_containers_are_known_at_once_and_ended_ones_from_the_ledger(ledger: Ledger) -> None:
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[LedgerReader]:
+    reader = LedgerReader(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
+    yield reader
+    reader.close()
+
+
+async def test_live_containers_are_known_at_once_and_ended_ones_from_the_ledger(
+    ledger: Ledger, reader: LedgerReader
+) -> None:
     """Also after the gateway was started anew."""
     bindings = MemoryBindings()
     bindings.bind(binding("live"))
     ended = Bound(binding=binding("ended"))
     ledger.fold("USAGE", 1, [UsageDelivery(seq=1, at=0.0, sender=Sender.CONTROLLER, node="n1", message=ended)])
-    owners = BoundLineOwners(bindings, ledger)
+    owners = BoundLineOwners(bindings, reader)
 
     assert await owners.find({"live", "ended", "forged"}) == {"live": OWNER, "ended": OWNER}
     ledger.prune(1.0)

@@ -87,9 +87,10 @@ def folded(ledger: Ledger, tenant: str) -> int:
 
 
 @asynccontextmanager
-async def on_duty(bus: Bus, ledger: Ledger, holder: str = "duties") -> AsyncIterator[None]:
-    async with running(LedgerFolder(bus, ledger, holder=holder)):
-        yield
+async def on_duty(bus: Bus, ledger: Ledger, holder: str = "duties") -> AsyncIterator[LedgerFolder]:
+    folder = LedgerFolder(bus, ledger, holder=holder)
+    async with running(folder):
+        yield folder
 
 
 def unread_of(ledger: Ledger, tenant: str) -> int:
@@ -121,8 +122,9 @@ async def test_what_agents_stored_is_folded_once_and_in_full(bus: Bus, ledger: L
         await until(lambda: folded(ledger, tenant) == 3)
     seq = ledger.last_seq("USAGE")
     await publish(bus, tenant, events(tenant, 4))
-    async with on_duty(bus, ledger):
+    async with on_duty(bus, ledger) as folder:
         await until(lambda: folded(ledger, tenant) == 4)
+        await until(lambda: (told := folder.statistics()) is not None and told.results == ledger.results())
 
     assert ledger.last_seq("USAGE") > seq
     assert ledger.results()["repeated"] == 1

@@ -79,12 +79,6 @@ def test_cores_and_memory_have_lines_of_their_own() -> None:
     ledger.close()
 
 
-def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
-    """The first day is, the last is not."""
-    assert len(usage_report(ledger, "acme", "2026-09-23", "2026-09-24").lines) == 1
-    assert usage_report(ledger, "acme", "2026-09-24", "2026-09-30").lines == ()
-
-
 @examples(40)
 @given(histories())
 def test_the_total_does_not_depend_on_the_grouping(history: list[UsageEvent]) -> None:

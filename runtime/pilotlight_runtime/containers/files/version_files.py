@@ -9,15 +9,11 @@ from typing import Protocol
 
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
-from pilotlight_core.lean_libraries import without
+from pilotlight_core.host.http_client import HttpClient
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind
-
-with without("click", "trio"):
-    import httpcore  # noqa: F401 - httpx would import it later, and trio with it
-    import httpx
 
 ASK_S = 5.0
 """For one answer of a gateway."""
@@ -28,7 +24,8 @@ AGAIN = frozenset({"not_bound", "busy", "down"})
 AT_ONCE = 32
 """Connections: more than files are fetched at a time, since manifests come beside them."""
 CHUNK = 2**20
-TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
+TIMEOUTS = (5.0, 30.0, 30.0, None)
+"""Seconds to connect, without a byte read or written, and for a free connection."""
 TRIES = 4
 """Of one blob, while nothing of it has come."""
 
@@ -77,7 +74,7 @@ class LinkedFiles:
     def __init__(self, bus: Asker, *, region: str, node: str) -> None:
         self._bus = bus
         self._subject = subjects.blobs(region, node)
-        self._client = httpx.AsyncClient(timeout=TIMEOUT, limits=httpx.Limits(max_connections=AT_ONCE))
+        self._client = HttpClient(connections=AT_ONCE, timeout=TIMEOUTS)
 
     async def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
         url, has_begun = await self._link(bind, sha256), False
@@ -100,8 +97,11 @@ class LinkedFiles:
         await self._client.aclose()
 
     async def _read(self, url: str, sha256: str) -> AsyncIterator[bytes]:
+        client = await self._client.get()
+        import httpx
+
         try:
-            async with self._client.stream("GET", url) as response:
+            async with client.stream("GET", url) as response:
                 if response.status_code == httpx.codes.NOT_FOUND:
                     raise BlobMissing(f"There is no blob {sha256}.")
                 if response.status_code != httpx.codes.OK:

@@ -1,0 +1,48 @@
+"""An HTTP client that nobody needs is not made."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from pilotlight_core.host.http_client import HttpClient
+
+PROGRAM = """
+import asyncio, sys
+from pilotlight_core.host.http_client import HttpClient
+
+client = HttpClient(connections=1, timeout=(1.0, 2.0, 3.0, 4.0))
+print("httpx" in sys.modules)
+made = asyncio.run(client.get())
+print("httpx" in sys.modules, "trio" in sys.modules, "click" in sys.modules, *made.timeout.as_dict().values())
+"""
+
+
+def test_httpx_is_loaded_with_the_first_client_alone() -> None:
+    """Without what its command line and another event loop would bring."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == ["False", "True False False 1.0 2.0 3.0 4.0"]
+
+
+async def test_all_who_ask_get_one_client() -> None:
+    """Also those who ask at the same time; none is left open."""
+    own = HttpClient(connections=2)
+    first, second = await asyncio.gather(own.get(), own.get())
+    assert first is second is await own.get()
+
+    await own.aclose()
+    with pytest.raises(RuntimeError, match="closed"):
+        await first.get("http://127.0.0.1:1/")
+    await HttpClient(connections=2).aclose()
+
+
+async def test_options_are_the_clients() -> None:
+    """As httpx takes them."""
+    own = HttpClient(connections=2, trust_env=False, timeout=5.0)
+    client = await own.get()
+    assert (client.trust_env, client.timeout) == (False, httpx.Timeout(5.0))
+    await own.aclose()

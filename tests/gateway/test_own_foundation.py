@@ -1,0 +1,60 @@
+"""The key and the ledger of a gateway, read by another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from pilotlight_core.host.signing import PRIVATE, NoKey, Verifier
+from pilotlight_core.model.price_book import load_prices
+from pilotlight_gateway import own_foundation as module
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.own_foundation import FoundationAsk, OwnFoundation, own_foundation, read
+
+
+def ask(folder: Path, *, may_create: bool = True) -> FoundationAsk:
+    url = f"sqlite:///{folder / 'ledger.sqlite'}"
+    return FoundationAsk(database_url=url, keys_dir=str(folder / "keys"), may_create_key=may_create)
+
+
+async def test_key_and_ledger_are_made_and_stay(tmp_path: Path) -> None:
+    """The process names what it finds, and what it has made."""
+    made = await own_foundation(ask(tmp_path))
+
+    ledger = Ledger(ask(tmp_path).database_url, load_prices())
+    assert made.ledger == ledger.identity()
+    ledger.close()
+    assert made.manifest_key == Verifier.load(tmp_path / "keys").key_id
+    assert read(ask(tmp_path, may_create=False)) == made
+
+
+async def test_a_key_is_not_made_where_the_platform_has_one(tmp_path: Path) -> None:
+    """Nor is a damaged one replaced."""
+    with pytest.raises(NoKey, match="no key to sign"):
+        await own_foundation(ask(tmp_path, may_create=False))
+
+    (tmp_path / "keys" / PRIVATE).write_text("nonsense")
+    assert "not a private key" in read(ask(tmp_path)).no_key
+
+
+async def test_a_refused_ledger_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    """Of a newer release, or one that cannot be reached."""
+    Ledger(ask(tmp_path).database_url, load_prices()).close()
+    with sa.create_engine(ask(tmp_path).database_url).begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(LedgerRefused, match="revision 9999"):
+        await own_foundation(ask(tmp_path))
+
+    away = FoundationAsk(database_url=f"sqlite:///{tmp_path}/no/folder.sqlite", keys_dir="", may_create_key=True)
+    assert read(away) == OwnFoundation(refused=read(away).refused)
+    assert "cannot be opened: " in read(away).refused
+
+
+async def test_a_reader_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has said before is above in the log."""
+    monkeypatch.setattr(module, "COMMAND", ("sh", "-c", "cat > /dev/null; exit 3"))
+    with pytest.raises(LedgerRefused, match="ended with 3"):
+        await own_foundation(ask(tmp_path))
