@@ -130,7 +130,7 @@ class Mirror:
             page = await self._position.read()
             for record in page.records:
                 yield record
-            if not page.records:
+            if not page.pending:
                 self._confirmed_at = max(self._confirmed_at, asked_at)
                 return
 

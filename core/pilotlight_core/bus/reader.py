@@ -95,7 +95,7 @@ async def read_stream(
                 except msgspec.DecodeError as error:
                     message = Undecodable(record.data, str(error))
                 yield DecodedMessage(seq=record.seq, subject=record.subject, message=message, at=record.at)
-            if page.pending or page.records:
+            if page.pending:
                 continue
             if not follow:
                 return

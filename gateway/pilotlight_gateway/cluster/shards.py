@@ -111,6 +111,14 @@ class Shards:
         self._kept: dict[int, tuple[int, dict[str, bytes]]] = {}
         """Of shards whose move may have failed: the record's revision, and the state that was taken out."""
         self._owned: dict[int, OwnedShard] = {}
+        self._holders: dict[str, tuple[int, GatewayMember | None]] = {}
+        """Lease -> its revision, and who holds it; None: nobody can tell."""
+        self._changes = 0
+        """Of what a plan is made from, besides the gateways."""
+        self._seen: object = None
+        """What the table was refreshed from."""
+        self._settled: object = None
+        """What the last plan was made from, if there was nothing to do."""
         self._since = [float("-inf")] * SHARDS
         """The instant at which each shard got its present home."""
         self._members_since = float("-inf")
@@ -147,8 +155,10 @@ class Shards:
 
     # -- what is seen --------------------------------------------------------------------------------------------
 
-    def _gateway_changed(self, _key: str, _entry: KvEntry | None) -> None:
-        self._bell.set()
+    def _gateway_changed(self, key: str, entry: KvEntry | None) -> None:
+        known = self._holders.pop(key, (0, None))[1]
+        if entry is None or self._holder(key, entry) != known:  # else it is renewed, as each is every second
+            self._bell.set()
 
     def _record_changed(self, key: str, entry: KvEntry | None) -> None:
         if entry is None:
@@ -162,6 +172,7 @@ class Shards:
                 record = msgspec.msgpack.decode(entry.value, type=ShardRecord)
                 self._owned[shard] = OwnedShard(record=record, revision=entry.revision)
                 self._kept.pop(shard, None)  # what was kept is in this record, or too old for it
+                self._changes += 1
                 self._since[shard] = self._clock()
                 self._bell.set()
 
@@ -173,6 +184,9 @@ class Shards:
             log.info("gateways", names=[member.name for member in self._table.members])
             for instance in gone:
                 self._callers.gateway_gone(instance)
+        if (seen := (self._changes, self._table.members)) == self._seen:
+            return
+        self._seen = seen
         if changed := self._table.see_owners([self._owner_now(shard) for shard in range(SHARDS)]):
             self._callers.homes_changed(changed)
 
@@ -182,14 +196,20 @@ class Shards:
             name = key.removeprefix(PREFIX)
             if me is not None and name == self._name:
                 continue  # what the mirror has of our own lease may still be a former process's
-            try:
-                holder = read_holder(entry.value, entry.revision)
-            except msgspec.DecodeError:
-                continue  # a record without an address
-            instance = holder.data.decode(errors="replace")
-            if instance != self._instance:
-                found.append(GatewayMember(name, instance, holder.epoch))
+            holder = self._holder(key, entry)
+            if holder is not None and holder.instance != self._instance:
+                found.append(holder)
         return [*found, me] if me is not None else found
+
+    def _holder(self, key: str, entry: KvEntry) -> GatewayMember | None:
+        """Who holds the lease `key`; None: the record is not readable."""
+        revision, member = self._holders.get(key, (0, None))
+        if revision != entry.revision:
+            member = None
+            with contextlib.suppress(msgspec.DecodeError):
+                member = _member(key, entry)
+            self._holders[key] = entry.revision, member
+        return member
 
     def _me(self) -> GatewayMember | None:
         # Our own lease knows better than a copy of what we wrote.
@@ -230,9 +250,13 @@ class Shards:
         me = self._me()
         if me is None:
             return
+        seen = (self._changes, self._table.members, me)
+        if seen == self._settled:
+            return
         planned = steps(self._owned, self._table.members, me, self._table.acting, leaving=self._leaving)
         moves = [step for step in planned if isinstance(step, MoveShard) and self._calm(step.shard, at)]
         todo = [step for step in planned if not isinstance(step, MoveShard)]
+        self._settled = None if planned else seen
         await self._perform(me, [*todo, *moves[: SHARDS if self._leaving else MOVES_AT_ONCE]])
         self._refresh(self._clock())
 
@@ -287,10 +311,12 @@ class Shards:
         found = await self._kv.read(str(shard))
         if found is None:
             self._owned.pop(shard, None)
+            self._changes += 1
             return
         self._record_changed(str(shard), KvEntry(found.data, found.seq))
         if found.gone or (shard in self._owned and self._owned[shard].revision < found.seq) or shard not in self._owned:
             self._owned[shard] = OwnedShard(record=ShardRecord(home=NOBODY), revision=found.seq)
+            self._changes += 1
 
     def _state_of(self, shard: int, owned: OwnedShard) -> dict[str, bytes]:
         """The state to begin with. A record's state is as old as the record, so it is used once."""
@@ -306,13 +332,13 @@ class Shards:
         if entry is None:
             return False
         try:
-            holder = read_holder(entry.value, entry.revision)
+            return _member(f"{PREFIX}{home.name}", entry) == home
         except msgspec.DecodeError:
             return False  # whatever stands there, it is not what that home wrote
-        return (holder.data.decode(errors="replace"), holder.epoch) == (home.instance, home.epoch)
 
     def _act(self, shard: int, epoch: int, state: dict[str, bytes]) -> None:
         self._table.acting[shard] = epoch
+        self._changes += 1
         for name, participant in self._participants.items():
             try:
                 participant.begin(shard, epoch, state.get(name, b""))
@@ -322,6 +348,7 @@ class Shards:
 
     def _stop_acting(self, shard: int) -> dict[str, bytes]:
         self._table.acting.pop(shard, None)
+        self._changes += 1
         state = {}
         for name, participant in self._participants.items():
             try:
@@ -341,9 +368,16 @@ class Shards:
 
     async def _leave(self) -> None:
         self._leaving = True
+        self._changes += 1
         with contextlib.suppress(TimeoutError, BusError):
             async with asyncio.timeout(LEAVE_S):
                 if self._identity.valid(self._clock()) and self._table.others():
                     await self._turn(self._clock())
         for shard in list(self._table.acting):
             self._stop_acting(shard)
+
+
+def _member(key: str, entry: KvEntry) -> GatewayMember:
+    """Who holds a gateway's lease; raises DecodeError."""
+    holder = read_holder(entry.value, entry.revision)
+    return GatewayMember(key.removeprefix(PREFIX), holder.data.decode(errors="replace"), holder.epoch)
