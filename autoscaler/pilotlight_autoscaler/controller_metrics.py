@@ -9,9 +9,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policies.scaling_policy import VersionView, wanted
+from pilotlight_core.host.metrics.histogram import Histogram
 from pilotlight_core.host.metrics.metric_families import (
     OTHER,
-    Histogram,
     counter,
     counter_by,
     gauge,

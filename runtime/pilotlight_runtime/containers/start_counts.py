@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.host.metrics.metric_families import Histogram
+from pilotlight_core.host.metrics.histogram import Histogram
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_runtime.containers.container import Container
 

@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import os
 import sys
+from collections import deque
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,9 @@ from pilotlight_runtime.metering.ended_shares import frame_of, frames_in
 
 ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
+
+FRESH = 32
+"""Records kept in memory since they were appended: while the stream keeps up, none is read from the disk again."""
 
 FORGET_NS = 600 * 10**9
 """A device that has not been metered for so long while others were has gone."""
@@ -69,6 +73,8 @@ class UsageLog:
         self.cut_bytes = _cut(self._path, whole)
         """The bytes that opening it cut off."""
         self._file = self._path.open("ab")
+        self._fresh: deque[tuple[int, PendingRecord]] = deque(maxlen=FRESH)
+        """The last records, each with where it begins."""
         devices = dict(mark.devices) if mark.boot == boot else {}
         self._mark = AcknowledgedOffset(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
         if mark.boot == boot:
@@ -89,21 +95,31 @@ class UsageLog:
         Raises:
             OSError: if the disk does not take them; none of them counts then.
         """
-        start = self._file.tell()
+        start = at = self._file.tell()
+        written: list[tuple[int, PendingRecord]] = []
         try:
             for left, record in zip(range(len(records) - 1, -1, -1), records, strict=True):
-                self._file.write(frame_of(msgspec.msgpack.encode(msgspec.structs.replace(record, more=left > 0))))
+                marked = msgspec.structs.replace(record, more=True) if left else record
+                frame = frame_of(msgspec.msgpack.encode(marked))
+                self._file.write(frame)
+                written.append((at, PendingRecord(record=marked, end=at + len(frame))))
+                at += len(frame)
             self._file.flush()
             os.fdatasync(self._file.fileno())
         except OSError:
             self._reopen(start)
             raise
         self.unacknowledged_bytes = self._file.tell() - self._mark.offset
+        self._fresh.extend(written)
         for record in records:
             self._remember(record)
 
     def pending(self, limit: int) -> list[PendingRecord]:
         """The oldest records that the stream has not taken, at most `limit`."""
+        while self._fresh and self._fresh[0][0] < self._mark.offset:
+            self._fresh.popleft()
+        if self._fresh and self._fresh[0][0] == self._mark.offset:
+            return [record for _, record in itertools.islice(self._fresh, limit)]
         with self._path.open("rb") as file:
             file.seek(self._mark.offset)
             return [
@@ -120,6 +136,7 @@ class UsageLog:
             self._mark = msgspec.structs.replace(self._mark, number=self._mark.number + 1, offset=0)
             self._path = _path(self._folder, self._mark.number)
             self._file = self._path.open("ab")
+            self._fresh.clear()
         self.unacknowledged_bytes = self._file.tell() - self._mark.offset
         self._forget()
         _write_mark(self._folder, self._mark)

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copy
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -192,3 +194,30 @@ def test_a_device_is_metered_up_to_its_last_event_in_whatever_order_they_are_wri
         assert log.metered == {"cpu": 30}
     with opened(tmp_path) as again:
         assert again.metered == {"cpu": 30}
+
+
+def test_what_is_in_memory_is_what_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the stream keeps up, when it falls behind, when it has caught up again, and in a new file."""
+    monkeypatch.setattr(usage_log, "ROTATE_BYTES", 6_000)
+    with opened(tmp_path) as log:
+        for number in range(90):
+            log.append([record(3 * number + part) for part in range(3)])
+            for limit in (1, 4, 1_000):
+                with opened_copy(log, tmp_path) as stored:
+                    assert log.pending(limit) == stored.pending(limit)
+            behind = 20 < number < 40
+            if not behind and (found := log.pending(1_000 if number % 7 == 0 else 4)):
+                log.acknowledge(found[-1].end)
+        assert len(list(tmp_path.glob("*.log"))) == 1
+        assert not (tmp_path / "00000001.log").exists()
+
+
+@contextmanager
+def opened_copy(log: UsageLog, folder: Path) -> Iterator[UsageLog]:
+    """A log that knows only what is on the disk."""
+    assert log.unacknowledged_bytes >= 0
+    with TemporaryDirectory() as other:
+        for path in folder.iterdir():
+            copy(path, other)
+        with opened(Path(other)) as stored:
+            yield stored

@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager
 import structlog
 from prometheus_client.core import Metric
 
-from pilotlight_core.host.metrics.metric_families import Histogram, histogram
+from pilotlight_core.host.metrics.histogram import Histogram
+from pilotlight_core.host.metrics.metric_families import histogram
 
 TICK_S = 0.1
 """Between two ticks, where nothing else asks for them more often."""

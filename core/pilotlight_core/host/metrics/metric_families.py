@@ -6,14 +6,13 @@ stages) or go through a `BoundedLabel`; none names a tenant.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
+from pilotlight_core.host.metrics.histogram import Histogram
+
 OTHER = "other"
-SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Bounds of buckets."""
 MetricSource = Callable[[], Iterable[Metric]]
 
 
@@ -37,29 +36,6 @@ class BoundedLabel:
 
     def __len__(self) -> int:
         return len(self._known)
-
-
-class Histogram:
-    """Counts of observations by bucket, and their sum."""
-
-    __slots__ = ("bounds", "counts", "sum")
-
-    def __init__(self, bounds: tuple[float, ...] = SECONDS) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.sum = 0.0
-
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.sum += value
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative counts by upper bound, as Prometheus expects them."""
-        total, found = 0, []
-        for bound, counted in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
-            total += counted
-            found.append((bound, float(total)))
-        return found
 
 
 def gauge(name: str, text: str, value: float) -> Metric:

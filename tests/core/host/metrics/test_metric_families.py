@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pilotlight_core.host.metrics import ProcessMetrics
+from pilotlight_core.host.metrics.histogram import Histogram
 from pilotlight_core.host.metrics.metric_families import (
     BoundedLabel,
-    Histogram,
     counter,
     counter_by,
     gauge,
@@ -21,16 +21,6 @@ def test_a_label_has_a_limit() -> None:
 
     assert [bounded(value) for value in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
     assert len(bounded) == 2
-
-
-def test_a_histogram_counts_each_value_once_at_its_bound() -> None:
-    """A value on a bound belongs to it; one beyond all is only in +Inf."""
-    histogram = Histogram((1.0, 2.0))
-    for value in (0.5, 1.0, 1.5, 2.0, 9.0):
-        histogram.observe(value)
-
-    assert histogram.buckets() == [("1.0", 2.0), ("2.0", 4.0), ("+Inf", 5.0)]
-    assert histogram.sum == 14.0
 
 
 def test_each_family_is_shown_as_prometheus_reads_it() -> None:
