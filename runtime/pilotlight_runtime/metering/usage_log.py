@@ -25,8 +25,8 @@ from pilotlight_runtime.metering.ended_shares import frame_of, frames_in
 ROTATE_BYTES = 8 * 2**20
 """A file of this size, once acknowledged, is left behind for a new one."""
 
-FRESH = 32
-"""Records kept in memory since they were appended: while the stream keeps up, none is read from the disk again."""
+FRESH_BYTES = 2 * 2**20
+"""Of the last records, kept in memory: while the stream keeps up, none is read from the disk again."""
 
 FORGET_NS = 600 * 10**9
 """A device that has not been metered for so long while others were has gone."""
@@ -73,7 +73,7 @@ class UsageLog:
         self.cut_bytes = _cut(self._path, whole)
         """The bytes that opening it cut off."""
         self._file = self._path.open("ab")
-        self._fresh: deque[tuple[int, PendingRecord]] = deque(maxlen=FRESH)
+        self._fresh: deque[tuple[int, PendingRecord]] = deque()
         """The last records, each with where it begins."""
         devices = dict(mark.devices) if mark.boot == boot else {}
         self._mark = AcknowledgedOffset(number=mark.number, offset=min(mark.offset, whole), boot=boot, devices=devices)
@@ -111,6 +111,8 @@ class UsageLog:
             raise
         self.unacknowledged_bytes = self._file.tell() - self._mark.offset
         self._fresh.extend(written)
+        while self._fresh and at - self._fresh[0][0] > FRESH_BYTES:
+            self._fresh.popleft()
         for record in records:
             self._remember(record)
 

@@ -199,6 +199,7 @@ def test_a_device_is_metered_up_to_its_last_event_in_whatever_order_they_are_wri
 def test_what_is_in_memory_is_what_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the stream keeps up, when it falls behind, when it has caught up again, and in a new file."""
     monkeypatch.setattr(usage_log, "ROTATE_BYTES", 6_000)
+    monkeypatch.setattr(usage_log, "FRESH_BYTES", 2_000)
     with opened(tmp_path) as log:
         for number in range(90):
             log.append([record(3 * number + part) for part in range(3)])
