@@ -1,0 +1,80 @@
+"""When a container of an idle function is there, as a policy that learns from idle times. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from pilotlight_autoscaler.policy.idle_times import IdleTimes, WarmWindow, warm_windows
+
+REPLAN_PART = 8
+"""A plan is made anew when an eighth of what it was made from is new ..."""
+REPLAN_AFTER = 15
+"""... and after so many idle times at the latest."""
+
+
+class KeepAlivePlan:
+    """The ages in minutes at which a container is there. Windows are sorted and apart."""
+
+    __slots__ = ("_before", "_ends", "_starts", "windows")
+
+    def __init__(self, windows: Sequence[WarmWindow]) -> None:
+        self.windows = tuple(windows)
+        self._starts = [window.start for window in windows]
+        self._ends = [window.end for window in windows]
+        self._before = [0.0, *accumulate(window.end - window.start for window in windows)]
+        """Minutes in all windows before each."""
+
+    def covers(self, minutes: float) -> bool:
+        """Whether a call finds a container that comes after so long."""
+        place = bisect_right(self._starts, minutes) - 1
+        return place >= 0 and minutes <= self._ends[place]
+
+    def idle_minutes(self, minutes: float) -> float:
+        """How long a container was there within the first `minutes`."""
+        place = bisect_right(self._starts, minutes) - 1
+        if place < 0:
+            return 0.0
+        return self._before[place] + min(minutes, self._ends[place]) - self._starts[place]
+
+
+class KeepAlive(Protocol):
+    """One function's policy at one level of concurrency."""
+
+    def plan(self) -> KeepAlivePlan:
+        """From the end of a call on."""
+        ...
+
+    def ended(self, minutes: float) -> None:
+        """The function was idle for so long."""
+        ...
+
+
+class LearntKeepAlive:
+    """`KeepAlive` by the function's own idle times, for one or several worths of a cold start."""
+
+    def __init__(self, worths: Sequence[float], times: IdleTimes | None = None) -> None:
+        """`worths`: in idle minutes."""
+        self.times = times or IdleTimes()
+        self._worths = tuple(worths)
+        self._seen = self._new = 0
+        self._plans: list[KeepAlivePlan] | None = None
+
+    def plans(self) -> list[KeepAlivePlan]:
+        """For each worth, from the end of a call on."""
+        if self._plans is None:
+            at_least = self.times.worths()
+            self._plans = [KeepAlivePlan(warm_windows(at_least, worth)) for worth in self._worths]
+        return self._plans
+
+    def plan(self) -> KeepAlivePlan:
+        return self.plans()[0]
+
+    def ended(self, minutes: float) -> None:
+        self.times.observe(minutes)
+        self._seen += 1
+        self._new += 1
+        if self._new * REPLAN_PART >= self._seen or self._new >= REPLAN_AFTER:
+            self._plans, self._new = None, 0

@@ -1,0 +1,1 @@
+"""Keep-alive policies of others, and recorded traffic, for `benchmarks.autoscaler_traces`."""
