@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
 from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
 from pilotlight_autoscaler.policies.move_budget import MoveBudget
+from pilotlight_autoscaler.policies.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policies.start_backoff import StartBackoff
 from pilotlight_autoscaler.policies.version_reservation import VersionReservation
 from pilotlight_autoscaler.policies.version_shutdown import VersionShutdowns
@@ -93,6 +94,7 @@ class World:
     levels: dict[str, str] = field(default_factory=dict)
     """The number of containers for each function with a service level and a known curve, in words."""
     moves: MoveBudget = field(default_factory=MoveBudget)
+    scale_down: ScaleDownPace = field(default_factory=ScaleDownPace)
     learner: CurveLearner = field(default_factory=CurveLearner)
     reservation: VersionReservation | None = None
     """Devices reserved for the version that has waited longest."""
@@ -182,10 +184,19 @@ class World:
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
         self.backoff.forget(at)
+        self.scale_down.forget(at)
 
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))
         return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
+
+    def home_is_silent(self, version: str, at: float) -> bool:
+        """Whether a version had calls when its home was last heard of, and that was a while ago.
+
+        A home that is done says so. One that died, or cannot be heard, may have calls: another one takes them up.
+        """
+        told, seen = self.demands.get(version, (None, 0.0))
+        return told is not None and at - seen > DEMAND_STALE_S and bool(told.waiting or told.running)
 
     def demands_of(self, function: str, at: float) -> list[Demand]:
         """The demands of versions of a function (`tenant:app.function`) that have calls or jobs; none of homes of 0.1.

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
-from pilotlight_autoscaler.passes.missing_containers import MissingContainers
+from pilotlight_autoscaler.passes.missing_containers import MissingContainers, in_turn
 from pilotlight_autoscaler.passes.moving_plan import plan_with_moves, shortfalls_without
 from pilotlight_autoscaler.passes.needless_containers import drain_surplus, end_shut_down
 from pilotlight_autoscaler.passes.pass_input import PassInput
@@ -64,8 +64,9 @@ class Pass:
             }
             end_shut_down(state)
             drain_surplus(state)
-        asks, missing = self._missing.find(only)
-        desired = DesiredState(wants=(), starts=tuple(missing), epoch=state.given.epoch, kept=self._kept)
+        asks = self._missing.find(only)
+        missing = {ask: len(names) for ask, names in asks.items()}
+        desired = DesiredState(wants=(), starts=in_turn(missing), epoch=state.given.epoch, kept=self._kept)
         made = plan(state.fleet, desired, state.at, options.plain)
         shorts, blocked = made.short, PreemptionRound(state, asks, self._kept).run(made)
         helped = shortfalls_without(shorts, blocked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, holders
@@ -19,10 +19,9 @@ class MissingContainers:
         self.limited: list[LimitedVersion] = []
         """The versions with more missing than their tenant's limits allow."""
 
-    def find(self, only: str | None) -> tuple[dict[Ask, list[str]], list[tuple[Ask, int]]]:
-        """Missing containers by ask, in turn, and for each ask their versions."""
+    def find(self, only: str | None) -> dict[Ask, list[str]]:
+        """For each ask the versions that miss a container, in turn, each as often as it misses one."""
         asks: dict[Ask, list[str]] = {}
-        missing = []
         short = self._short(only)
         backoff = self._state.world.backoff
         delayed = backoff.refused(short, self._state.at)
@@ -31,10 +30,8 @@ class MissingContainers:
             allowed = self._allowed(version, 1 if backoff.is_failing(version) else short[version])
             if allowed > 0:
                 backoff.tried(version, self._state.at)
-                ask = self._state.ask(version)
-                asks.setdefault(ask, []).extend([version] * allowed)
-                missing.append((ask, allowed))
-        return asks, missing
+                asks.setdefault(self._state.ask(version), []).extend([version] * allowed)
+        return asks
 
     def _allowed(self, version: str, wanted: int) -> int:
         """How many of the missing containers the tenant's limits allow; the rest is noted."""
@@ -61,3 +58,9 @@ class MissingContainers:
         waiting = {name: view.demand.oldest_ms if view.demand else 0.0 for name, view in self._state.views.items()}
         ordered = sorted(versions, key=lambda version: (-waiting[version], version))
         return self._rooms.in_turn((version, self._state.versions[version].tenant) for version in ordered)
+
+
+def in_turn(missing: Mapping[Ask, int]) -> tuple[tuple[Ask, int], ...]:
+    """What to start, in order: the first of each before the second of any, so that a burst leaves others a place."""
+    first = [(ask, 1) for ask, count in missing.items() if count > 0]
+    return (*first, *((ask, count - 1) for ask, count in missing.items() if count > 1))

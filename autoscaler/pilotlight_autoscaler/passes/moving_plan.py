@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pilotlight_autoscaler.observations.world import LIVE
+from pilotlight_autoscaler.passes.missing_containers import in_turn
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import function_of
 from pilotlight_placement.asks.ask import Ask
@@ -25,15 +26,13 @@ def shortfalls_without(shorts: Sequence[Shortfall], others: Sequence[Shortfall])
 
 def plan_with_moves(
     state: PassState,
-    missing: Sequence[tuple[Ask, int]],
+    missing: Mapping[Ask, int],
     plain: Plan,
     blocked: Sequence[Shortfall],
     kept: Reservation | None,
 ) -> Plan:
     """The plan in which containers are moved for blocked versions, and devices emptied."""
-    counts: dict[Ask, int] = {}
-    for ask, count in missing:
-        counts[ask] = counts.get(ask, 0) + count
+    counts = dict(missing)
     for short in shortfalls_without(plain.short, blocked):
         counts[short.refusal.record.ask] -= short.missing  # a drain makes room for it
     limits = state.given.options.forceful
@@ -49,7 +48,7 @@ def plan_with_moves(
     fixed = leaving | state.leaving | state.world.draining.keys() | (state.fleet.held.keys() - state.running.keys())
     desired = DesiredState(
         wants=_movable(state),
-        starts=tuple(counts.items()),
+        starts=in_turn(counts),
         epoch=state.given.epoch,
         fixed=frozenset(fixed),
         waiting=frozenset(tenant for tenant in tenants if not moves.allows(state.at, tenant)),

@@ -28,8 +28,12 @@ def end_shut_down(state: PassState) -> None:
 
 
 def drain_surplus(state: PassState) -> None:
-    """Drain idle containers that their versions have beyond what they want."""
+    """Drain idle containers that their versions have beyond what they want, those of a deployed version by and by."""
     for version, view in state.views.items():
-        for container in to_drain(view):
-            if container.id not in state.leaving:
-                state.drain(container.id, state.versions[version], f"idle for {container.idle_s:.0f} s")
+        due = [container for container in to_drain(view) if container.id not in state.leaving]
+        if due and view.deployed:
+            due = due[: state.world.scale_down.room(version, view.size, state.at)]
+        for container in due:
+            state.drain(container.id, state.versions[version], f"idle for {container.idle_s:.0f} s")
+        if due and view.deployed:
+            state.world.scale_down.spend(version, view.spec.scaledown_window, state.at)

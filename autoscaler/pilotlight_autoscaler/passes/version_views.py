@@ -50,6 +50,7 @@ def views(
             is_shut_down=version in shut_down,
             floor_most=floors.get(version),
             demand=world.demand(version, at),
+            home_is_silent=world.home_is_silent(version, at),
             containers=tuple(containers.get(version, ())),
             pending=pending.get(version, 0),
             leaving=leaving[version],

@@ -246,14 +246,14 @@ class PlanExecutions:
                     yield step, step.command
 
     def closed(self) -> set[tuple[str, str]]:
-        """GPUs that accept no other starts: their mode is about to change, or a command for them has failed."""
-        switching = {
+        """GPUs that accept no other starts: their mode or instances are to go, or a command for them has failed."""
+        changing = {
             (step.node, step.command.device)
             for work in self._works
             for step in work.open()
-            if isinstance(step.command, SwitchMig)
+            if isinstance(step.command, SwitchMig) or (isinstance(step.command, Cut) and step.command.destroy)
         }
-        return switching | self._avoided.keys()
+        return changing | self._avoided.keys()
 
     def containers(self) -> set[str]:
         found = set()

@@ -2,9 +2,13 @@
 
     up    at once: running and waiting calls, over what a container holds at the target utilisation; the queue counts
           as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
-    zero a call that was refused for lack of a container counts as a waiting one, once for all of them
+    zero calls that were turned away or came too late since the last word count as waiting ones, once each
     level with a service level and a known curve: as many as carry the arriving calls at a p95 within it
-    down  only containers idle for the whole scale-down window, at most a fifth per step, never below the floor
+    down  only containers idle for the whole scale-down window, never below the floor, and none while the version's
+          home is silent; how many at a time is `scale_down_pace`'s
+
+How long a call takes is not known before the first one has ended: until then the longest running one has taken so
+long, and a call is taken to last as long as a start, since in that time another container could be there.
 
 A starting container counts as a present one, so a slow start is not answered by more starts, and it has no idle time,
 so a load longer than any window is never interrupted.
@@ -25,8 +29,8 @@ from pilotlight_core.model.spec import FunctionSpec
 
 WAIT_TARGET_S = 0.25
 """The queue is sized to drain within this: half of the default service level for a unary call."""
-STEP_DOWN = 0.2
-"""The largest part of a version's containers that one step removes."""
+FIRST_LOAD_S = 1.0
+"""How long a start takes, as long as none has ended."""
 FLOOR_IDLE_S = 10.0
 """For a floor, only containers that have been idle for so long are drained."""
 MIN_RESIDENCY_S = 1.0
@@ -52,6 +56,8 @@ class VersionView:
     pending: int = 0
     leaving: int = 0
     """Containers that drain: calls may run in them too."""
+    home_is_silent: bool = False
+    """Whether its home had calls when it was last heard of, a while ago."""
     is_shut_down: bool = False
     """Whether nothing of it should run."""
     floor_most: int | None = None
@@ -74,13 +80,21 @@ class VersionView:
         return least if self.floor_most is None else min(least, self.floor_most)
 
 
+def load_s(view: VersionView) -> float:
+    """How long a start of the version takes, at least: by those that ended, or else by those under way."""
+    ended = [sum(each.timeline.values()) / 1000.0 for each in view.containers if each.state is ContainerState.READY]
+    under_way = [each.age_s for each in view.containers if each.state is not ContainerState.READY]
+    return max([*ended, *under_way] if any(ended) else [FIRST_LOAD_S, *under_way])
+
+
 def wanted_by_demand(view: VersionView) -> int:
     """Containers for the present demand, before floor, buffer and ceiling."""
     running = sum(container.running for container in view.containers)
     queued = 0
     if view.demand is not None:
         # A report newer than the demand shows calls that the demand still counts as queued: count them once.
-        queued = max(0, view.demand.waiting - max(0, running - view.demand.running))
+        asking = max(view.demand.queued + view.demand.refused_calls + view.demand.late, int(view.demand.refused))
+        queued = max(0, asking - max(0, running - view.demand.running))
         # What ran in a container that is gone runs nowhere: the demand has not heard of its end yet.
         running = max(running, min(view.demand.running, (view.size + view.leaving) * view.spec.slots))
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
@@ -88,10 +102,15 @@ def wanted_by_demand(view: VersionView) -> int:
     if not queued:
         return holding
     most = math.ceil(queued / view.spec.slots)
-    service_s = view.demand.service_ms / 1000.0 if view.demand else 0.0
-    # Before the first call the service time is unknown: start one container.
-    draining = math.ceil(queued * service_s / (view.spec.slots * WAIT_TARGET_S)) if service_s else 1
+    draining = math.ceil(queued * _service_s(view) / (view.spec.slots * WAIT_TARGET_S))
     return max(1, holding + min(most, draining))
+
+
+def _service_s(view: VersionView) -> float:
+    """How long a call takes."""
+    if view.demand is None:
+        return 0.0
+    return view.demand.service_ms / 1000.0 or max(view.demand.oldest_run_ms / 1000.0, load_s(view))
 
 
 def wanted_by_level(view: VersionView) -> int:
@@ -130,13 +149,13 @@ def is_idle(container: ContainerReport, at_least_s: float) -> bool:
 
 
 def to_drain(view: VersionView) -> list[ContainerReport]:
-    """The containers to drain now: idle for the window, the longest idle first."""
+    """The containers that may be drained: idle for the window, the longest idle first."""
     window = view.spec.scaledown_window if view.deployed else MIN_RESIDENCY_S
     surplus = view.size - max(wanted(view), view.floor)
-    if surplus <= 0:
+    if surplus <= 0 or view.home_is_silent:
         return []
     idle = sorted((c for c in view.containers if is_idle(c, window)), key=lambda c: (-c.idle_s, c.id))
-    return idle[: min(surplus, max(1, math.floor(view.size * STEP_DOWN)))]
+    return idle[:surplus]
 
 
 def may_give_way(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:

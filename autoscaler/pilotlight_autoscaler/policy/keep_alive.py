@@ -40,7 +40,7 @@ class KeepAlivePlan:
         return self._before[place] + min(minutes, self._ends[place]) - self._starts[place]
 
 
-class KeepAlive(Protocol):
+class KeepAlivePolicy(Protocol):
     """One function's policy at one level of concurrency."""
 
     def plan(self) -> KeepAlivePlan:
@@ -53,7 +53,7 @@ class KeepAlive(Protocol):
 
 
 class LearntKeepAlive:
-    """`KeepAlive` by the function's own idle times, for one or several worths of a cold start."""
+    """`KeepAlivePolicy` by the function's own idle times, for one or several worths of a cold start."""
 
     def __init__(self, worths: Sequence[float], times: IdleTimes | None = None) -> None:
         """`worths`: in idle minutes."""

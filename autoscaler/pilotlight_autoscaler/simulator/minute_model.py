@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.keep_alive import KeepAlive, KeepAlivePlan, LearntKeepAlive
+from pilotlight_autoscaler.policy.keep_alive import KeepAlivePlan, KeepAlivePolicy, LearntKeepAlive
 
 
 class MinuteSeries(NamedTuple):
@@ -51,7 +51,7 @@ def levels_of(containers: Sequence[float]) -> Iterator[MinuteSeries]:
             yield found
 
 
-def cost_of(series: Iterable[MinuteSeries], new: Callable[[], KeepAlive]) -> KeepAliveCost:
+def cost_of(series: Iterable[MinuteSeries], new: Callable[[], KeepAlivePolicy]) -> KeepAliveCost:
     """What a policy costs; `new` makes one for each series."""
     cold, idle_minutes = 0, 0.0
     for each in series:

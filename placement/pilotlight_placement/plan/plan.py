@@ -12,7 +12,7 @@ Containers on draining nodes are not counted, stopped or moved, and no container
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
@@ -112,15 +112,19 @@ def by_size(wants: Iterable[DesiredFunction]) -> list[DesiredFunction]:
 
 
 def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Shortfall]:
-    short = []
+    """Start what is wanted, in that order, an ask perhaps several times; the shortfall of each ask that has one."""
+    short: dict[Ask, Shortfall] = {}
     for ask, count in wanted:
+        if (known := short.get(ask)) is not None:  # nothing has gone since
+            short[ask] = replace(known, missing=known.missing + count)
+            continue
         for done in range(count):
             found = place(draft.fleet, ask)
             if isinstance(found, NoFit):
-                short.append(Shortfall(function=ask.function, missing=count - done, refusal=found))
+                short[ask] = Shortfall(function=ask.function, missing=count - done, refusal=found)
                 break
             _start(draft, ask, found)
-    return short
+    return list(short.values())
 
 
 def _start(draft: Draft, ask: Ask, found: Placement) -> None:

@@ -48,3 +48,17 @@ def test_a_tenant_gets_as_many_containers_as_its_limit_allows() -> None:
     told = answer(world, ExplainPlacement(function="acme:hello.greet"), 1.0, 0.0)
     assert "acme has 2 containers, and its limit containers=4 allows no more" in " ".join(told.lines)
     assert not any("would do" in line for line in told.lines if "limit" in line)
+
+
+def test_a_burst_leaves_others_a_place() -> None:
+    """Of four slots three go to a burst of two hundred calls, one to another tenant's first call."""
+    world = World()
+    world.on_report(report(slots=4), 1.0)
+    world.on_demand(demand(queued=200), 1.0)
+    other = msgspec.structs.replace(record("ver_z"), tenant="zoo", app="zoo")
+    world.on_demand(msgspec.structs.replace(demand("ver_z", queued=1), tenant="zoo"), 1.0)
+
+    decision = decide(world, record(max_containers=200), other)
+
+    started = [sent.command.version for sent in decision.commands if isinstance(sent.command, Bind)]
+    assert sorted(started) == ["ver_1", "ver_1", "ver_1", "ver_z"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.messages.node_messages import ContainerState, Drain
 from tests.autoscaler.builders import decide, demand, record, report
 from tests.builders.nodes import container
@@ -48,3 +50,50 @@ def test_what_has_long_been_idle_ends_once() -> None:
 
     world.draining["c1"] = 1.0
     assert decide(world, record(min_containers=1), at=1.2).commands == []
+
+
+def test_ten_idle_ones_do_not_go_together() -> None:
+    """One in a minute, however many passes there are; those of a superseded version go at once."""
+    world = World()
+    there = [container(f"c{n}", idle_s=1e6, slice=f"cpu-{n}") for n in range(10)]
+    gone: dict[float, int] = {}
+    for seq in range(1, 1_000):
+        at = seq * 0.25
+        left = [each for each in there if each.id not in world.draining]
+        world.on_report(report(*left, seq=seq, slots=10), at)
+        for sent in decide(world, record(scaledown_window=300.0), at=at).commands:
+            assert isinstance(sent.command, Drain)
+            world.draining[sent.command.container] = at
+            gone[at] = gone.get(at, 0) + 1
+    assert list(gone.values()) == [1] * len(gone)
+    assert [round(at) for at in gone] == [0, 60, 120, 180, 240]
+
+    world = World()
+    world.on_report(report(*there, slots=10), 1.0)
+    superseded = Pass(
+        world,
+        PassInput(versions={"ver_1": record()}, deployed=(), epoch=7, new_id=lambda _: "new", at=1.0),
+    ).run()
+    assert len(superseded.commands) == 10
+
+
+def test_containers_of_a_silent_home_stay() -> None:
+    """Until it has been silent for so long that nobody knows of its calls."""
+    world = World()
+    there = container("c1", idle_s=1e6, slice="cpu-0")
+    world.on_demand(demand(running=1), 1.0)
+    for seq, at in enumerate((2.0, 30.0, 59.0), start=1):
+        world.on_report(report(there, seq=seq), at)
+        world.forget(at)
+        assert decide(world, record(), at=at).commands == []
+    world.on_report(report(there, seq=9), 62.0)
+    world.forget(62.0)
+    assert len(decide(world, record(), at=62.0).commands) == 1
+
+
+def test_a_home_that_is_done_keeps_nothing() -> None:
+    """Its last word says that nothing runs or waits."""
+    world = World()
+    world.on_demand(demand(), 1.0)
+    world.on_report(report(container("c1", idle_s=1e6, slice="cpu-0")), 5.0)
+    assert len(decide(world, record(), at=5.0).commands) == 1

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_told
 
 from pilotlight_autoscaler.policies.scaling_policy import (
+    FIRST_LOAD_S,
     VersionSpeed,
     VersionView,
+    load_s,
     may_give_way,
     purpose_of,
     to_drain,
@@ -20,7 +23,7 @@ from pilotlight_autoscaler.policies.scaling_policy import (
     wanted_by_level,
 )
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from tests.autoscaler.builders import demand
 from tests.builders.nodes import container
@@ -46,9 +49,45 @@ def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
     assert purpose_of(view(container(), min_containers=2), 0) is Purpose.FLOOR
 
 
-def test_the_first_call_gets_one_container_however_many_wait() -> None:
-    """Before the first call has run its duration is unknown."""
-    assert wanted(view(queued=50)) == 1
+def test_a_first_burst_gets_a_container_for_each_call_that_a_start_would_outlast() -> None:
+    """Nobody knows yet how long a call takes: as long as a start, which takes a second or as long as it has taken."""
+    assert wanted(view(queued=1, max_containers=300)) == 1
+    assert wanted(view(queued=200, max_containers=300)) == 200
+    assert wanted(view(queued=200, max_inputs=64, max_containers=300)) == 4
+    assert wanted(view(queued=200, max_inputs=300)) == 1
+
+
+@pytest.mark.parametrize(
+    ("containers", "seconds"),
+    [
+        ((), FIRST_LOAD_S),
+        ((container(state=ContainerState.LOADING, age_s=0.1),), FIRST_LOAD_S),
+        ((container(state=ContainerState.LOADING, age_s=20.0),), 20.0),
+        ((container(timeline={"bind": 5.0, "load": 15.0}),), 0.02),
+        ((container(timeline={"load": 15.0}), container(state=ContainerState.LOADING, age_s=3.0)), 3.0),
+    ],
+)
+def test_a_start_takes_as_long_as_others_did(containers: tuple[ContainerReport, ...], seconds: float) -> None:
+    """Those that ended, or how long the present ones have taken."""
+    assert load_s(view(*containers)) == seconds
+
+
+def test_what_has_run_for_long_says_how_long_calls_take() -> None:
+    """At least; once a call has ended, that one tells."""
+    quick = container(running=1, timeline={"load": 10.0})
+    unknown = view(quick, queued=20, running=1, max_containers=50)
+    assert unknown.demand is not None
+    assert wanted(unknown) == 1 + 1
+    assert wanted(replace(unknown, demand=replace_told(unknown.demand, oldest_run_ms=60_000.0))) == 1 + 20
+    assert wanted(replace(unknown, demand=replace_told(unknown.demand, oldest_run_ms=6e4, service_ms=10.0))) == 1 + 1
+
+
+def test_calls_that_were_turned_away_or_late_are_demand() -> None:
+    """Admission keeps a queue short however many come: at fifty times what is served, what it refuses tells."""
+    short = view(container(running=1), queued=2, running=1, service_ms=100.0, max_containers=100)
+    assert short.demand is not None
+    assert wanted(short) == 2
+    assert wanted(replace(short, demand=replace_told(short.demand, refused_calls=110, late=10))) == 1 + 49
 
 
 def test_calls_that_were_refused_for_lack_of_a_container_get_one() -> None:
@@ -102,17 +141,18 @@ def test_a_call_whose_container_is_gone_asks_for_no_other() -> None:
 
 
 def test_only_what_was_idle_for_the_whole_window_goes() -> None:
-    """The window is per container, and the longest idle goes first."""
+    """The window is per container, and the longest idle go first."""
     containers = (container("c1", idle_s=59.0), container("c2", idle_s=61.0), container("c3", idle_s=80.0))
 
-    assert [c.id for c in to_drain(view(*containers))] == ["c3"]
+    assert [c.id for c in to_drain(view(*containers))] == ["c3", "c2"]
 
 
-def test_a_step_down_takes_at_most_a_fifth() -> None:
-    """Ten idle containers lose two, not ten."""
-    containers = tuple(container(f"c{n}", idle_s=100.0) for n in range(10))
+def test_nothing_goes_while_the_home_is_silent() -> None:
+    """It may have calls, or another home will take them up."""
+    containers = tuple(container(f"c{n}", idle_s=100.0) for n in range(3))
 
-    assert len(to_drain(view(*containers))) == 2
+    assert len(to_drain(view(*containers))) == 3
+    assert to_drain(replace(view(*containers), home_is_silent=True)) == []
 
 
 def test_a_load_longer_than_the_window_is_not_reaped() -> None:
@@ -125,9 +165,11 @@ def test_a_load_longer_than_the_window_is_not_reaped() -> None:
 
 def test_a_start_under_way_counts_as_a_container() -> None:
     """A slow start is not answered by more starts."""
-    starting = view(container(state=ContainerState.LOADING), queued=5)
+    starting = view(container(state=ContainerState.LOADING), queued=5, service_ms=10.0)
 
     assert wanted(starting) - starting.size == 0
+    burst = view(*(container(f"c{n}", state=ContainerState.LOADING, age_s=30.0) for n in range(5)), queued=5)
+    assert wanted(burst) - burst.size == 0
 
 
 def test_a_superseded_version_goes_when_idle_whatever_its_floor() -> None:

@@ -131,10 +131,10 @@ def test_a_storm_of_failing_starts_delays_nobody_else() -> None:
 
 
 def test_a_storm_is_over_once_each_version_was_tried() -> None:
-    """From then on it is as many starts as one failing version takes."""
+    """From then on it is as many starts as one failing version takes: two in three seconds, and fewer with time."""
     storm = Storm(slots=8, versions=50)
 
     storm.run(until_s=120.0, victim_from_s=1e9)
 
     assert len(storm.starts) <= 50 + 70
-    assert sum(start > 60.0 for start in storm.starts) <= 30
+    assert sum(start > 60.0 for start in storm.starts) <= 40
