@@ -63,6 +63,22 @@ def test_first_calls_are_held_while_a_container_starts(platform: Platform) -> No
     assert platform.call("zero.quick").json()["cold_start"] is None
 
 
+def test_a_first_burst_of_long_calls_does_not_wait_for_the_first_to_end(platform: Platform) -> None:
+    """Nobody knows yet how long they take: each has a container that loads before the first one runs."""
+    to_zero(platform)
+    path, body = "/v1/functions/zero.Lasting/calls", {"input": {"seconds": 60.0}, "method": "work"}
+    calls = [platform.http.post(path, json=body, headers={"Prefer": "respond-async"}).json() for _ in range(4)]
+
+    def loading() -> int:
+        return sum(container["state"] != "ready" for container in platform.containers("zero"))
+
+    wait_until(lambda: loading() == 4, "all four load at once")
+    wait_until(lambda: sum(each["running"] for each in platform.containers("zero")) == 4, "each call runs")
+    for call in calls:
+        assert platform.http.delete(f"/v1/calls/{call['id']}").status_code == 202
+    to_zero(platform)
+
+
 def test_calls_that_cannot_wait_for_a_start_bring_it_about(platform: Platform) -> None:
     """Those that come too early are refused with when to come again, and whoever does finds a container."""
     assert platform.output("zero.Prompt", method="ask") == "there"

@@ -63,6 +63,19 @@ class Heavy:
         print("left")
 
 
+@app.gpu_function(scaledown_window=SHORT, max_containers=4)
+class Lasting:
+    """Takes a while to load, and then for its calls."""
+
+    @enter()
+    def load(self) -> None:
+        time.sleep(LOAD_S)
+
+    @method()
+    def work(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
 @app.gpu_function(scaledown_window=5.0, max_containers=1)
 class Prompt:
     """Takes longer to load than its callers wait, and stays for longer than they are told to stay away."""
