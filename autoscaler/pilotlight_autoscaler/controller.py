@@ -35,6 +35,7 @@ from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.passes.quarantine import Quarantine
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
+from pilotlight_autoscaler.told_shortages import ToldShortages
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry
@@ -121,6 +122,7 @@ class Controller:
         self._book = CurveBook(registry)
         self._bindings = BindingBook(bus, region=region)
         self._ended = EndedBindings()
+        self._told = ToldShortages()
         self.intake = NodeIntake(world, self._bindings)
         self._region = region
         self._lease = lease
@@ -358,7 +360,8 @@ class Controller:
     def _act(self, decision: Decision, at: float) -> None:
         for note in decision.notes:
             log.info("decided", what=note)
-        for shortage in decision.shortages:
+        self._told.forget(at)
+        for shortage in self._told.due(decision.shortages, at):
             with contextlib.suppress(BusDown):  # it is repeated at the next tick
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
         for sent in decision.commands[: MAX_COMMANDS - self._sending]:
