@@ -120,7 +120,7 @@ async def test_cleanup_asks_until_the_kernel_lets_go(watch: Watch) -> None:
 
 async def test_cleanup_gives_up_after_its_bound(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel may hold a process; our descriptors are closed all the same."""
-    monkeypatch.setattr(watched_process, "END_S", 0.05)
+    monkeypatch.setattr(watched_process, "END_S", 1.0)
     before = descriptors()
     sandbox = watch(STAYS)
     sandbox.releases = (False,)
