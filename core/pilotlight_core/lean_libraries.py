@@ -22,7 +22,7 @@ def without(*libraries: str) -> Iterator[None]:
         yield
     finally:
         for name in absent:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
 
 
 with without("rich"):

@@ -7,6 +7,7 @@ again: it signs when somebody deploys, and reads the ledger when somebody asks w
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,9 @@ from pilotlight_core.host.signing import NoKey, Signer
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 
 MOST_REPLY = 64 * 1024
-COMMAND = (sys.executable, "-m", "pilotlight_gateway.own_foundation")
+COMMAND = (sys.executable, "-P", "-m", "pilotlight_gateway.own_foundation")
+LONGEST_S = 1_800.0
+"""To upgrade a large ledger takes minutes, and another gateway may do it first."""
 
 
 class FoundationAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,10 +52,12 @@ async def own_foundation(ask: FoundationAsk) -> OwnFoundation:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=MOST_REPLY,
-        start_new_session=True,  # Ctrl-C is for the gateway
     )
     try:
-        answer, _ = await child.communicate(json.encode(ask))
+        async with asyncio.timeout(LONGEST_S):
+            answer, _ = await child.communicate(json.encode(ask))
+    except TimeoutError:
+        raise LedgerRefused(f"the ledger has not answered within {LONGEST_S:g} s") from None
     finally:
         if child.returncode is None:
             child.kill()
@@ -98,6 +103,7 @@ def _key(ask: FoundationAsk) -> Signer:
 
 def main(take: Callable[[], bytes] = sys.stdin.buffer.read) -> None:
     """Answer the ask on the standard input with one on the standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the gateway, which ends this one
     sys.stdout.buffer.write(json.encode(read(json.decode(take(), type=FoundationAsk))))
 
 

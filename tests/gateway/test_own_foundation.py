@@ -58,3 +58,11 @@ async def test_a_reader_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "COMMAND", ("sh", "-c", "cat > /dev/null; exit 3"))
     with pytest.raises(LedgerRefused, match="ended with 3"):
         await own_foundation(ask(tmp_path))
+
+
+async def test_a_reader_that_says_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so long that an upgrade of a large ledger would be over."""
+    monkeypatch.setattr(module, "COMMAND", ("sleep", "600"))
+    monkeypatch.setattr(module, "LONGEST_S", 0.2)
+    with pytest.raises(LedgerRefused, match="has not answered"):
+        await own_foundation(ask(tmp_path))

@@ -8,7 +8,8 @@
           home is silent; how many at a time is `scale_down_pace`'s
 
 How long a call takes is not known before the first one has ended: until then the longest running one has taken so
-long, and a call is taken to last as long as a start, since in that time another container could be there.
+long, and before a first container is ready a call is taken to last as long as a start, since in that time another
+container could be there.
 
 A starting container counts as a present one, so a slow start is not answered by more starts, and it has no idle time,
 so a load longer than any window is never interrupted.
@@ -81,10 +82,8 @@ class VersionView:
 
 
 def load_s(view: VersionView) -> float:
-    """How long a start of the version takes, at least: by those that ended, or else by those under way."""
-    ended = [sum(each.timeline.values()) / 1000.0 for each in view.containers if each.state is ContainerState.READY]
-    under_way = [each.age_s for each in view.containers if each.state is not ContainerState.READY]
-    return max([*ended, *under_way] if any(ended) else [FIRST_LOAD_S, *under_way])
+    """How long a first start of the version takes, at least: as long as those under way have taken."""
+    return max([FIRST_LOAD_S, *(each.age_s for each in view.containers if each.state is not ContainerState.READY)])
 
 
 def wanted_by_demand(view: VersionView) -> int:
@@ -102,15 +101,17 @@ def wanted_by_demand(view: VersionView) -> int:
     if not queued:
         return holding
     most = math.ceil(queued / view.spec.slots)
-    draining = math.ceil(queued * _service_s(view) / (view.spec.slots * WAIT_TARGET_S))
+    service_s = _service_s(view)
+    draining = math.ceil(queued * service_s / (view.spec.slots * WAIT_TARGET_S)) if service_s else 1
     return max(1, holding + min(most, draining))
 
 
 def _service_s(view: VersionView) -> float:
-    """How long a call takes."""
+    """How long a call takes; 0.0: nobody knows, but a container is there, and will tell sooner than another starts."""
     if view.demand is None:
         return 0.0
-    return view.demand.service_ms / 1000.0 or max(view.demand.oldest_run_ms / 1000.0, load_s(view))
+    is_ready = any(each.state is ContainerState.READY for each in view.containers)
+    return view.demand.service_ms / 1000.0 or max(view.demand.oldest_run_ms / 1000.0, 0.0 if is_ready else load_s(view))
 
 
 def wanted_by_level(view: VersionView) -> int:

@@ -109,7 +109,9 @@ def _by_call(rows: Iterator[list[str]], columns: list[str]) -> Trace:
 
 def most_at_once(calls: list[tuple[float, float]]) -> dict[int, float]:
     """minute -> the most calls at once in it, of calls from a second to another; a call that takes no time counts."""
-    changes = sorted([(start, 1) for start, _ in calls] + [(max(end, start + 1e-9), -1) for start, end in calls])
+    changes = sorted(
+        [(start, 1) for start, _ in calls] + [(max(end, math.nextafter(start, math.inf)), -1) for start, end in calls]
+    )
     most: dict[int, float] = {}
     running, minute = 0, 0
     for at, change in changes:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 from pilotlight_core.lean_libraries import without
 
 if TYPE_CHECKING:
     import httpx
+
+
+_loading = threading.Lock()
+"""Two that load httpx at once would take what it must not find from each other."""
+
+
+class NoHttpClient(Exception):
+    """It cannot be made: no descriptors are left, or its files are gone."""
 
 
 class HttpClient:
@@ -21,10 +30,13 @@ class HttpClient:
         self._making = asyncio.Lock()
 
     async def get(self) -> httpx.AsyncClient:
-        """The client; `import httpx` costs nothing from then on."""
+        """The client; `import httpx` costs nothing from then on. Raises NoHttpClient; the next one may get it."""
         async with self._making:
             if self._client is None:
-                self._client = await asyncio.to_thread(self._make)
+                try:
+                    self._client = await asyncio.to_thread(self._make)
+                except (OSError, ImportError) as error:
+                    raise NoHttpClient(str(error)) from error
             return self._client
 
     async def aclose(self) -> None:
@@ -32,7 +44,7 @@ class HttpClient:
             await self._client.aclose()
 
     def _make(self) -> httpx.AsyncClient:
-        with without("click", "trio"):
+        with _loading, without("click", "trio"):
             import httpcore  # noqa: F401 - httpx would import it later, and trio with it
             import httpx
         limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=30.0)

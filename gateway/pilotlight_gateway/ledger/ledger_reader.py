@@ -6,10 +6,14 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.usage_checks import BoundContainer
 from pilotlight_gateway.ledger.usage_report import UsageReport
+
+log = structlog.get_logger(__name__)
 
 if TYPE_CHECKING:
     from pilotlight_core.model.price_book import PriceBook
@@ -48,17 +52,20 @@ class LedgerReader:
         return self._opened().quarantine_counts()
 
     def close(self) -> None:
-        with self._lock:
-            if self._ledger is not None:
-                self._ledger.close()
+        if self._ledger is not None:  # without the lock, which somebody may hold who waits for a database
+            self._ledger.close()
 
     def _opened(self) -> Ledger:
         with self._lock:
             if self._ledger is None:
+                from sqlalchemy.exc import SQLAlchemyError
+
                 from pilotlight_gateway.ledger.ledger_store import Ledger
 
                 try:
                     self._ledger = Ledger(self._url, self.book)
-                except LedgerRefused as error:
-                    raise Unavailable(f"The ledger cannot be read: {error}") from error
+                except (LedgerRefused, SQLAlchemyError, OSError) as error:
+                    log.exception("the ledger cannot be opened")
+                    why = str(error) if isinstance(error, LedgerRefused) else "its database does not answer"
+                    raise Unavailable(f"The ledger cannot be read: {why}") from error
             return self._ledger

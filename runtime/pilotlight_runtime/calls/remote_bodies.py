@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pilotlight_core.host.http_client import HttpClient
+import structlog
+
+from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.model.messages.call_messages import BodyRef
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ TIMEOUTS = (1.0, 10.0, 10.0, 10.0)
 """Seconds to connect, without a byte read or written, and for a free connection."""
 TRIES = 2
 """A restarted listener refuses the first connection at most."""
+
+log = structlog.get_logger(__name__)
 
 
 class BodyTransfers:
@@ -63,7 +67,11 @@ class BodyTransfers:
             done(data)
 
     async def _get(self, ref: BodyRef) -> bytes | None:
-        client = await self._client.get()
+        try:
+            client = await self._client.get()
+        except NoHttpClient:
+            log.exception("a body cannot be fetched")
+            return None
         import httpx
 
         for _ in range(TRIES):
@@ -85,7 +93,11 @@ class BodyTransfers:
             done(taken)
 
     async def _put(self, ref: BodyRef, data: bytes) -> bool:
-        client = await self._client.get()
+        try:
+            client = await self._client.get()
+        except NoHttpClient:
+            log.exception("a body cannot be uploaded")
+            return False
         import httpx
 
         for _ in range(TRIES):

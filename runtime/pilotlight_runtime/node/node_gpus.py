@@ -16,21 +16,27 @@ from pilotlight_runtime.metering.usage_metering import boot_id
 DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
 """A loaded driver shows one of these; the last is that of the Windows Subsystem for Linux."""
 
+HARDWARE = Path("/sys/bus/pci/devices")
+NVIDIA = "0x10de"
+"""Its number among the makers of PCI devices. NVML may load the driver of a GPU that nobody has used yet."""
+
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def open_gpus(
-    settings: AgentSettings, file: Path, driver: Iterable[Path] = DRIVER
+    settings: AgentSettings, file: Path, driver: Iterable[Path] = DRIVER, hardware: Path = HARDWARE
 ) -> AsyncIterator[tuple[Devices, ...]]:
-    """The GPUs of this node, or those in software that its settings ask for, which `file` keeps; () without a driver.
+    """The GPUs of this node, or those in software that its settings ask for, which `file` keeps.
+
+    () without a loaded `driver` and without a device of NVIDIA in `hardware`.
 
     Raises:
         BadInput: if those cannot be read, or MPS does not work.
     """
     mps = open_mps(settings.mps_pipes)
-    if not settings.fake_gpus and not any(path.exists() for path in driver):
-        log.info("this node offers no GPUs", why="it has no loaded driver of NVIDIA")
+    if not settings.fake_gpus and not any(path.exists() for path in driver) and not _has_device(hardware):
+        log.info("this node offers no GPUs", why="it has no device and no loaded driver of NVIDIA")
         yield ()
         return
 
@@ -49,3 +55,11 @@ async def open_gpus(
         found = NvmlDevices(offer=offer)
     async with found:
         yield (found,)
+
+
+def _has_device(hardware: Path) -> bool:
+    """Whether a PCI device is NVIDIA's."""
+    try:
+        return any(path.read_text().strip() == NVIDIA for path in hardware.glob("*/vendor"))
+    except OSError:  # one that has just gone, or that may not be read: ask the driver
+        return True

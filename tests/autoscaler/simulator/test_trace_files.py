@@ -37,6 +37,7 @@ def test_calls_one_by_one(tmp_path: Path) -> None:
 def test_calls_at_once_end_when_they_end() -> None:
     """One that begins when another ends needs no second container; none is needed while nothing runs."""
     assert most_at_once([(0.0, 30.0), (30.0, 59.0)]) == {0: 1.0}
+    assert most_at_once([(200 * 86_400.0, 200 * 86_400.0)]) == {288_000: 1.0}
     assert most_at_once([(50.0, 130.0), (100.0, 110.0), (400.0, 401.0)]) == {0: 1.0, 1: 2.0, 2: 1.0, 6: 1.0}
 
 

@@ -9,7 +9,7 @@ import sys
 import httpx
 import pytest
 
-from pilotlight_core.host.http_client import HttpClient
+from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 
 PROGRAM = """
 import asyncio, sys
@@ -45,4 +45,15 @@ async def test_options_are_the_clients() -> None:
     own = HttpClient(connections=2, trust_env=False, timeout=5.0)
     client = await own.get()
     assert (client.trust_env, client.timeout) == (False, httpx.Timeout(5.0))
+    await own.aclose()
+
+
+async def test_a_client_that_cannot_be_made_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes later may get one."""
+    own = HttpClient(connections=1)
+    with monkeypatch.context() as broken:
+        broken.setattr(own, "_make", lambda: (_ for _ in ()).throw(OSError(24, "Too many open files")))
+        with pytest.raises(NoHttpClient, match="Too many"):
+            await own.get()
+    assert await own.get() is not None
     await own.aclose()

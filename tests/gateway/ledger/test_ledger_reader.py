@@ -68,3 +68,11 @@ def test_a_ledger_of_a_newer_release_is_not_read(url: str) -> None:
     with pytest.raises(Unavailable, match="revision 9999"):
         reader.quarantine_counts()
     reader.close()
+
+
+def test_a_database_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    """Not where it is; and nobody waits for it at the end."""
+    reader = LedgerReader(f"sqlite:///{tmp_path}/none/ledger.sqlite", load_prices())
+    with pytest.raises(Unavailable, match="its database does not answer"):
+        reader.quarantine_counts()
+    reader.close()

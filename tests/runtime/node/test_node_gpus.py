@@ -20,7 +20,7 @@ def settings(**more: Any) -> AgentSettings:
 async def test_without_a_driver_there_are_none(tmp_path: Path) -> None:
     """Which is said."""
     with capture_logs() as logs:
-        async with open_gpus(settings(), tmp_path / "gpus.json", [tmp_path / "version"]) as gpus:
+        async with open_gpus(settings(), tmp_path / "gpus.json", [tmp_path / "version"], tmp_path) as gpus:
             assert gpus == ()
     assert [(log["log_level"], log["event"]) for log in logs] == [("info", "this node offers no GPUs")]
 
@@ -30,6 +30,15 @@ async def test_with_a_driver_it_is_asked(tmp_path: Path) -> None:
     (tmp_path / "version").touch()
     async with open_gpus(settings(), tmp_path / "gpus.json", [tmp_path / "version"]) as (gpus,):
         assert bool(gpus.inventory()) == bool(gpus.reports({}))
+
+
+async def test_with_a_device_its_driver_is_asked_for(tmp_path: Path) -> None:
+    """Which may be loaded by the first who asks; another maker's device is none."""
+    for name, vendor in (("0000:00:01.0", "0x8086"), ("0000:00:02.0", "0x10de")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(f"{vendor}\n")
+        async with open_gpus(settings(), tmp_path / "gpus.json", (), tmp_path) as gpus:
+            assert len(gpus) == (vendor == "0x10de")
 
 
 async def test_gpus_in_software_need_no_driver(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
-from pilotlight_core.host.http_client import HttpClient
+from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.message import Message
@@ -97,7 +97,10 @@ class LinkedFiles:
         await self._client.aclose()
 
     async def _read(self, url: str, sha256: str) -> AsyncIterator[bytes]:
-        client = await self._client.get()
+        try:
+            client = await self._client.get()
+        except NoHttpClient as error:
+            raise BlobsDown(f"The store of blobs cannot be asked: {error}.") from error
         import httpx
 
         try:
