@@ -90,15 +90,12 @@ def read(ask: FoundationAsk) -> OwnFoundation:
     except (SQLAlchemyError, OSError) as error:
         return OwnFoundation(refused=f"the ledger cannot be opened: {str(error).splitlines()[0]}")
     try:
-        return OwnFoundation(ledger=name, manifest_key=_key(ask).key_id)
+        signer = Signer.load_or_create(Path(ask.keys_dir), create=ask.may_create_key)
+        return OwnFoundation(ledger=name, manifest_key=signer.key_id)
     except NoKey as error:
         return OwnFoundation(no_key=error.detail)
     except OSError as error:
         return OwnFoundation(no_key=f"The key to sign manifests with cannot be read: {error}.")
-
-
-def _key(ask: FoundationAsk) -> Signer:
-    return Signer.load_or_create(Path(ask.keys_dir), create=ask.may_create_key)
 
 
 def main(take: Callable[[], bytes] = sys.stdin.buffer.read) -> None:
