@@ -10,7 +10,7 @@ import sys
 
 from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policies.move_budget import MoveBudget
+from pilotlight_autoscaler.policy.move_budget import MoveBudget
 from pilotlight_core.bus import Bus, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.compiled import IS_COMPILED

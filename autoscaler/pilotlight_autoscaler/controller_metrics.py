@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policies.scaling_policy import VersionView, wanted
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted
 from pilotlight_core.host.metrics.histogram import Histogram
 from pilotlight_core.host.metrics.metric_families import (
     OTHER,

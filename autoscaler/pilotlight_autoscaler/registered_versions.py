@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from pilotlight_autoscaler.policies.tenant_rooms import floors
-from pilotlight_autoscaler.policies.version_shutdown import DELETED, why_shut_down
+from pilotlight_autoscaler.policy.tenant_rooms import floors
+from pilotlight_autoscaler.policy.version_shutdown import DELETED, why_shut_down
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.spec import VersionRecord

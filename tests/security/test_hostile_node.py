@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pilotlight_autoscaler.policies.start_backoff import LONGEST_DELAY_S
+from pilotlight_autoscaler.policy.start_backoff import LONGEST_DELAY_S
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.messages.logs import LogBatch, LogLine

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
 from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
-from pilotlight_autoscaler.policies.move_budget import MoveBudget
-from pilotlight_autoscaler.policies.scale_down_pace import ScaleDownPace
-from pilotlight_autoscaler.policies.start_backoff import StartBackoff
-from pilotlight_autoscaler.policies.version_reservation import VersionReservation
-from pilotlight_autoscaler.policies.version_shutdown import VersionShutdowns
+from pilotlight_autoscaler.policy.move_budget import MoveBudget
+from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
+from pilotlight_autoscaler.policy.start_backoff import StartBackoff
+from pilotlight_autoscaler.policy.version_reservation import VersionReservation
+from pilotlight_autoscaler.policy.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.demand import Demand

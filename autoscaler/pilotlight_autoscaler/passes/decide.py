@@ -30,7 +30,7 @@ from pilotlight_autoscaler.passes.shortage_reports import report_limit, report_s
 from pilotlight_autoscaler.passes.version_views import explain_level, function_of
 from pilotlight_autoscaler.plans.plan_commands import AgentSteps, CommandContext
 from pilotlight_autoscaler.plans.plan_execution import independent_steps
-from pilotlight_autoscaler.policies.scaling_policy import VersionView, purpose_of
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, purpose_of
 from pilotlight_core.model.messages.node_messages import Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, holders
-from pilotlight_autoscaler.policies.scaling_policy import wanted, wanted_by_demand, wanted_by_level
-from pilotlight_autoscaler.policies.tenant_rooms import LimitedVersion, TenantRooms
+from pilotlight_autoscaler.policy.scaling_policy import wanted, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms
 from pilotlight_placement.asks.ask import Ask
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_autoscaler.passes.decision import AddressedCommand
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_autoscaler.policies.scaling_policy import to_drain
+from pilotlight_autoscaler.policy.scaling_policy import to_drain
 from pilotlight_core.model.messages.node_messages import Drain, Shortage
 
 

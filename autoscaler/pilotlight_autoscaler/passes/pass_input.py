@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pilotlight_autoscaler.policies.tenant_rooms import LimitsOf, unlimited
+from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves

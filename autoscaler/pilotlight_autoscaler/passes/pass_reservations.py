@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_autoscaler.policies.version_reservation import VersionReservation, WaitingVersion, next_reservation
+from pilotlight_autoscaler.policy.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.plan import Shortfall
 from pilotlight_placement.plan.reservation import Reservation, missing_host

@@ -9,8 +9,8 @@ from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.version_speed import speed_of
 from pilotlight_autoscaler.passes.version_views import ask_of, views
-from pilotlight_autoscaler.policies.preemption import IdleContainers
-from pilotlight_autoscaler.policies.scaling_policy import VersionSpeed
+from pilotlight_autoscaler.policy.preemption import IdleContainers
+from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask

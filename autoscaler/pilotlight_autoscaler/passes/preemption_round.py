@@ -9,7 +9,7 @@ from pilotlight_autoscaler.passes.moving_plan import shortfalls_without
 from pilotlight_autoscaler.passes.pass_reservations import drain_reserved
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.shortage_reports import report_shortfall
-from pilotlight_autoscaler.policies.preemption import TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.policy.preemption import TrialBudget, choose_victims, round_robin
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import Plan, Shortfall

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.version_views import ask_of, views
-from pilotlight_autoscaler.policies.scaling_policy import wanted
+from pilotlight_autoscaler.policy.scaling_policy import wanted
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves
 from pilotlight_placement.search.place import place

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_autoscaler.policies.tenant_rooms import LimitedVersion, give_way
+from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, give_way
 from pilotlight_core.model.messages.node_messages import Shortage
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.plan import Shortfall

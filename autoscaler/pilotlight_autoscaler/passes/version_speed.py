@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pilotlight_autoscaler.policies.scaling_policy import VersionSpeed
+from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from types import MappingProxyType
 
 from pilotlight_autoscaler.observations.world import LIVE, World
-from pilotlight_autoscaler.policies.scaling_policy import VersionSpeed, VersionView, wanted_by_level
+from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord

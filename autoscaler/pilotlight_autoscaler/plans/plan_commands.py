@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand, PlanStep
-from pilotlight_autoscaler.policies.tenant_rooms import LimitsOf, unlimited
+from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.usage_facts import Purpose

@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotlight_autoscaler.observations.world import PendingBind
 from pilotlight_autoscaler.passes.pass_input import PassOptions
-from pilotlight_autoscaler.policies.move_budget import MoveBudget
+from pilotlight_autoscaler.policy.move_budget import MoveBudget
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.node_messages import Bind, Drain
 from pilotlight_core.model.messages.usage_facts import Purpose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_autoscaler.observations.world import PendingBind, World
 from pilotlight_autoscaler.passes.version_views import ask_of, holders, views
-from pilotlight_autoscaler.policies.scaling_policy import to_drain, wanted
+from pilotlight_autoscaler.policy.scaling_policy import to_drain, wanted
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import bind, container

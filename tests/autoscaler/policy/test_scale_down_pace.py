@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.policies.scale_down_pace import STEP_EVERY_S, ScaleDownPace
+from pilotlight_autoscaler.policy.scale_down_pace import STEP_EVERY_S, ScaleDownPace
 
 
 @pytest.mark.parametrize(("size", "room"), [(1, 1), (10, 1), (20, 3), (100, 15)])

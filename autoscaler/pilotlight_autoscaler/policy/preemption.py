@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from pilotlight_autoscaler.policies.scaling_policy import (
+from pilotlight_autoscaler.policy.scaling_policy import (
     FLOOR_IDLE_S,
     MIN_RESIDENCY_S,
     VersionView,

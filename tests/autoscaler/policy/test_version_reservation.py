@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.policies.version_reservation import (
+from pilotlight_autoscaler.policy.version_reservation import (
     AFTER_S,
     FOR_S,
     VersionReservation,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_autoscaler.policies.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
-from pilotlight_autoscaler.policies.scaling_policy import VersionView
+from pilotlight_autoscaler.policy.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.model.messages.node_messages import ContainerReport, SliceKind
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer, Slice

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as replace_told
 
-from pilotlight_autoscaler.policies.scaling_policy import (
+from pilotlight_autoscaler.policy.scaling_policy import (
     FIRST_LOAD_S,
     VersionSpeed,
     VersionView,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.policies.tenant_rooms import LimitedVersion, TenantRooms, floors, give_way, unlimited
+from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms, floors, give_way, unlimited
 from pilotlight_core.model.limits import NO_LIMITS, Limits, ReachedLimit
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk

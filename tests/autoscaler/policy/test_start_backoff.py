@@ -9,7 +9,7 @@ import msgspec
 from pilotlight_autoscaler.observations.world import PendingBind, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
-from pilotlight_autoscaler.policies.start_backoff import LONGEST_DELAY_S, REMEMBERED_S, StartBackoff
+from pilotlight_autoscaler.policy.start_backoff import LONGEST_DELAY_S, REMEMBERED_S, StartBackoff
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.calls import credit

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from pilotlight_autoscaler.policies.preemption import PreemptionVictim
+from pilotlight_autoscaler.policy.preemption import PreemptionVictim
 from pilotlight_core.model.limits import NO_LIMITS, Limits, ReachedLimit
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.policies.version_shutdown import AGAIN_S, VersionShutdowns, why_shut_down
+from pilotlight_autoscaler.policy.version_shutdown import AGAIN_S, VersionShutdowns, why_shut_down
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.tenancy import TenantRecord

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.policies.move_budget import HOUR_S, MoveBudget
+from pilotlight_autoscaler.policy.move_budget import HOUR_S, MoveBudget
 
 
 def test_what_is_spent_comes_back_after_an_hour() -> None:
