@@ -136,6 +136,8 @@ class Controller:
         """In a row."""
         self._started = 0
         self._leading_since = 0.0
+        self._wall_offset = 0.0
+        """Unix seconds less those of the world's clock: a step of the wall clock changes nothing while one leads."""
         self._tasks: asyncio.TaskGroup
         self._sending = 0
         self.metrics = ControllerMetrics()
@@ -226,6 +228,7 @@ class Controller:
             await self._lease.acquire()
             self.world.executions.clear()  # of an earlier lease
             self._leading_since = time.monotonic()
+            self._wall_offset = time.time() - self._leading_since
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
             self.world.executions.clear()
@@ -306,11 +309,15 @@ class Controller:
 
     async def _decide(self, only: str | None) -> None:
         at = time.monotonic()
+        wall = at + self._wall_offset
         self.world.forget(at)
         known = self._registered
         deployed = known.deployed()
         ids = {only} if only is not None else deployed | set(self.world.demands)
         ids |= {container.version for _, container in self.world.containers(at)}
+        if only is None:
+            self.world.scaling.sweep(wall)
+            ids |= self.world.scaling.versions_ahead()
         versions = await known.read(ids)
         shut_down = await known.shut_down(ids, versions)
         if not self.leads:
@@ -321,7 +328,7 @@ class Controller:
         self._seen = tuple(versions.values())
         settled = at - self._leading_since >= SETTLE_S
         given = PassInput(
-            versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at,
+            versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at, wall=wall,
             curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
             shut_down=shut_down, limits_of=known.limits_of, weight_of=known.weight_of, floors=self._floors,
             stop_grace_s=self._stop_grace_s,
@@ -330,6 +337,7 @@ class Controller:
         decision = made.run(only)
         self.metrics.views = made.views
         if only is None:
+            self.metrics.wanted = made.wanted
             self.metrics.short = len({shortage.version for shortage in decision.shortages})
         if not settled:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.host.metrics.histogram import Histogram
 from pilotlight_core.host.metrics.metric_families import (
     OTHER,
@@ -34,6 +34,8 @@ class ControllerMetrics:
         """Seconds of passes over all versions, and of those for one version's new calls."""
         self.failed_passes = 0
         self.views: Mapping[str, VersionView] = {}
+        self.wanted: Mapping[str, int] = {}
+        """Containers, by version."""
         """The versions as the last pass saw them."""
         self.short = 0
         """Versions that the last pass over all found no place for."""
@@ -85,7 +87,7 @@ class ControllerMetrics:
         yield counter("pilotlight_controller_late_calls", "Calls whose time was over in the queue.", self.late)
 
     def _wants(self) -> Iterator[Metric]:
-        wants = [wanted(view) for view in self.views.values()]
+        wants = list(self.wanted.values())
         held = [view.size for view in self.views.values()]
         yield gauge_by(
             "pilotlight_controller_versions",

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from pilotlight_autoscaler.policy.idle_times import (
+from pilotlight_autoscaler.policy.prediction.idle_times import (
     LONGEST_MINUTES,
     WarmWindow,
     bin_of,
@@ -14,7 +14,7 @@ from pilotlight_autoscaler.policy.idle_times import (
     warm_windows,
     worths_of,
 )
-from pilotlight_autoscaler.policy.keep_alive import KeepAlivePlan
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan
 from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries
 
 TTL_MINUTES = (0, 1, 2, 3, 5, 7, 10, 13, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 180, 240)

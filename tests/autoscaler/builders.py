@@ -9,6 +9,11 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_autoscaler.policy.desired import desired
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
+from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.limits import NO_LIMITS, Limits
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, NodeReport
@@ -45,6 +50,17 @@ def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | 
     return Pass(
         world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
     ).run(only)
+
+
+def wish_of(view: VersionView, memory: FunctionMemory | None = None, at: float = 0.0) -> Wish:
+    """What the function of this one version should have; without `memory` nothing is known of its past."""
+    seen = FunctionView(name="acme:shop.greet", versions={"ver_1": view})
+    return desired(seen, memory or FunctionMemory(60.0, at), at)
+
+
+def wanted(view: VersionView) -> int:
+    """How many containers of this version there should be."""
+    return wish_of(view).by_version["ver_1"]
 
 
 def limits(**of: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def test_the_leader_tells_what_versions_want_and_hold() -> None:
     }
     metrics = ControllerMetrics()
     metrics.views = views(world, records, records, 0.0)
+    metrics.wanted = {"ver_1": 2, "ver_2": 1, "ver_3": 0}
     metrics.short = 1
 
     found = shown(metrics, world, leads=True)

@@ -30,7 +30,8 @@ from pilotlight_autoscaler.passes.shortage_reports import report_limit, report_s
 from pilotlight_autoscaler.passes.version_views import explain_level, function_of
 from pilotlight_autoscaler.plans.plan_commands import AgentSteps, CommandContext
 from pilotlight_autoscaler.plans.plan_execution import independent_steps
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, purpose_of
+from pilotlight_autoscaler.policy.desired import purpose_of
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.model.messages.node_messages import Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord
@@ -52,6 +53,11 @@ class Pass:
     def views(self) -> Mapping[str, VersionView]:
         """The versions as it sees them."""
         return self._state.views
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        """How many containers each should have."""
+        return {version: self._state.wanted(version) for version in self._state.views}
 
     def run(self, only: str | None = None) -> Decision:
         """Decide for all versions, or for the one with a new demand."""
@@ -100,6 +106,8 @@ class Pass:
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
                 purpose = Purpose.MOVE if command.replaces else self._purpose(record.id)
+                if not command.replaces:
+                    state.world.scaling.on_up(function_of(record), given.wall)
                 self._remember(outcome, steps.start(planned, command, record, purpose), record)
             elif isinstance(command, Stop):
                 steps.stop(planned, command, state.versions[state.running[command.container]])
@@ -117,7 +125,7 @@ class Pass:
 
     def _purpose(self, version: str) -> Purpose:
         self._started[version] += 1
-        return purpose_of(self._state.views[version], self._started[version] - 1)
+        return purpose_of(self._state.views[version], self._state.wish_for(version), self._started[version] - 1)
 
     def _remember(self, outcome: Placement | NoFit, container: str, record: VersionRecord) -> None:
         self._state.world.decisions.add(outcome, container, version=record.ref, at=self._state.at)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, holders
-from pilotlight_autoscaler.policy.scaling_policy import wanted, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policy.scaling_policy import wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms
 from pilotlight_placement.asks.ask import Ask
 
@@ -46,7 +46,7 @@ class MissingContainers:
         short = {}
         for version in self._state.views.keys() if only is None else self._state.views.keys() & {only}:
             view = self._state.views[version]
-            count = wanted(view) - view.size
+            count = self._state.wanted(version) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
                 self._state.decision.notes.append(explain_level(self._state.versions[version], view))
             if count > 0:

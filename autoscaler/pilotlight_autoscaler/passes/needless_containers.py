@@ -30,7 +30,10 @@ def end_shut_down(state: PassState) -> None:
 def drain_surplus(state: PassState) -> None:
     """Drain idle containers that their versions have beyond what they want, those of a deployed version by and by."""
     for version, view in state.views.items():
-        due = [container for container in to_drain(view) if container.id not in state.leaving]
+        wish = state.wish_for(version)
+        if wish.holds:
+            continue
+        due = [each for each in to_drain(view, wish.by_version[version]) if each.id not in state.leaving]
         if due and view.deployed:
             due = due[: state.world.scale_down.room(version, view.size, state.at)]
         for container in due:

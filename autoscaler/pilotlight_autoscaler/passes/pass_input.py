@@ -41,6 +41,8 @@ class PassInput:
     """Of the leader's lease."""
     new_id: Callable[[VersionRecord], str]
     at: float
+    wall: float = 0.0
+    """The same instant in unix seconds, without the steps of the wall clock since this leader began."""
     curves: Mapping[str, Curves] = field(default_factory=dict)
     """By version."""
     shut_down: Mapping[str, str] = field(default_factory=dict)

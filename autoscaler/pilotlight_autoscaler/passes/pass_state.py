@@ -8,9 +8,11 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.version_speed import speed_of
-from pilotlight_autoscaler.passes.version_views import ask_of, views
+from pilotlight_autoscaler.passes.version_views import ask_of, by_function, function_of, views
+from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.preemption import IdleContainers
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed
+from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
@@ -45,12 +47,31 @@ class PassState:
             shut_down=given.shut_down,
             floors=given.floors,
         )
+        self.functions = by_function(self.views, given.versions)
+        self._wishes: dict[str, Wish] = {}
         self.idle = IdleContainers(
             views=self.views, tenants={name: record.tenant for name, record in given.versions.items()}
         )
 
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
         return speed_of(self.versions[version], self.given.curves.get(version), containers, self.fleet)
+
+    def wish(self, function: str) -> Wish:
+        """What a function should have, by what is known of it now."""
+        if function not in self._wishes:
+            view, wall = self.functions[function], self.given.wall
+            wish = desired(view, self.world.scaling.observe(view, wall), wall)
+            self.world.scaling.note(function, wish)
+            self._wishes[function] = wish
+        return self._wishes[function]
+
+    def wish_for(self, version: str) -> Wish:
+        """The same of a version's function."""
+        return self.wish(function_of(self.versions[version]))
+
+    def wanted(self, version: str) -> int:
+        """How many containers a version should have."""
+        return self.wish_for(version).by_version[version]
 
     def ask(self, version: str) -> Ask:
         return ask_of(self.versions[version], self.given.curves.get(version))

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.version_views import ask_of, views
-from pilotlight_autoscaler.policy.scaling_policy import wanted
+from pilotlight_autoscaler.policy.desired import desired
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves
 from pilotlight_placement.search.place import place
@@ -41,7 +43,8 @@ class Quarantine:
         fleet = world.fleet(at)
         for record in versions:
             try:
-                wanted(views(world, {record.id: record}, (record.id,), at)[record.id])
+                seen = views(world, {record.id: record}, (record.id,), at)
+                desired(FunctionView(name=record.id, versions=seen), FunctionMemory(0.0, at), at)
                 place(fleet, ask_of(record, curves(record)))
             except Exception as error:  # noqa: BLE001 - any exception concerns this version alone
                 found[record.id] = error

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from types import MappingProxyType
 
 from pilotlight_autoscaler.observations.world import LIVE, World
+from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
@@ -59,6 +60,14 @@ def views(
         )
         for version, record in versions.items()
     }
+
+
+def by_function(views_: Mapping[str, VersionView], versions: Mapping[str, VersionRecord]) -> dict[str, FunctionView]:
+    """The versions of each function, by its name."""
+    found: dict[str, dict[str, VersionView]] = {}
+    for version, view in views_.items():
+        found.setdefault(function_of(versions[version]), {})[version] = view
+    return {name: FunctionView(name=name, versions=of_it) for name, of_it in found.items()}
 
 
 def coming(world: World) -> Iterator[Bind]:

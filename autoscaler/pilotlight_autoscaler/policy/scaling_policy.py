@@ -25,7 +25,6 @@ from itertools import accumulate
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
-from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import FunctionSpec
 
 WAIT_TARGET_S = 0.25
@@ -128,35 +127,27 @@ def wanted_by_level(view: VersionView) -> int:
     return len(view.speed.there) + max(1, math.ceil((needed - sum(view.speed.there)) / view.speed.next))
 
 
-def wanted(view: VersionView) -> int:
-    if view.is_shut_down:
-        return 0
-    active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
-    count = max(wanted_by_demand(view), wanted_by_level(view)) + (view.spec.buffer_containers if active else 0)
-    return min(max(count, view.floor), view.spec.max_containers)
-
-
-def purpose_of(view: VersionView, started: int) -> Purpose:
-    """Why a further container is wanted, after `started` ones beyond `view`: for calls first, then the floor."""
-    number = view.size + started
-    if number < max(wanted_by_demand(view), wanted_by_level(view)):
-        return Purpose.CALL
-    return Purpose.FLOOR if number < view.floor else Purpose.BUFFER
-
-
 def is_idle(container: ContainerReport, at_least_s: float) -> bool:
     """Whether it has been ready without calls for `at_least_s` seconds."""
     return container.state is ContainerState.READY and not container.running and container.idle_s >= at_least_s
 
 
-def to_drain(view: VersionView) -> list[ContainerReport]:
-    """The containers that may be drained: idle for the window, the longest idle first."""
-    window = view.spec.scaledown_window if view.deployed else MIN_RESIDENCY_S
-    surplus = view.size - max(wanted(view), view.floor)
+def to_drain(view: VersionView, count: int) -> list[ContainerReport]:
+    """The containers beyond `count` that may be drained: idle for the window, the longest idle first.
+
+    Of a deployed version none goes that has been ready for less time than its start took.
+    """
+    surplus = view.size - count
     if surplus <= 0 or view.home_is_silent:
         return []
-    idle = sorted((c for c in view.containers if is_idle(c, window)), key=lambda c: (-c.idle_s, c.id))
-    return idle[:surplus]
+    window = view.spec.scaledown_window if view.deployed else MIN_RESIDENCY_S
+    idle = [c for c in view.containers if is_idle(c, window) and not (view.deployed and _is_young(c))]
+    return sorted(idle, key=lambda c: (-c.idle_s, c.id))[:surplus]
+
+
+def _is_young(container: ContainerReport) -> bool:
+    start_s = sum(container.timeline.values()) / 1000.0
+    return container.age_s - start_s < start_s
 
 
 def may_give_way(view: VersionView, at_least_s: float = MIN_RESIDENCY_S) -> list[ContainerReport]:

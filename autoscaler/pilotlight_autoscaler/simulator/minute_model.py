@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.keep_alive import KeepAlivePlan, KeepAlivePolicy, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, KeepAlivePolicy, LearntKeepAlive
 
 
 class MinuteSeries(NamedTuple):

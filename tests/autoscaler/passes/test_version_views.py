@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pilotlight_autoscaler.observations.world import PendingBind, World
 from pilotlight_autoscaler.passes.version_views import ask_of, holders, views
-from pilotlight_autoscaler.policy.scaling_policy import to_drain, wanted
+from pilotlight_autoscaler.policy.scaling_policy import to_drain
 from pilotlight_core.model.messages.node_messages import ContainerState
-from tests.autoscaler.builders import demand, record, report
+from tests.autoscaler.builders import demand, record, report, wanted
 from tests.builders.nodes import bind, container
 from tests.builders.specs import function_spec, version_record
 
@@ -21,7 +21,7 @@ def test_a_version_that_is_shut_down_wants_nothing_and_keeps_nothing() -> None:
     (view,) = views(world, {"ver_1": version}, ["ver_1"], 1.0, shut_down={"ver_1": "stopped"}).values()
 
     assert (wanted(view), view.floor) == (0, 0)
-    assert [each.id for each in to_drain(view)] == ["c1"]
+    assert [each.id for each in to_drain(view, 0)] == ["c1"]
 
 
 def test_a_floor_is_what_the_tenants_limit_allows_of_it() -> None:

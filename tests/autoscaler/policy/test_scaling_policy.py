@@ -11,21 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as replace_told
 
+from pilotlight_autoscaler.policy.desired import purpose_of
 from pilotlight_autoscaler.policy.scaling_policy import (
     FIRST_LOAD_S,
     VersionSpeed,
     VersionView,
     load_s,
     may_give_way,
-    purpose_of,
     to_drain,
-    wanted,
     wanted_by_level,
 )
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.usage_facts import Purpose
-from tests.autoscaler.builders import demand
+from tests.autoscaler.builders import demand, wanted, wish_of
 from tests.builders.nodes import container
 from tests.builders.specs import function_spec
 
@@ -35,6 +34,14 @@ def view(*containers: Any, queued: int = 0, running: int = 0, service_ms: float 
     return VersionView(spec=function_spec(**options), deployed=True, demand=asked, containers=containers)
 
 
+def drained(seen: VersionView) -> list[str]:
+    return [each.id for each in to_drain(seen, wanted(seen))]
+
+
+def purpose(seen: VersionView, started: int) -> Purpose:
+    return purpose_of(seen, wish_of(seen), started)
+
+
 def test_nothing_runs_while_nobody_calls() -> None:
     """No demand, no floor: zero."""
     assert wanted(view()) == 0
@@ -42,11 +49,11 @@ def test_nothing_runs_while_nobody_calls() -> None:
 
 def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
     """What is beyond both is headroom."""
-    assert [purpose_of(view(queued=1, min_containers=3, buffer_containers=2), n) for n in range(3)] == [
+    assert [purpose(view(queued=1, min_containers=3, buffer_containers=2), n) for n in range(3)] == [
         Purpose.CALL, Purpose.FLOOR, Purpose.FLOOR,
     ]  # fmt: skip
-    assert [purpose_of(view(queued=1, buffer_containers=1), n) for n in range(2)] == [Purpose.CALL, Purpose.BUFFER]
-    assert purpose_of(view(container(), min_containers=2), 0) is Purpose.FLOOR
+    assert [purpose(view(queued=1, buffer_containers=1), n) for n in range(2)] == [Purpose.CALL, Purpose.BUFFER]
+    assert purpose(view(container(), min_containers=2), 0) is Purpose.FLOOR
 
 
 def test_a_first_burst_gets_a_container_for_each_call_that_a_start_would_outlast() -> None:
@@ -142,22 +149,32 @@ def test_only_what_was_idle_for_the_whole_window_goes() -> None:
     """The window is per container, and the longest idle go first."""
     containers = (container("c1", idle_s=59.0), container("c2", idle_s=61.0), container("c3", idle_s=80.0))
 
-    assert [c.id for c in to_drain(view(*containers))] == ["c3", "c2"]
+    assert drained(view(*containers)) == ["c3", "c2"]
 
 
 def test_nothing_goes_while_the_home_is_silent() -> None:
     """It may have calls, or another home will take them up."""
     containers = tuple(container(f"c{n}", idle_s=100.0) for n in range(3))
 
-    assert len(to_drain(view(*containers))) == 3
-    assert to_drain(replace(view(*containers), home_is_silent=True)) == []
+    assert len(drained(view(*containers))) == 3
+    assert drained(replace(view(*containers), home_is_silent=True)) == []
+
+
+def test_none_goes_that_has_been_ready_for_less_time_than_it_took_to_start() -> None:
+    """Else a slow start would be paid for again and again; a superseded version's go even so."""
+    slow: dict[str, Any] = {"scaledown_window": 1.0}
+    young, old = (container(age_s=age_s, idle_s=2.0, timeline={"load": 30_000.0}) for age_s in (59.0, 60.0))
+
+    assert drained(view(young, **slow)) == []
+    assert drained(view(old, **slow)) == [old.id]
+    assert drained(replace(view(young, **slow), deployed=False)) == [young.id]
 
 
 def test_a_load_longer_than_the_window_is_not_reaped() -> None:
     """A container that is still loading is never idle, whatever its age."""
     loading = container(state=ContainerState.LOADING, idle_s=1000.0)
 
-    assert to_drain(view(loading, scaledown_window=1.0)) == []
+    assert drained(view(loading, scaledown_window=1.0)) == []
     assert may_give_way(view(loading)) == []
 
 
@@ -176,7 +193,7 @@ def test_a_superseded_version_goes_when_idle_whatever_its_floor() -> None:
         spec=function_spec(min_containers=2), deployed=False, demand=None, containers=(container(idle_s=2.0),)
     )
 
-    assert len(to_drain(old)) == 1
+    assert len(drained(old)) == 1
 
 
 def test_busy_containers_never_give_way() -> None:

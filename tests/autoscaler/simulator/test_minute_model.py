@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from pilotlight_autoscaler.policy.idle_times import WarmWindow
-from pilotlight_autoscaler.policy.keep_alive import KeepAlivePlan, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, LearntKeepAlive
 from pilotlight_autoscaler.simulator.minute_model import (
     KeepAliveCost,
     MinuteSeries,

@@ -12,7 +12,7 @@ from benchmarks.traffic.keep_alive_policies import (
     knative,
     with_known_law,
 )
-from pilotlight_autoscaler.policy.idle_times import WarmWindow
+from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
 from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries, learnt_costs
 
 

@@ -132,6 +132,12 @@ def bin_of(minutes: float) -> int:
     return bisect_left(_grid().ends, minutes)
 
 
+def end_of_bin(place: int) -> int:
+    """The last minute of a bin; of one that there is not, the longest."""
+    ends = _grid().ends
+    return ends[place] if 0 <= place < len(ends) else LONGEST_MINUTES
+
+
 def bins() -> int:
     """How many there are."""
     return len(_grid().ends)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.policy.idle_times import (
+from pilotlight_autoscaler.policy.prediction.idle_times import (
     DECAY,
     LONGEST_MINUTES,
     IdleTimes,

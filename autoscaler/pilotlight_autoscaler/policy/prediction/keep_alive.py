@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from pilotlight_autoscaler.policy.idle_times import IdleTimes, WarmWindow, warm_windows
+from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, WarmWindow, warm_windows
 
 REPLAN_PART = 8
 """A plan is made anew when an eighth of what it was made from is new ..."""
@@ -31,6 +31,11 @@ class KeepAlivePlan:
         """Whether a call finds a container that comes after so long."""
         place = bisect_right(self._starts, minutes) - 1
         return place >= 0 and minutes <= self._ends[place]
+
+    def covers_any(self, start: float, end: float) -> bool:
+        """Whether a container is there at any age from `start` to `end`."""
+        place = bisect_right(self._starts, end) - 1
+        return place >= 0 and start <= self._ends[place]
 
     def idle_minutes(self, minutes: float) -> float:
         """How long a container was there within the first `minutes`."""
@@ -61,6 +66,10 @@ class LearntKeepAlive:
         self._worths = tuple(worths)
         self._seen = self._new = 0
         self._plans: list[KeepAlivePlan] | None = None
+
+    def set_worths(self, worths: Sequence[float]) -> None:
+        """From now on a cold start is worth something else."""
+        self._worths, self._plans = tuple(worths), None
 
     def plans(self) -> list[KeepAlivePlan]:
         """For each worth, from the end of a call on."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.policy.idle_times import IdleTimes, WarmWindow
-from pilotlight_autoscaler.policy.keep_alive import REPLAN_AFTER, KeepAlivePlan, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, WarmWindow
+from pilotlight_autoscaler.policy.prediction.keep_alive import REPLAN_AFTER, KeepAlivePlan, LearntKeepAlive
 
 PLAN = KeepAlivePlan((WarmWindow(0.0, 2.0), WarmWindow(9.0, 11.0)))
 

@@ -1,0 +1,120 @@
+"""What the controller remembers of each function that is called or was: `FunctionMemory` by name. Pure.
+
+Minutes end for some functions in each pass, so that all have had their turn once a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.wish import Wish
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+
+MOST_FUNCTIONS = 20_000
+"""The one that was heard of least recently is forgotten for a further one."""
+MOST_TIMED = 50_000
+UNKNOWN = FunctionMemory(0.0, 0.0)
+"""Of a function that has no container, and that nobody has called. It stays as it is."""
+SWEPT_AT_ONCE = 250
+"""Four passes a second end the minutes of 60,000 functions in a minute."""
+
+
+@dataclass(kw_only=True)
+class ScalingMemories:
+    _memories: dict[str, FunctionMemory] = field(default_factory=dict)
+    """By `tenant:app.function`, the one heard of last at the end."""
+    _due: list[str] = field(default_factory=list)
+    """Those whose minute is to be ended in this round."""
+    _round_at: float = 0.0
+    _timed: dict[str, None] = field(default_factory=dict)
+    """Containers whose start was counted."""
+    changed: set[str] = field(default_factory=set)
+    """Those of which a minute has ended, or a start, since somebody took them from here."""
+    ahead: dict[str, int] = field(default_factory=dict)
+    """Functions for which a forecast has containers there, and how many."""
+
+    def __len__(self) -> int:
+        return len(self._memories)
+
+    def get(self, function: str) -> FunctionMemory | None:
+        return self._memories.get(function)
+
+    def restore(self, memories: Mapping[str, FunctionMemory]) -> None:
+        """Take over what a leader before this one knew."""
+        self._memories = dict(list(memories.items())[-MOST_FUNCTIONS:])
+
+    def observe(self, view: FunctionView, at: float) -> FunctionMemory:
+        """Count what a function's calls need at the unix second `at`; its memory."""
+        memory = self._memories.get(view.name)
+        needed = view.needed
+        if memory is None:
+            if not needed and not view.size:
+                return UNKNOWN
+            memory = FunctionMemory(view.window_s, at)
+            self._remember(view.name, memory)
+        elif needed:
+            self._memories[view.name] = self._memories.pop(view.name)
+        if view.current:
+            memory.on_deploy(view.current, view.window_s, at)
+        memory.observe(needed, at)
+        for version in view.versions.values():
+            self._time_starts(view.name, memory, version.containers)
+        return memory
+
+    def note(self, function: str, wish: Wish) -> None:
+        """A pass wishes so."""
+        memory = self._memories.get(function)
+        if memory is not None and wish.ahead:
+            memory.note_ahead(wish.ahead)
+
+    def on_up(self, function: str, at: float) -> None:
+        """Containers of a function are started."""
+        if (memory := self._memories.get(function)) is not None:
+            memory.on_up(at)
+
+    def versions_ahead(self) -> set[str]:
+        """The versions for which a forecast has containers there."""
+        return {self._memories[name].version for name in self.ahead if self._memories[name].version}
+
+    def sweep(self, at: float) -> None:
+        """End the minutes of some functions."""
+        if not self._due and at - self._round_at >= MINUTE_S / 2:
+            self._due, self._round_at = list(self._memories), at
+        for name in self._due[-SWEPT_AT_ONCE:]:
+            if (memory := self._memories.get(name)) is not None:
+                memory.advance(at)
+                self.changed.add(name)
+                self._look_ahead(name, memory)
+        del self._due[-SWEPT_AT_ONCE:]
+
+    def _look_ahead(self, name: str, memory: FunctionMemory) -> None:
+        level = memory.ahead()
+        if level:
+            self.ahead[name] = level
+        else:
+            self.ahead.pop(name, None)
+
+    def _remember(self, name: str, memory: FunctionMemory) -> None:
+        self._memories[name] = memory
+        while len(self._memories) > MOST_FUNCTIONS:
+            oldest = next(iter(self._memories))
+            del self._memories[oldest]
+            self.ahead.pop(oldest, None)
+            self.changed.discard(oldest)
+
+    def _time_starts(self, name: str, memory: FunctionMemory, containers: Sequence[ContainerReport]) -> None:
+        for container in _new_ones(containers, self._timed):
+            memory.on_load(min(container.age_s, sum(container.timeline.values()) / 1000.0))
+            self.changed.add(name)
+            self._timed[container.id] = None
+        while len(self._timed) > MOST_TIMED:
+            del self._timed[next(iter(self._timed))]
+
+
+def _new_ones(containers: Sequence[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:
+    for each in containers:
+        if each.state is ContainerState.READY and each.timeline and each.id not in timed:
+            yield each

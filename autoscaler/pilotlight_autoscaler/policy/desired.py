@@ -1,0 +1,188 @@
+"""The scaling policy: how many containers a function should have, why, and when to look again. Pure.
+
+    calls         what runs and waits now, at once (`scaling_policy`)
+    backlog       jobs that wait behind them: as many as end them within `BACKLOG_S`, or ten starts if that is longer
+    taken-over    a version that was just deployed has as many as calls of the function needed before, for its window
+    buffer        `buffer_containers` beyond what calls need, while there are any
+    floor         `min_containers`
+    forecast      what the function's own past foretells (`prediction`): a floor that the others may exceed
+
+Each but `buffer` is a least number, so the largest counts; `ceiling` (`max_containers`) bounds them. None that is there
+goes while the home of calls is silent, and for a while after the number rose (`cooldown`). CPU use is never looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_calls
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
+from pilotlight_core.model.messages.usage_facts import Purpose
+
+BACKLOG_S = 60.0
+STARTS_OF_BACKLOG = 10.0
+"""A container for jobs is worth its start if it works for ten times as long."""
+COOLDOWN_S = 60.0
+"""Or the function's own window, if that is shorter."""
+NEVER = math.inf
+
+
+class _Floor(NamedTuple):
+    """A least number of containers of the current version."""
+
+    least: int
+    rule: ScalingRule
+    because: str
+
+
+NOBODY = _Floor(0, ScalingRule.NOBODY_CALLS, "nobody calls it")
+
+
+def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
+    """The wish of an instant, in unix seconds. Says the same for the same arguments, whenever it is asked."""
+    current = view.versions.get(view.current)
+    counts = {name: _best(_floors(each, memory.load_s), each).least for name, each in view.versions.items()}
+    if current is None or current.is_shut_down:
+        return _without_current(counts)
+    floors = [*_floors(current, memory.load_s), *_foreseen(view, memory, at)]
+    best = _best(floors, current)
+    unforeseen = max((floor.least for floor in floors if floor.rule is not ScalingRule.FORECAST), default=0)
+    counts[view.current] = best.least
+    hold = _hold(view, memory, at)
+    if hold is not None and view.size > sum(counts.values()):
+        best = hold
+    count = max(sum(counts.values()), view.size if hold is not None else 0)
+    return Wish(
+        count=count,
+        tier=Warmth.READY if count else Warmth.NONE,
+        rule=best.rule,
+        because=best.because,
+        look_again_at=_look_again_at(view, current, memory, at),
+        by_version=counts,
+        ahead=max(0, counts[view.current] - unforeseen),
+        holds=hold is not None,
+    )
+
+
+def _best(floors: Iterable[_Floor], view: VersionView) -> _Floor:
+    """The largest of these, the first of equal ones, as far as the version's ceiling allows."""
+    best = max(floors, key=lambda floor: floor.least, default=NOBODY)
+    most = view.spec.max_containers
+    if best.least > most:
+        return _Floor(most, ScalingRule.CEILING, f"max_containers={most} allows no more ({best.because})")
+    return best
+
+
+def more_needs(view: FunctionView, wish: Wish) -> str:
+    """What it would take to have one container more, in words."""
+    current = view.versions.get(view.current)
+    if current is None:
+        return "a deployed version: this one is not"
+    if current.is_shut_down:
+        return "an app that serves: its versions are shut down"
+    if wish.rule is ScalingRule.CEILING or wish.by_version.get(view.current, 0) >= current.spec.max_containers:
+        return f"a higher max_containers: it is {current.spec.max_containers}"
+    slots = current.spec.slots
+    calls = "a call" if slots == 1 else f"more calls than the {slots} that a container takes at once"
+    return f"{calls} that finds no free container, or a higher min_containers"
+
+
+def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
+    """Why a further container of the current version is wanted, after `started` ones beyond `view`.
+
+    The first ones are for calls, then come those of floors, and those of a forecast last.
+    """
+    number = view.size + started
+    if number < needed_by_calls(view) or wish.rule in (ScalingRule.BACKLOG, ScalingRule.TAKEN_OVER):
+        return Purpose.CALL
+    if number < view.floor:
+        return Purpose.FLOOR
+    return Purpose.PREWARM if wish.rule is ScalingRule.FORECAST else Purpose.BUFFER
+
+
+def _floors(view: VersionView, load_s: float) -> Iterator[_Floor]:
+    """What asks for containers of a version, by what is known of it alone; what comes first of equals first."""
+    if view.is_shut_down:
+        return
+    needed = max(wanted_by_demand(view), wanted_by_level(view))
+    if needed:
+        yield _Floor(needed, *_calls(view, needed))
+    if not view.deployed:
+        return
+    behind = _backlog(view, load_s)
+    if behind:
+        jobs = view.demand.backlog if view.demand is not None else 0
+        yield _Floor(needed + behind, ScalingRule.BACKLOG, f"at least {jobs} jobs wait behind the calls of now")
+    is_active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
+    if is_active and view.spec.buffer_containers:
+        count = view.spec.buffer_containers
+        yield _Floor(needed + count, ScalingRule.BUFFER, f"{needed} for calls, and buffer_containers={count} beyond")
+    if view.floor:
+        yield _Floor(view.floor, ScalingRule.FLOOR, f"min_containers keeps {view.floor}")
+
+
+def _foreseen(view: FunctionView, memory: FunctionMemory, at: float) -> Iterator[_Floor]:
+    """What asks for containers of the current version, by what was known of the function."""
+    taken = memory.taken_over(view.current, at)
+    if taken:
+        yield _Floor(taken, ScalingRule.TAKEN_OVER, f"calls needed {taken} of the version before it")
+    ahead = memory.ahead()
+    if ahead:
+        yield _Floor(ahead, ScalingRule.FORECAST, f"its past foretells {ahead} for the coming minute ({memory.method})")
+
+
+def _calls(view: VersionView, needed: int) -> tuple[ScalingRule, str]:
+    if wanted_by_level(view) >= needed and view.spec.slo.p95_ms is not None:
+        rate, level = f"{view.rate:.3g} calls arrive a second", f"{view.spec.slo.p95_ms:g} ms"
+        return ScalingRule.LEVEL, f"{rate}, and {needed} containers carry them within {level}"
+    running = max(sum(each.running for each in view.containers), view.demand.running if view.demand else 0)
+    waiting = view.demand.waiting if view.demand is not None else 0
+    turned_away = view.demand.refused_calls + view.demand.late if view.demand is not None else 0
+    parts = [f"{running} calls run"] * bool(running) + [f"{waiting} wait"] * bool(waiting)
+    parts += [f"{turned_away} were turned away"] * bool(turned_away)
+    return ScalingRule.CALLS, ", ".join(parts) or "a call ended just now"
+
+
+def _backlog(view: VersionView, load_s: float) -> int:
+    """Containers for the jobs that wait behind the calls of now, at most as many as they can occupy."""
+    if view.demand is None or not view.demand.backlog:
+        return 0
+    service_s = view.demand.service_ms / 1000.0 or max(load_s, view.demand.oldest_run_ms / 1000.0)
+    within_s = max(BACKLOG_S, STARTS_OF_BACKLOG * load_s)
+    return math.ceil(view.demand.backlog * min(service_s, within_s) / (view.spec.slots * within_s))
+
+
+def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | None:
+    """Why none should go that is there."""
+    if any(each.home_is_silent for each in view.versions.values()):
+        return _Floor(view.size, ScalingRule.SILENT_HOME, "the home of its calls is silent, so none goes")
+    if at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
+        return _Floor(view.size, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
+    return None
+
+
+def _look_again_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
+    cool = memory.cool_at(min(COOLDOWN_S, view.window_s))
+    ends = [cool] if cool > at else []
+    ends += [at + max(0.0, view.window_s - each.idle_s) for each in current.containers if not each.running]
+    if memory.is_known:
+        ends.append((at // MINUTE_S + 1) * MINUTE_S)
+    return min(ends, default=NEVER)
+
+
+def _without_current(counts: Mapping[str, int]) -> Wish:
+    """Of a function whose versions are all superseded or shut down: their calls end, nothing else starts."""
+    count = sum(counts.values())
+    rule = ScalingRule.CALLS if count else ScalingRule.SHUT_DOWN
+    return Wish(
+        count=count,
+        tier=Warmth.READY if count else Warmth.NONE,
+        rule=rule,
+        because="calls of a superseded version run on" if count else "nothing of it should run",
+        look_again_at=NEVER,
+        by_version=counts,
+    )

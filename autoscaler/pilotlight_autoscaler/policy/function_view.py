@@ -1,0 +1,43 @@
+"""A function as the policy sees it: all its versions that are deployed, called or running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionView:
+    name: str
+    """`tenant:app.function`."""
+    versions: Mapping[str, VersionView]
+    """By id."""
+
+    @property
+    def current(self) -> str:
+        """The version that is deployed, always the same of several; "": none is."""
+        return max((version for version, view in self.versions.items() if view.deployed), default="")
+
+    @property
+    def size(self) -> int:
+        """Containers of all versions, those that come included."""
+        return sum(view.size for view in self.versions.values())
+
+    @property
+    def needed(self) -> int:
+        """Containers that calls need now."""
+        return sum(needed_by_calls(view) for view in self.versions.values())
+
+    @property
+    def window_s(self) -> float:
+        """How long an idle container stays anyway."""
+        return self.versions[self.current].spec.scaledown_window if self.current else 0.0
+
+
+def needed_by_calls(view: VersionView) -> int:
+    """Containers that a version's calls need now, within its ceiling."""
+    if view.is_shut_down:
+        return 0
+    return min(max(wanted_by_demand(view), wanted_by_level(view)), view.spec.max_containers)

@@ -1,0 +1,53 @@
+"""A forecast of how many containers a busy function needs in the next minutes. Pure.
+
+Damped Holt smoothing (Gardner and McKenzie, Management Science 31, 1985) and an upper quantile of its own recent errors
+at the same distance: the smoothing says what is usual, the errors how far to trust it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+LEVEL_PART, TREND_PART, DAMPING = 0.5, 0.1, 0.9
+ERRORS = 100
+"""The latest ones, of which the quantile is taken."""
+
+
+class HoltForecast:
+    """Of one series of whole numbers, one each minute, a few minutes ahead."""
+
+    def __init__(
+        self, quantile: float, lead: int = 1, *, level: float = 0.0, trend: float = 0.0, errors: Iterable[float] = ()
+    ) -> None:
+        """`lead`: minutes ahead, at least one; the others are what another one of the series has learnt."""
+        self._quantile = quantile
+        self._lead = lead
+        self.level = level
+        self.trend = trend
+        self.errors: deque[float] = deque(errors, maxlen=ERRORS)
+        self._made: deque[float] = deque(maxlen=lead)
+
+    def observe(self, needed: float) -> None:
+        """A minute ended."""
+        if len(self._made) == self._lead:
+            self.errors.append(needed - self._made[0])
+        before, damped = self.level, DAMPING * self.trend
+        self.level = LEVEL_PART * needed + (1 - LEVEL_PART) * (before + damped)
+        self.trend = TREND_PART * (self.level - before) + (1 - TREND_PART) * damped
+        self._made.append(self.mean())
+
+    def mean(self) -> float:
+        """What is expected `lead` minutes ahead."""
+        weight, factor = 0.0, 1.0
+        for _ in range(self._lead):
+            factor *= DAMPING
+            weight += factor
+        return max(0.0, self.level + weight * self.trend)
+
+    def bound(self) -> float:
+        """What is not exceeded in the part `quantile` of cases."""
+        if not self.errors:
+            return 0.0
+        ordered = sorted(self.errors)
+        return max(0.0, self.mean() + ordered[min(len(ordered) - 1, int(self._quantile * len(ordered)))])

@@ -1,0 +1,250 @@
+"""What is remembered of one function: the minutes in which it needed containers, and what was learnt of them. Pure.
+
+Time is in unix seconds. A record of it is at most `MOST_BYTES` long, so that each leader knows what the one before it
+knew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import msgspec
+
+from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
+from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, bins, end_of_bin
+from pilotlight_autoscaler.policy.prediction.minute_methods import (
+    LEVELS,
+    BusyForecast,
+    FixedWarmth,
+    LearntWarmth,
+    MinuteMethod,
+    UsualWarmth,
+)
+from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST, PrewarmBudget
+from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, ShadowCost, ShadowPool
+
+MINUTE_S = 60.0
+WORTH = 60.0
+"""Idle seconds of a container that a second of a caller's wait for a start is worth."""
+FIXED_MINUTES = (5, 10, 20, 60)
+QUANTILES = (0.5, 0.8, 0.95)
+LOADS = 20
+"""The latest starts, of which the second longest says how long one takes: their 95 % quantile."""
+FIRST_LOAD_S = 1.0
+"""How long a start takes, as long as none has ended."""
+MOST_LEAD = 10
+"""Minutes ahead that a forecast looks."""
+MOST_MISSED = 1_440
+"""Minutes without a word that are caught up one by one; before those nothing happened."""
+MOST_BYTES = 2_048
+KEPT_BINS, KEPT_ERRORS = 48, 60
+
+
+class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A `FunctionMemory` as it is stored. Readers ignore what they do not know."""
+
+    minute: int
+    """The one that was going on, since 1970."""
+    needed: int = 0
+    loads_ms: tuple[int, ...] = ()
+    idle: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """For each level of concurrency, the weights (times 16) of the bins that weigh most."""
+    never: tuple[int, ...] = ()
+    ages: tuple[int, ...] = ()
+    """Minutes since each level was needed; -1: it never was."""
+    costs: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """By method, idle minutes and cold starts, times 16."""
+    chosen: str = NOTHING
+    forecast: tuple[int, int] = (0, 0)
+    """Level and trend, times 16."""
+    errors: tuple[int, ...] = ()
+    """Times 16."""
+    prewarms: int = FIRST
+    version: str = ""
+    """The deployed one."""
+
+
+class FunctionMemory:
+    """Of one function."""
+
+    def __init__(self, window_s: float, at: float, known: MemoryRecord | None = None) -> None:
+        """`window_s`: how long its idle containers stay anyway."""
+        record = known or MemoryRecord(minute=int(at // MINUTE_S))
+        self._loads = deque((ms / 1000.0 for ms in record.loads_ms), maxlen=LOADS)
+        self._minute = record.minute
+        self._needed = record.needed
+        self._ahead = 0
+        """The most containers that a forecast alone asked for in this minute."""
+        self._worth = self.worth
+        self._lead = self.lead
+        self._learnt = LearntWarmth(self._worth, _idle_times(record))
+        self._learnt.ages[: len(record.ages)] = [None if age < 0 else age for age in record.ages]
+        self._forecast = _forecast(record, QUANTILES[0], self._lead)
+        costs = {name: ShadowCost(idle / 16, cold / 16) for name, (idle, cold) in record.costs.items()}
+        self._window_s = window_s
+        self._pool = ShadowPool(self._methods(record), round(window_s / MINUTE_S), costs)
+        if record.chosen in costs:
+            self._pool.chosen = record.chosen
+        self.prewarms = PrewarmBudget(record.prewarms)
+        self._version = record.version
+        self._taken_at = self._up_at = -math.inf
+        self._taken = 0
+
+    @property
+    def load_s(self) -> float:
+        """How long a start takes."""
+        ordered = sorted(self._loads)
+        return ordered[-2] if len(ordered) == LOADS else max(ordered, default=FIRST_LOAD_S)
+
+    @property
+    def worth(self) -> float:
+        """Idle minutes that a cold start is worth."""
+        return self.load_s * WORTH / MINUTE_S
+
+    @property
+    def lead(self) -> int:
+        """Minutes that a start takes, rounded up."""
+        return min(MOST_LEAD, max(1, math.ceil(self.load_s / MINUTE_S)))
+
+    @property
+    def method(self) -> str:
+        """The chosen one."""
+        return self._pool.chosen
+
+    @property
+    def costs(self) -> dict[str, ShadowCost]:
+        """What each method would have cost."""
+        return dict(self._pool.costs)
+
+    @property
+    def version(self) -> str:
+        """The deployed one; "": nobody has said."""
+        return self._version
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any method would have a container there at some time."""
+        return self._pool.chosen != NOTHING
+
+    def on_deploy(self, version: str, window_s: float, at: float) -> None:
+        """This version is deployed; it takes over from the one before it, if there was one."""
+        if window_s != self._window_s:
+            self._window_s = window_s
+            self._pool.set_window(round(window_s / MINUTE_S))
+        if self._version and version != self._version:
+            self._taken_at, self._taken = at, self.carried()
+        self._version = version
+
+    def taken_over(self, version: str, at: float) -> int:
+        """Containers that a version just deployed should have for the load of the one before it."""
+        recent = self._taken_at <= at < self._taken_at + max(MINUTE_S, self._window_s)
+        return self._taken if recent and version == self._version else 0
+
+    def on_up(self, at: float) -> None:
+        """Containers of it were started."""
+        self._up_at = at
+
+    def cool_at(self, cooldown_s: float) -> float:
+        """When it is so long ago that containers were started."""
+        return self._up_at + cooldown_s
+
+    def on_load(self, seconds: float) -> None:
+        """A start ended after so long."""
+        self._loads.append(seconds)
+
+    def observe(self, needed: int, at: float) -> None:
+        """So many containers are needed now, by calls."""
+        self.advance(at)
+        self._needed = max(self._needed, needed)
+
+    def advance(self, at: float) -> None:
+        """End the minutes that are over. A clock that goes back ends none."""
+        now = int(at // MINUTE_S)
+        self._minute = max(self._minute, now - MOST_MISSED)
+        while self._minute < now:
+            self._end_minute()
+
+    def ahead(self) -> int:
+        """Containers that should be there by what is forecast, whatever is called now."""
+        return self.prewarms.allowed(self._pool.level())
+
+    def carried(self) -> int:
+        """The most containers that calls have needed within the function's window."""
+        return max(self._needed, *self._pool.recent, 0)
+
+    def note_ahead(self, containers: int) -> None:
+        """So many are there, or start, for a forecast alone."""
+        self._ahead = max(self._ahead, containers)
+
+    def record(self) -> bytes:
+        """At most `MOST_BYTES` that `restored` reads."""
+        record = MemoryRecord(
+            minute=self._minute,
+            needed=self._needed,
+            loads_ms=tuple(round(seconds * 1000) for seconds in self._loads),
+            idle=tuple(_heaviest(level.times) for level in self._learnt.levels),
+            never=tuple(round(16 * level.times.never) for level in self._learnt.levels),
+            ages=tuple(-1 if age is None else age for age in self._learnt.ages),
+            costs={name: (round(16 * cost[0]), round(16 * cost[1])) for name, cost in self._pool.costs.items()},
+            chosen=self._pool.chosen,
+            forecast=(round(16 * self._forecast.level), round(16 * self._forecast.trend)),
+            errors=tuple(round(16 * error) for error in list(self._forecast.errors)[-KEPT_ERRORS:]),
+            prewarms=self.prewarms.per_day,
+            version=self._version,
+        )
+        return msgspec.msgpack.encode(record)
+
+    def _end_minute(self) -> None:
+        self.prewarms.observe(self._ahead, self._needed)
+        self._pool.observe(self._needed, self._worth)
+        self._minute += 1
+        self._needed = self._ahead = 0
+        if not 0.8 * self._worth <= self.worth <= 1.25 * self._worth:
+            self._worth = self.worth
+            self._learnt.set_worth(self._worth)
+
+    def _methods(self, record: MemoryRecord) -> dict[str, MinuteMethod]:
+        seen = [end_of_bin(place) for place, weight in (record.idle or ((),))[0] for _ in range(round(weight / 16))]
+        forecasts: dict[str, MinuteMethod] = {
+            f"forecast-{round(100 * part)}": BusyForecast(part, self._lead, _forecast(record, part, self._lead))
+            for part in QUANTILES[1:]
+        }
+        fixed: dict[str, MinuteMethod] = {f"kept-{minutes}": FixedWarmth(minutes) for minutes in FIXED_MINUTES}
+        first = BusyForecast(QUANTILES[0], self._lead, self._forecast)
+        return {
+            NOTHING: FixedWarmth(0),
+            "learnt": self._learnt,
+            "usual": UsualWarmth(seen),
+            f"forecast-{round(100 * QUANTILES[0])}": first,
+            **forecasts,
+            **fixed,
+        }
+
+
+def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
+    """The memory that was stored.
+
+    Raises:
+        msgspec.MsgspecError: if it is none.
+    """
+    return FunctionMemory(window_s, at, msgspec.msgpack.decode(encoded, type=MemoryRecord))
+
+
+def _idle_times(record: MemoryRecord) -> tuple[IdleTimes, ...]:
+    nevers = (*record.never, *([0] * LEVELS))
+    return tuple(
+        IdleTimes(((place, weight / 16) for place, weight in level if 0 <= place < bins()), never / 16)
+        for level, never in zip(record.idle[:LEVELS], nevers, strict=False)
+    )
+
+
+def _heaviest(times: IdleTimes) -> tuple[tuple[int, int], ...]:
+    ordered = sorted(times.counts(), key=lambda each: -each[1])[:KEPT_BINS]
+    return tuple(sorted((place, round(16 * weight)) for place, weight in ordered if round(16 * weight)))
+
+
+def _forecast(record: MemoryRecord, quantile: float, lead: int) -> HoltForecast:
+    level, trend = record.forecast
+    errors = [error / 16 for error in record.errors]
+    return HoltForecast(quantile, lead, level=level / 16, trend=trend / 16, errors=errors)

@@ -1,0 +1,51 @@
+"""How many containers a function should have, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Warmth(StrEnum):
+    """In what state the containers of a function should be: the cheapest that keeps its promise."""
+
+    READY = "ready"
+    NONE = "none"
+
+
+class ScalingRule(StrEnum):
+    """What decided the number. The first of them that asks for it is named."""
+
+    SHUT_DOWN = "shut-down"
+    CALLS = "calls"
+    LEVEL = "service-level"
+    BACKLOG = "backlog"
+    TAKEN_OVER = "taken-over"
+    BUFFER = "buffer"
+    FLOOR = "floor"
+    FORECAST = "forecast"
+    CEILING = "ceiling"
+    SILENT_HOME = "silent-home"
+    COOLDOWN = "cooldown"
+    NOBODY_CALLS = "nobody-calls"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """Of one function, over all its versions."""
+
+    count: int
+    """Containers that should be there."""
+    tier: Warmth
+    rule: ScalingRule
+    because: str
+    """A sentence."""
+    look_again_at: float
+    """The instant from which on it may be another without any news."""
+    by_version: Mapping[str, int] = field(default_factory=dict)
+    """The count, split."""
+    ahead: int = 0
+    """Of them, those that a forecast alone asks for."""
+    holds: bool = False
+    """Whether none that is there should go, however many there are."""

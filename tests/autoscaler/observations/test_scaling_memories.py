@@ -1,0 +1,89 @@
+"""What the controller remembers of its functions, and for how many."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_autoscaler.observations import scaling_memories
+from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import FIRST_LOAD_S, MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from tests.autoscaler.builders import demand
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
+
+NAME = "acme:shop.greet"
+
+
+def view(*containers: ContainerReport, queued: int = 0, name: str = NAME) -> FunctionView:
+    asked = demand(queued=queued, service_ms=9e3) if queued else None
+    seen = VersionView(spec=function_spec(max_containers=50), deployed=True, demand=asked, containers=containers)
+    return FunctionView(name=name, versions={"ver_1": seen})
+
+
+def test_a_function_that_nobody_calls_is_not_remembered() -> None:
+    """One that is called is, and then its minutes are."""
+    memories = ScalingMemories()
+    memories.observe(view(), 0.0)
+    assert memories.get(NAME) is None
+
+    memories.observe(view(queued=3), 0.0)
+    remembered = memories.get(NAME)
+    assert remembered is not None
+    assert remembered.carried() == 3
+    memories.observe(view(), 1.0)
+    assert memories.get(NAME) is remembered
+
+
+def test_each_start_is_timed_once_when_its_container_is_ready() -> None:
+    """Not while it loads."""
+    memories = ScalingMemories()
+    steps = {"fetch": 1_000.0, "load": 4_000.0}
+    loading = container("c1", state=ContainerState.LOADING, timeline=steps, age_s=9.0)
+    memory = memories.observe(view(loading, queued=1), 0.0)
+    assert memory.load_s == FIRST_LOAD_S
+
+    for _ in range(3):
+        memories.observe(view(container("c1", timeline=steps, age_s=9.0), queued=1), 0.0)
+    assert memory.load_s == 5.0
+
+
+def test_a_sweep_ends_the_minutes_of_all_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few at a time; those that changed can be stored."""
+    monkeypatch.setattr(scaling_memories, "SWEPT_AT_ONCE", 2)
+    memories = ScalingMemories()
+    for number in range(5):
+        memories.observe(view(queued=1, name=f"acme:shop.f{number}"), 0.0)
+    memories.changed.clear()
+
+    for turn, done in ((1, 2), (2, 4), (3, 5)):
+        memories.sweep(MINUTE_S + turn)
+        assert len(memories.changed) == done
+
+
+def test_what_is_foretold_is_known_before_anybody_calls() -> None:
+    """And no longer once it is not."""
+    memories = ScalingMemories()
+    memory = FunctionMemory(60.0, 0.0)
+    memory.on_load(22.0)
+    for minute in range(200):
+        memory.observe(0 if minute % 3 else 3, minute * MINUTE_S)
+    memories.restore({NAME: memory})
+
+    memories.sweep(201 * MINUTE_S)
+    assert memories.ahead == {NAME: 3}
+    memories.sweep(600 * MINUTE_S)
+    assert memories.ahead == {}
+
+
+def test_the_one_that_was_heard_of_least_recently_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that memory is bounded."""
+    monkeypatch.setattr(scaling_memories, "MOST_FUNCTIONS", 2)
+    memories = ScalingMemories()
+    for name in ("a", "b", "a", "c"):
+        memories.observe(view(queued=1, name=name), 0.0)
+
+    assert len(memories) == 2
+    assert memories.get("b") is None

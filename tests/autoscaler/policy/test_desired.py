@@ -1,0 +1,192 @@
+"""What a function should have, by which rule, and when to look again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace as replace_told
+
+from pilotlight_autoscaler.policy.desired import COOLDOWN_S, desired, more_needs, purpose_of
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import LOADS, MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
+from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth
+from pilotlight_core.model.messages.usage_facts import Purpose
+from tests.autoscaler.builders import demand, wish_of
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
+
+AT = 1_000 * MINUTE_S
+
+
+def view(*containers: Any, deployed: bool = True, told: dict[str, Any] | None = None, **options: Any) -> VersionView:
+    asked = demand(**told) if told else None
+    return VersionView(spec=function_spec(**options), deployed=deployed, demand=asked, containers=containers)
+
+
+def function(**versions: VersionView) -> FunctionView:
+    return FunctionView(name="acme:shop.greet", versions=versions)
+
+
+def busy(needed: int, minutes: int = 300) -> FunctionMemory:
+    """A function that has needed so many containers in every third minute, whose start takes 22 s."""
+    memory = FunctionMemory(60.0, AT - minutes * MINUTE_S)
+    for _ in range(LOADS):
+        memory.on_load(22.0)
+    for minute in range(minutes):
+        memory.observe(0 if minute % 3 else needed, AT - (minutes - minute) * MINUTE_S)
+    memory.advance(AT)
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("rule", "count", "seen"),
+    [
+        (ScalingRule.NOBODY_CALLS, 0, view()),
+        (ScalingRule.CALLS, 3, view(told={"queued": 3, "service_ms": 9e3})),
+        (ScalingRule.CEILING, 2, view(told={"queued": 3, "service_ms": 9e3}, max_containers=2)),
+        (ScalingRule.BUFFER, 2, view(told={"queued": 1}, buffer_containers=1)),
+        (ScalingRule.FLOOR, 2, view(told={"queued": 1}, min_containers=2)),
+        (ScalingRule.BACKLOG, 4, view(told={"queued": 1, "service_ms": 6e3, "backlog": 30})),
+        (ScalingRule.SHUT_DOWN, 0, replace(view(told={"queued": 3}), is_shut_down=True)),
+    ],
+)
+def test_the_rule_that_asks_for_most_is_named(rule: ScalingRule, count: int, seen: VersionView) -> None:
+    """With a sentence that says why."""
+    wish = wish_of(seen)
+
+    assert (wish.rule, wish.count) == (rule, count)
+    assert wish.tier is (Warmth.READY if count else Warmth.NONE)
+    assert wish.because
+
+
+def test_a_forecast_is_a_floor_that_calls_may_exceed() -> None:
+    """What it alone asks for is counted, and started for it."""
+    wish = desired(function(ver_1=view()), busy(4), AT)
+    assert (wish.rule, wish.count, wish.ahead) == (ScalingRule.FORECAST, 4, 4)
+    assert purpose_of(view(), wish, 0) is Purpose.PREWARM
+
+    called = view(told={"queued": 9, "service_ms": 9e3})
+    wish = desired(function(ver_1=called), busy(4), AT)
+    assert (wish.rule, wish.count, wish.ahead) == (ScalingRule.CALLS, 9, 0)
+    assert purpose_of(called, wish, 8) is Purpose.CALL
+
+
+def test_a_forecast_never_asks_for_more_than_the_ceiling() -> None:
+    """Nor for a version that is shut down, or superseded."""
+    assert desired(function(ver_1=view(max_containers=2)), busy(4), AT).count == 2
+    assert desired(function(ver_1=replace(view(), is_shut_down=True)), busy(4), AT).count == 0
+    assert desired(function(ver_1=view(deployed=False)), busy(4), AT).count == 0
+
+
+def test_a_new_version_takes_over_what_the_one_before_it_carried() -> None:
+    """At once, and for as long as a container of it would stay idle; calls of the old one end in their own time."""
+    memory = FunctionMemory(60.0, AT)
+    memory.on_deploy("ver_1", 60.0, AT)
+    memory.observe(5, AT)
+    old = view(*(container(f"c{n}", running=1) for n in range(5)), told={"running": 5}, deployed=False)
+    memory.on_deploy("ver_2", 60.0, AT)
+
+    wish = desired(function(ver_1=old, ver_2=view()), memory, AT)
+
+    assert wish.by_version["ver_1"] >= wish.by_version["ver_2"] == 5
+    assert wish.rule is ScalingRule.TAKEN_OVER
+    assert purpose_of(view(), wish, 0) is Purpose.CALL
+    assert desired(function(ver_2=view()), memory, AT + 61.0).count == 0
+
+
+def test_jobs_behind_the_calls_are_demand() -> None:
+    """As many as end them within a minute; a start that takes long must work for ten times as long."""
+    jobs = view(told={"queued": 1, "service_ms": 6e3, "backlog": 1_000}, max_containers=500)
+    assert wish_of(jobs).count == 1 + 100
+
+    slow = FunctionMemory(60.0, AT)
+    slow.on_load(60.0)
+    assert desired(function(ver_1=jobs), slow, AT).count == 1 + 10
+
+
+def test_none_goes_while_a_home_is_silent_or_one_was_just_started() -> None:
+    """However few the calls need."""
+    there = tuple(container(f"c{n}", idle_s=300.0) for n in range(4))
+    silent = wish_of(replace(view(*there), home_is_silent=True))
+    assert (silent.holds, silent.rule, silent.count) == (True, ScalingRule.SILENT_HOME, 4)
+
+    memory = FunctionMemory(60.0, AT)
+    memory.on_up(AT)
+    hot = desired(function(ver_1=view(*there)), memory, AT + 1.0)
+    assert (hot.holds, hot.rule) == (True, ScalingRule.COOLDOWN)
+    assert hot.look_again_at <= AT + COOLDOWN_S
+    assert not desired(function(ver_1=view(*there)), memory, AT + COOLDOWN_S).holds
+    assert not desired(function(ver_1=view(*there, scaledown_window=2.0)), memory, AT + 2.0).holds
+
+
+def test_it_says_when_to_look_again() -> None:
+    """When an idle container's window ends; never, if nothing would come of it."""
+    assert wish_of(view(), at=AT).look_again_at == math.inf
+    assert wish_of(view(container(idle_s=20.0)), at=AT).look_again_at == AT + 40.0
+    assert desired(function(ver_1=view()), busy(2), AT + 1.0).look_again_at == AT + MINUTE_S
+
+
+def test_it_says_what_it_would_take_to_have_more() -> None:
+    """The ceiling, a call, or a deploy."""
+    full = view(told={"queued": 3, "service_ms": 9e3}, max_containers=2)
+    assert "max_containers" in more_needs(function(ver_1=full), wish_of(full))
+    assert "min_containers" in more_needs(function(ver_1=view()), wish_of(view()))
+    old = view(deployed=False)
+    assert "deployed" in more_needs(function(ver_1=old), wish_of(old))
+
+
+loads = st.integers(0, 200)
+
+
+@st.composite
+def seen_versions(draw: st.DrawFn) -> VersionView:
+    slots = draw(st.integers(1, 8))
+    least = draw(st.integers(0, 3))
+    most = draw(st.integers(max(1, least), 40))
+    states = draw(st.lists(st.tuples(st.integers(0, slots), st.floats(0, 500)), max_size=8))
+    there = tuple(
+        container(f"c{n}", running=running, idle_s=0.0 if running else idle_s, slots=slots)
+        for n, (running, idle_s) in enumerate(states)
+    )
+    told = {
+        "queued": draw(loads), "running": draw(loads), "service_ms": draw(st.floats(0, 1e5)),
+        "refused_calls": draw(loads), "late": draw(loads), "backlog": draw(loads),
+    }  # fmt: skip
+    options: dict[str, Any] = {"max_inputs": slots, "min_containers": least, "max_containers": most}
+    return view(*there, told=told, buffer_containers=draw(st.integers(0, 2)), **options)
+
+
+@given(seen_versions())
+def test_it_is_never_below_the_floor_nor_above_the_ceiling(seen: VersionView) -> None:
+    """Whatever is called, and whatever the past foretells."""
+    for memory in (FunctionMemory(60.0, AT), busy(7, minutes=40)):
+        count = desired(function(ver_1=seen), memory, AT).by_version["ver_1"]
+        assert seen.floor <= count <= seen.spec.max_containers
+
+
+@given(seen_versions(), st.sampled_from(("queued", "refused_calls", "late", "backlog")), loads)
+def test_more_demand_never_wants_less(seen: VersionView, what: str, more: int) -> None:
+    """Of any kind."""
+    assert seen.demand is not None
+    told = replace_told(seen.demand, **{what: getattr(seen.demand, what) + more})
+    assert wish_of(replace(seen, demand=told)).count >= wish_of(seen).count
+
+
+@given(seen_versions())
+def test_the_same_is_wished_for_the_same(seen: VersionView) -> None:
+    """Asking changes nothing."""
+    memory = busy(3, minutes=40)
+    first = desired(function(ver_1=seen), memory, AT)
+    assert desired(function(ver_1=seen), memory, AT) == first
+
+
+@given(seen_versions())
+def test_nothing_is_taken_away_on_stale_news(seen: VersionView) -> None:
+    """A home that is silent holds what is there."""
+    assert wish_of(replace(seen, demand=None, home_is_silent=True)).holds
