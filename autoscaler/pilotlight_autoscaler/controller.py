@@ -35,6 +35,7 @@ from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.passes.quarantine import Quarantine
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
+from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.told_shortages import ToldShortages
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
@@ -186,7 +187,11 @@ class Controller:
     def _on_question(self, _: str, message: object, reply: str) -> None:
         # Only the leader knows its decisions, and the gateway waits for one answer.
         if isinstance(message, ExplainPlacement) and reply and self.leads:
-            explained = answer(self.world, message, time.monotonic(), time.time(), self._ref_of)
+            at = time.monotonic()
+            explained = answer(self.world, message, at, time.time(), self._ref_of)
+            if message.scaling:
+                scaling = explain_scaling(self.world, message.function, message.at, at + self._wall_offset)
+                explained = msgspec.structs.replace(explained, scaling=msgspec.json.encode(scaling))
             with contextlib.suppress(BusDown):
                 self._bus.publish_nowait(reply, explained)
 

@@ -87,10 +87,10 @@ class ScalingMemories:
             if (memory := self._memories.get(name)) is not None:
                 memory.advance(at)
                 self.changed.add(name)
-                self._look_ahead(name, memory)
+                self._note_ahead(name, memory)
         del self._due[-SWEPT_AT_ONCE:]
 
-    def _look_ahead(self, name: str, memory: FunctionMemory) -> None:
+    def _note_ahead(self, name: str, memory: FunctionMemory) -> None:
         level = memory.ahead()
         if level:
             self.ahead[name] = level

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
+from pilotlight_autoscaler.observations.wish_log import WishLog
 from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
@@ -98,6 +99,7 @@ class World:
     scale_down: ScaleDownPace = field(default_factory=ScaleDownPace)
     learner: CurveLearner = field(default_factory=CurveLearner)
     scaling: ScalingMemories = field(default_factory=ScalingMemories)
+    wishes: WishLog = field(default_factory=WishLog)
     reservation: VersionReservation | None = None
     """Devices reserved for the version that has waited longest."""
     preemption_turn: int = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.version_speed import speed_of
 from pilotlight_autoscaler.passes.version_views import ask_of, by_function, function_of, views
-from pilotlight_autoscaler.policy.desired import desired
+from pilotlight_autoscaler.policy.desired import desired, more_needs
 from pilotlight_autoscaler.policy.preemption import IdleContainers
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed
 from pilotlight_autoscaler.policy.wish import Wish
@@ -62,6 +63,8 @@ class PassState:
             view, wall = self.functions[function], self.given.wall
             wish = desired(view, self.world.scaling.observe(view, wall), wall)
             self.world.scaling.note(function, wish)
+            change = WishChange(at=wall, wish=wish, there=view.size, more_needs=more_needs(view, wish))
+            self.world.wishes.add(function, change)
             self._wishes[function] = wish
         return self._wishes[function]
 

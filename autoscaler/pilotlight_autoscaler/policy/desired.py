@@ -61,7 +61,7 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
         tier=Warmth.READY if count else Warmth.NONE,
         rule=best.rule,
         because=best.because,
-        look_again_at=_look_again_at(view, current, memory, at),
+        look_again_at=_next_change_at(view, current, memory, at),
         by_version=counts,
         ahead=max(0, counts[view.current] - unforeseen),
         holds=hold is not None,
@@ -165,7 +165,7 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
     return None
 
 
-def _look_again_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
+def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
     cool = memory.cool_at(min(COOLDOWN_S, view.window_s))
     ends = [cool] if cool > at else []
     ends += [at + max(0.0, view.window_s - each.idle_s) for each in current.containers if not each.running]

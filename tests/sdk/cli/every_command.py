@@ -210,6 +210,7 @@ WORDS = {
     "fleet": "fleet",
     "placement explain": "placement explain ctr_1",
     "placement plan": "placement plan hello.greet",
+    "explain": "explain hello.greet",
     "profile": "profile hello.greet --show",
     "usage": "usage",
     "price list": "price list",

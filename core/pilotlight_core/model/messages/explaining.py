@@ -8,13 +8,16 @@ from pilotlight_core.model.messages.message import Message
 class ExplainPlacement(Message, frozen=True, kw_only=True):
     """Explain the place of a container, or the last decision about a function; without either the last decision at all.
 
-    With `node`, explain also why that node was not chosen.
+    With `node`, explain also why that node was not chosen; with `scaling`, how many containers the function has.
     """
 
     container: str = ""
     function: str = ""
     """`tenant:app.function`."""
     node: str = ""
+    scaling: bool = False
+    at: float = 0.0
+    """With `scaling`: what was decided at this unix second; 0: now."""
 
 
 class PlacementReply(Message, frozen=True, kw_only=True, tag="PlacementTold"):
@@ -24,3 +27,5 @@ class PlacementReply(Message, frozen=True, kw_only=True, tag="PlacementTold"):
     lines: tuple[str, ...] = ()
     decisions: bytes = b"[]"
     """JSON of a list of `placement_api.DecisionInfo`, the latest last."""
+    scaling: bytes = b""
+    """JSON of a `scaling_api.ScalingExplanation`, if it was asked for; a controller of release 0.1 says nothing."""

@@ -17,7 +17,8 @@ from pilotlight_core.model.api.placement_api import (
     FunctionPlacement,
     PlacementQuestion,
 )
-from pilotlight_core.model.errors import BadInput, NotFound
+from pilotlight_core.model.api.scaling_api import ScalingExplanation
+from pilotlight_core.model.errors import BadInput, NotFound, Unavailable
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.spec import FunctionSpec, check_spec
@@ -26,6 +27,7 @@ from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
+from pilotlight_gateway.http.endpoints.prices import read_instant
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
@@ -138,6 +140,26 @@ async def explain(request: Request, services: PlacementServices) -> Response:
     return json_answer(Explanation(lines=(*whose, *reply.lines), decisions=decisions))
 
 
+async def explain_function(request: Request, services: PlacementServices) -> Response:
+    """`GET /v1/functions/{ref}/explanation`: own functions only; where its containers are is told to operators."""
+    whose = principal_of(request)
+    version = await services.resolver.resolve(whose.tenant, request.path_params["ref"])
+    if version.tenant != whose.tenant:
+        raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
+    text = request.query_params.get("at", "")
+    at = read_instant(text, "at") if text else 0.0
+    name = f"{version.tenant}:{version.app}.{version.function}"
+    reply = await services.explainer.explain(ExplainPlacement(function=name, scaling=True, at=at))
+    if not reply.scaling:
+        message = "A controller of an older release leads, which explains no scaling: try again after the upgrade."
+        raise Unavailable(message, code="starting", retry_after=30.0)
+    told = msgspec.json.decode(reply.scaling, type=ScalingExplanation)
+    if reply.found and not at and "operator" in whose.scopes:
+        decisions = msgspec.json.decode(reply.decisions, type=tuple[DecisionInfo, ...])
+        told = msgspec.structs.replace(told, lines=(*told.lines, *reply.lines), decisions=decisions)
+    return json_answer(told)
+
+
 async def _meant(services: PlacementServices, tenant: str, container: str) -> NotFound | None:
     there = services.placements.containers()
     if not container or container in there:
@@ -203,6 +225,18 @@ PLACEMENT = (
                 schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
             ),
             METHOD,
+        ),
+    ),
+    Operation(
+        method="GET", path="/v1/functions/{ref}/explanation", name="explainFunction", endpoint=explain_function,
+        about="Why a function has the containers that it has, what is foretold, and what it would take to have more.",
+        scopes=("read", "deploy"), answer=ScalingExplanation,
+        errors=("bad_input", "unknown_function", "unknown_version"),
+        parameters=(
+            Parameter(
+                name="at", about="What was decided then: an instant with a zone, such as 2026-12-01T08:00:00Z.",
+                schema={"type": "string"},
+            ),
         ),
     ),
     Operation(

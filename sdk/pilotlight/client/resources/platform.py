@@ -93,6 +93,14 @@ class PlatformClient:
         params = {key: value for key, value in named.items() if value}
         return await self.request("GET", "/v1/placement/explain", params=params, answer_type=Json)
 
+    async def explain_function(self, ref: str, at: str = "") -> Json:
+        """Return why a function has the containers that it has: `lines`, `changes`, `methods`, `more_needs`.
+
+        `at`: of an instant, in ISO 8601 with a zone.
+        """
+        params = {"at": at} if at else {}
+        return await self.request("GET", f"/v1/functions/{ref}/explanation", params=params, answer_type=Json)
+
     async def plan_deployed(self, ref: str, rps: float | None = None, method: str = "") -> Json:
         """Return a function's need of GPU memory, and whether the fleet could hold it: `lines`, `plans`, `fits`.
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.api.placement_api import DecisionInfo
+from pilotlight_core.model.api.scaling_api import ScalingExplanation
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import MethodSpec
@@ -204,3 +205,43 @@ async def test_what_is_not_deployed_can_be_asked_about(world: World, fleet: Flee
     assert "are missing" in told.json()["reason"]
     assert (refused.status_code, refused.json()["field"]) == (422, "model")
     assert not world.registry.apps
+
+
+async def test_a_functions_scaling_is_told_to_its_owner(world: World, explainer: MemoryExplainer) -> None:
+    """Where its containers are is the operators'; a function of others is none."""
+    (version,) = world.deploy(function("hello"))
+    told = ScalingExplanation(lines=("It wants 1 container.",), more_needs="a call")
+    where = PlacementReply(found=True, lines=("ctr_1 runs on n1.",), scaling=msgspec.json.encode(told))
+    explainer.reply = where
+    ref = f"{version.app}.{version.function}"
+
+    async with world.client() as client:
+        own = await client.get(f"/v1/functions/{ref}/explanation")
+        then = await client.get(f"/v1/functions/{ref}/explanation", params={"at": "2026-05-04T08:00:00Z"})
+        wrong = await client.get(f"/v1/functions/{ref}/explanation", params={"at": "yesterday"})
+        unknown = await client.get("/v1/functions/shop.nope/explanation")
+        explainer.reply = PlacementReply(found=True)
+        older = await client.get(f"/v1/functions/{ref}/explanation")
+
+    assert own.json()["lines"] == ["It wants 1 container."]
+    assert then.status_code == 200
+    name = f"{version.tenant}:{ref}"
+    assert explainer.asked[:2] == [
+        ExplainPlacement(function=name, scaling=True),
+        ExplainPlacement(function=name, scaling=True, at=1_777_881_600.0),
+    ]
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "at")
+    assert unknown.status_code == 404
+    assert older.status_code == 503
+
+
+async def test_operators_read_where_a_functions_containers_are(world: World, explainer: MemoryExplainer) -> None:
+    """Of their own functions, behind the sentences on scaling."""
+    world.deploy(function("echo"), app="lab", tenant="platform")
+    told = ScalingExplanation(lines=("It wants 1 container.",))
+    explainer.reply = PlacementReply(found=True, lines=("ctr_1 runs on n1.",), scaling=msgspec.json.encode(told))
+
+    async with world.client(world.operator) as client:
+        answer = await client.get("/v1/functions/lab.echo/explanation")
+
+    assert answer.json()["lines"] == ["It wants 1 container.", "ctr_1 runs on n1."]

@@ -96,6 +96,16 @@ async def test_a_placement_is_explained_of_a_container_or_a_function(
     assert parse_qs(platform.requests[0].query) == query
 
 
+async def test_a_functions_scaling_is_explained_of_now_or_then(
+    platform: ScriptedPlatform, client: PlatformClient
+) -> None:
+    """By its ref."""
+    platform.will("GET", "/v1/functions/plans.embed/explanation", answer({"lines": []}))
+    assert await client.explain_function("plans.embed") == {"lines": []}
+    assert await client.explain_function("plans.embed", "2026-05-04T08:00:00Z") == {"lines": []}
+    assert [parse_qs(each.query) for each in platform.requests] == [{}, {"at": ["2026-05-04T08:00:00Z"]}]
+
+
 async def test_a_plan_of_what_is_not_deployed_carries_the_spec(
     platform: ScriptedPlatform, client: PlatformClient
 ) -> None:

@@ -1,0 +1,69 @@
+"""`pilotlight explain`: why a function has the containers that it has."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from pilotlight.cli.advice import DEPLOYED, advising
+from pilotlight.cli.arguments import read_ref
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.output import print_json, print_text
+from pilotlight.cli.session import ask, client
+from pilotlight.definitions.errors import BadInput
+
+app = command_app()
+AGO = re.compile(r"(\d{1,6})([smhd])")
+SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+@app.command()
+@advising(not_found=DEPLOYED)
+def explain(
+    function: Annotated[str, typer.Argument(help="app.function; of a class, app.Class")],
+    at: Annotated[
+        str, typer.Option(help="as it was then: 10m or 2h ago, 14:05 of today, or 2026-12-01T08:00:00+01:00")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Explain why a function has the containers that it has.
+
+    Says which rule decided the number, what its past foretells, what it would take to have one more, and how that
+    changed; operators also read where the containers are.
+
+    \b
+    pilotlight explain search.embed
+    pilotlight explain search.embed --at 10m
+    pilotlight explain search.embed --at 14:05 --json
+    """
+    found, _ = read_ref(function, None)
+    explanation = ask(
+        client().platform.explain_function(str(found), moment(at, datetime.now().astimezone()) if at else "")
+    )
+    if as_json:
+        print_json(explanation)
+        return
+    for line in explanation["lines"]:
+        print_text(line)
+
+
+def moment(text: str, now: datetime) -> str:
+    """The instant that `text` means at `now`, in ISO 8601 with a zone.
+
+    Raises:
+        BadInput: it means none.
+    """
+    try:
+        if ago := AGO.fullmatch(text):
+            return (now - timedelta(seconds=int(ago[1]) * SECONDS[ago[2]])).isoformat()
+        if re.fullmatch(r"\d{1,2}:\d{2}", text):
+            hour, minute = (int(part) for part in text.split(":"))
+            return now.replace(hour=hour, minute=minute, second=0, microsecond=0).isoformat()
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        expected = "10m or 2h ago, a time of today such as 14:05, or an instant such as 2026-12-01T08:00:00+01:00"
+        raise BadInput(f"--at {text!r}: expected {expected}.", field="at") from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=now.tzinfo)).isoformat()
