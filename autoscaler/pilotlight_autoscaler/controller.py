@@ -27,6 +27,7 @@ from pilotlight_autoscaler.bindings.binding_terms import binding_of
 from pilotlight_autoscaler.container_stops import ContainerStops
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.explain_answers import answer
+from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.world import PendingBind, World
 from pilotlight_autoscaler.passes.decide import Pass
@@ -76,6 +77,9 @@ MAX_FAILED_PASSES = 8
 """After so many failed passes in a row without a version at fault, the process ends, to be restarted."""
 LEARN_EVERY_S = 0.25
 """Interval of writing a few learnt curves."""
+MEMORIES_AT_ONCE = 32
+"""Of functions, that are stored each quarter of a second."""
+MOST_STORED_AT_END = 1_000
 TIDY_EVERY_S = 1.0
 ENDS_AT_ONCE = 256
 """Bindings that are ended at a time."""
@@ -121,6 +125,7 @@ class Controller:
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
         self._book = CurveBook(registry)
+        self._memories = MemoryStore(bus, region=region)
         self._bindings = BindingBook(bus, region=region)
         self._ended = EndedBindings()
         self._told = ToldShortages()
@@ -161,6 +166,8 @@ class Controller:
             yield
             for loop in loops:
                 loop.cancel()
+            if self.leads:
+                await self._store_memories(MOST_STORED_AT_END)
         await self._lease.release()
 
     @property
@@ -234,6 +241,7 @@ class Controller:
             self.world.executions.clear()  # of an earlier lease
             self._leading_since = time.monotonic()
             self._wall_offset = time.time() - self._leading_since
+            self.world.scaling.restore(await self._memories.read(time.time()))
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
             self.world.executions.clear()
@@ -251,6 +259,7 @@ class Controller:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
                 await self._write_learnt_curves()
+                await self._store_memories()
 
     async def _tidy(self) -> None:
         """End the bindings of containers that are gone, and containers without a binding."""
@@ -265,6 +274,9 @@ class Controller:
             ended = self._ended.due(bound, self.world.present(), self.world.nodes, at)[:ENDS_AT_ONCE]
             with contextlib.suppress(BusError):  # it is found again in a second
                 await asyncio.gather(*(self._bindings.end(binding) for binding in ended))
+
+    async def _store_memories(self, most: int = MEMORIES_AT_ONCE) -> None:
+        self.world.scaling.changed |= await self._memories.write(self.world.scaling.take_changed(most))
 
     async def _write_learnt_curves(self) -> None:
         """Store learnt curves beside their versions; a curve that cannot be stored now is learnt again."""

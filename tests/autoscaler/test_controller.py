@@ -16,6 +16,7 @@ import pytest
 from pilotlight_autoscaler.bindings.binding_terms import host_terms
 from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
 from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.host.registry import Registry
@@ -401,6 +402,28 @@ async def test_what_ran_is_kept_beside_its_version(
     (curve,) = known.curves
     assert (curve.gpu, curve.slice, curve.source) == ("CPU", "slot", CurveSource.LEARNT)
     assert [(point.batch, point.throughput) for point in curve.points] == [(2, 200.0)]
+
+
+async def test_what_a_leader_remembers_of_a_function_the_next_one_knows(bus: Bus, version: VersionRecord) -> None:
+    """A leader that leaves in order stores what it has not stored yet."""
+    region, function = f"r{token(6)}", f"acme:{version.app}.greet"
+    first, second = CountingWorld(), CountingWorld()
+    memory = FunctionMemory(60.0, time.time())
+    memory.on_load(22.0)
+    first.scaling.restore({function: memory})
+    first.scaling.changed.add(function)
+
+    async def lead(world: World) -> None:
+        async with Registry(bus) as registry:
+            controller = Controller(bus, registry, bus.lease("controller", region), world, region=region)
+            async with controller.running(), asyncio.timeout(30):
+                await until(lambda: controller.leads and world.scaling.get(function) is not None)
+
+    await lead(first)
+    await lead(second)
+    known = second.scaling.get(function)
+    assert known is not None
+    assert known.load_s == 22.0
 
 
 async def test_a_leader_that_knows_its_fleet_says_so_once(bus: Bus, version: VersionRecord) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -39,7 +41,7 @@ def world_that_placed() -> World:
     return world
 
 
-def ask(world: World, *, at: float = 1.5, **asked: str) -> PlacementReply:
+def ask(world: World, *, at: float = 1.5, **asked: Any) -> PlacementReply:
     return answer(world, ExplainPlacement(**asked), at, EPOCH + at)
 
 

@@ -32,7 +32,7 @@ class ScalingMemories:
     _timed: dict[str, None] = field(default_factory=dict)
     """Containers whose start was counted."""
     changed: set[str] = field(default_factory=set)
-    """Those of which a minute has ended, or a start, since somebody took them from here."""
+    """Those of which a minute with calls or a start has ended since `take_changed`."""
     ahead: dict[str, int] = field(default_factory=dict)
     """Functions for which a forecast has containers there, and how many."""
 
@@ -43,8 +43,17 @@ class ScalingMemories:
         return self._memories.get(function)
 
     def restore(self, memories: Mapping[str, FunctionMemory]) -> None:
-        """Take over what a leader before this one knew."""
-        self._memories = dict(list(memories.items())[-MOST_FUNCTIONS:])
+        """Take over what a leader before this one knew, where it knew more."""
+        for name, memory in memories.items():
+            known = self._memories.get(name)
+            if known is None or known.age_minutes < memory.age_minutes:
+                self._remember(name, memory)
+
+    def take_changed(self, most: int) -> dict[str, bytes]:
+        """The records of functions of which something is to be stored, as many as `most`; they count as stored."""
+        names = sorted(self.changed)[:most]
+        self.changed.difference_update(names)
+        return {name: self._memories[name].record() for name in names if name in self._memories}
 
     def observe(self, view: FunctionView, at: float) -> FunctionMemory:
         """Count what a function's calls need at the unix second `at`; its memory."""
@@ -85,8 +94,8 @@ class ScalingMemories:
             self._due, self._round_at = list(self._memories), at
         for name in self._due[-SWEPT_AT_ONCE:]:
             if (memory := self._memories.get(name)) is not None:
-                memory.advance(at)
-                self.changed.add(name)
+                if memory.advance(at):
+                    self.changed.add(name)
                 self._note_ahead(name, memory)
         del self._due[-SWEPT_AT_ONCE:]
 

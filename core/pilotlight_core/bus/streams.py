@@ -47,6 +47,8 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     layouts_bytes: int = 64 * 2**20
     platform_bytes: int = 2**20
     bindings_bytes: int = 256 * 2**20
+    scaling_bytes: int = 128 * 2**20
+    scaling_days: int = 30
     replicas: int = 1
 
 
@@ -92,6 +94,9 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.LAYOUT_BUCKET, limits, max_bytes=limits.layouts_bytes),
         _bucket(subjects.PLATFORM_BUCKET, limits, max_bytes=limits.platform_bytes),
         _bucket(subjects.BINDING_BUCKET, limits, max_bytes=limits.bindings_bytes) | {"allow_msg_ttl": True},
+        # No markers: nothing mirrors it.
+        _bucket(subjects.SCALING_BUCKET, limits, max_bytes=limits.scaling_bytes)
+        | {"max_age": limits.scaling_days * DAY},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         # Agents keep what is refused; what would go for it may not be folded yet.
         | {"discard": "new", "max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},

@@ -65,6 +65,8 @@ USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 BINDING_BUCKET = "BINDINGS"
 """KV: {region}.{node}.{container}, what the controller has bound and not ended"""
+SCALING_BUCKET = "SCALING"
+"""KV, for a month: {region}.{tenant}.{app}.{function}, what a controller remembers of a function's past"""
 NO_NODE = "-"
 """In the place of a node's name, where another process publishes; no node's name begins so."""
 

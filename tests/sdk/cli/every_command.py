@@ -150,6 +150,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/webhooks/w/deliveries"): {"deliveries": [DELIVERY]},
     ("POST", "/v1/webhooks/w/deliveries/m/resend"): DELIVERY,
     ("GET", "/v1/placement/explain"): EXPLAINED,
+    ("GET", "/v1/functions/hello.greet/explanation"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
     ("GET", "/v1/usage"): USAGE,

@@ -61,6 +61,8 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     errors: tuple[int, ...] = ()
     """Times 16."""
     prewarms: int = FIRST
+    minutes: int = 0
+    """That were seen to end."""
     version: str = ""
     """The deployed one."""
 
@@ -87,6 +89,8 @@ class FunctionMemory:
         if record.chosen in costs:
             self._pool.chosen = record.chosen
         self.prewarms = PrewarmBudget(record.prewarms)
+        self.age_minutes = record.minutes
+        """Minutes that it has seen end."""
         self._version = record.version
         self._taken_at = self._up_at = -math.inf
         self._taken = 0
@@ -158,12 +162,15 @@ class FunctionMemory:
         self.advance(at)
         self._needed = max(self._needed, needed)
 
-    def advance(self, at: float) -> None:
-        """End the minutes that are over. A clock that goes back ends none."""
+    def advance(self, at: float) -> bool:
+        """End the minutes that are over; whether there were calls in one of them. A clock that goes back ends none."""
         now = int(at // MINUTE_S)
         self._minute = max(self._minute, now - MOST_MISSED)
+        called = False
         while self._minute < now:
+            called = called or self._needed > 0
             self._end_minute()
+        return called
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
@@ -191,6 +198,7 @@ class FunctionMemory:
             forecast=(round(16 * self._forecast.level), round(16 * self._forecast.trend)),
             errors=tuple(round(16 * error) for error in list(self._forecast.errors)[-KEPT_ERRORS:]),
             prewarms=self.prewarms.per_day,
+            minutes=self.age_minutes,
             version=self._version,
         )
         return msgspec.msgpack.encode(record)
@@ -199,6 +207,7 @@ class FunctionMemory:
         self.prewarms.observe(self._ahead, self._needed)
         self._pool.observe(self._needed, self._worth)
         self._minute += 1
+        self.age_minutes += 1
         self._needed = self._ahead = 0
         if not 0.8 * self._worth <= self.worth <= 1.25 * self._worth:
             self._worth = self.worth

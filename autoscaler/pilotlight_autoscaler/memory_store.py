@@ -1,0 +1,67 @@
+"""The bucket SCALING: what a leader remembers of each function, for the leaders after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory, restored
+from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.bus.reader import StreamCursor
+from pilotlight_core.bus.streams import bucket_stream, key_subject
+from pilotlight_core.model.subjects import SCALING_BUCKET
+
+READ_S = 20.0
+"""All of them are read within this, or what was read until then counts."""
+
+log = structlog.get_logger()
+
+
+class MemoryStore:
+    """Of one region. Nothing that cannot be read or written now stops a controller: it learns anew."""
+
+    def __init__(self, bus: Bus, *, region: str) -> None:
+        self._bus = bus
+        self._kv = bus.kv(SCALING_BUCKET)
+        self._prefix = f"{region}."
+
+    async def read(self, at: float) -> dict[str, FunctionMemory]:
+        """All that is stored, by `tenant:app.function`; `at` is in unix seconds."""
+        start = key_subject(SCALING_BUCKET, self._prefix)
+        cursor = StreamCursor(self._bus, bucket_stream(SCALING_BUCKET), f"{start}>")
+        found: dict[str, FunctionMemory] = {}
+        try:
+            async with asyncio.timeout(READ_S):
+                while True:
+                    page = await cursor.read()
+                    for record in page.records:
+                        self._keep(found, record.subject[len(start) :], record.data, at)
+                    if not page.pending:
+                        break
+        except (BusError, TimeoutError) as error:
+            log.warning("not all that was remembered of functions could be read", error=repr(error), read=len(found))
+        return found
+
+    async def write(self, records: Mapping[str, bytes]) -> set[str]:
+        """Store what is remembered of functions, by name; those that could not be stored now."""
+        names = list(records)
+        done = await asyncio.gather(*(self._write(name, records[name]) for name in names))
+        return {name for name, stored in zip(names, done, strict=True) if not stored}
+
+    async def _write(self, function: str, record: bytes) -> bool:
+        try:
+            await self._kv.put(self._prefix + function.replace(":", "."), record)
+        except BusError as error:
+            log.warning("what is remembered of a function is stored later", function=function, error=repr(error))
+            return False
+        return True
+
+    def _keep(self, found: dict[str, FunctionMemory], key: str, value: bytes, at: float) -> None:
+        tenant, _, function = key.partition(".")
+        try:
+            found[f"{tenant}:{function}"] = restored(value, MINUTE_S, at)
+        except (msgspec.MsgspecError, ValueError) as error:
+            log.warning("what was remembered of a function cannot be read", function=key, error=str(error))

@@ -1,0 +1,52 @@
+"""What a leader remembers outlives it: over a real bus."""
+
+from __future__ import annotations
+
+from pilotlight_autoscaler.memory_store import MemoryStore
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING
+from pilotlight_core.bus import Bus, connect
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.subjects import SCALING_BUCKET
+
+
+def remembered(needed: int) -> FunctionMemory:
+    memory = FunctionMemory(60.0, 0.0)
+    memory.on_load(22.0)
+    for minute in range(90):
+        memory.observe(0 if minute % 3 else needed, minute * MINUTE_S)
+    return memory
+
+
+async def test_what_is_written_is_read_by_the_next_one(server_url: str) -> None:
+    """By region; what is stored anew takes the place of the old."""
+    region = f"r{token(6)}"
+    async with connect(server_url, name="memories") as bus:
+        store = MemoryStore(bus, region=region)
+        for needed in (2, 5):
+            records = {"acme:shop.a": remembered(needed).record(), "zoo:shop.b": remembered(1).record()}
+            assert await store.write(records) == set()
+
+        found = await store.read(90 * MINUTE_S)
+        assert found.keys() == {"acme:shop.a", "zoo:shop.b"}
+        assert found["acme:shop.a"].method == remembered(5).method != NOTHING
+        assert found["acme:shop.a"].ahead() == remembered(5).ahead() > remembered(2).ahead()
+        assert await MemoryStore(bus, region=f"{region}x").read(0.0) == {}
+
+
+async def test_what_cannot_be_read_is_passed_over(server_url: str) -> None:
+    """The function is learnt anew."""
+    region = f"r{token(6)}"
+    async with connect(server_url, name="memories") as bus:
+        await bus.kv(SCALING_BUCKET).put(f"{region}.acme.shop.a", b"\x93")
+        await MemoryStore(bus, region=region).write({"acme:shop.b": remembered(1).record()})
+
+        assert (await MemoryStore(bus, region=region).read(0.0)).keys() == {"acme:shop.b"}
+
+
+async def test_what_cannot_be_stored_now_is_said(server_url: str) -> None:
+    """So that it is tried again."""
+    async with connect(server_url, name="memories") as bus:
+        store = MemoryStore(bus, region=f"r{token(6)}")
+    assert isinstance(bus, Bus)
+    assert await store.write({"acme:shop.a": remembered(1).record()}) == {"acme:shop.a"}
