@@ -4,9 +4,10 @@
 azure100, azure2000, azure500, servegen. `--trace FILE` reads a CSV with the columns `function,minute,count` or
 `function,at_s,duration_s`.
 
-Every policy runs in the minute model (`pilotlight_autoscaler.simulator.minute_model`), ours as the controller has it,
-with one set of constants for all sets. A policy has a knob between idle time and cold starts, so frontiers are
-compared:
+Every policy says at the end of each minute how many containers should be there in the next one, and is charged for
+whole minutes (`pilotlight_autoscaler.simulator.minute_replay`): nobody knows when in one a call comes. Ours is what
+the controller has (`policy/prediction`), with one set of constants for all sets. A policy has a knob between idle time
+and cold starts, so frontiers are compared:
 
     cold_gain_ttl    the part of cold starts that ours spares, at the same idle time as the best fixed TTL (on its
                      frontier, between two TTLs by interpolation); the least over ours' points
@@ -14,14 +15,16 @@ compared:
     cold_gain_hist   as the first, against the hybrid histogram of one, two and four hours
     worst_loss       by how much ours has more cold starts than any policy here at that policy's idle time; below 0:
                      it has fewer than each of them
-    known_law_gap    cold starts of ours over those of the same rule that knows each function's idle times from the
-                     beginning, at the same idle time
+    known_law_gap    cold starts of ours over those of an oracle that knows from the beginning how often each idle
+                     time of a function comes, but not when; at the same idle time, the most
+    known_law_idle_gain   the idle time that this oracle spares against fixed TTLs, the least
 """
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -33,20 +36,26 @@ from benchmarks.traffic.keep_alive_policies import (
     TTL_MINUTES,
     CostAwareTtl,
     FixedTtl,
-    HybridHistogram,
     knative,
     with_known_law,
 )
+from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePolicy
+from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
 from pilotlight_autoscaler.simulator.minute_model import (
     KeepAliveCost,
     MinuteSeries,
     cost_of,
-    learnt_costs,
 )
+from pilotlight_autoscaler.simulator.minute_replay import chosen_costs, method_costs
 from pilotlight_autoscaler.simulator.trace_files import TraceFault, read_trace
 
-WORTHS = (3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 350.0, 600.0, 1_000.0)
-"""Of a cold start, in idle minutes: the points of our frontier."""
+WORTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
+"""Of a cold start, in idle minutes: the points of our frontier. The controller takes a minute for each second of a
+start."""
+LOAD_S = 22.0
+"""Of the table: half of the starts of base models on a public cluster of diffusion models take less."""
+PRICE = 2.0
 HOURS = (60, 120, 240)
 PENALTIES = (5.0, 20.0, 100.0, 400.0)
 QUICK_FUNCTIONS = 60
@@ -122,24 +131,25 @@ def _shortened(series: list[MinuteSeries], needed: list[Sequence[float]], *, qui
 
 
 def _compared(name: str, series: Sequence[MinuteSeries], needed: Sequence[Sequence[float]]) -> dict[str, float]:
-    ttls = [(f"fixed {ttl} min", cost_of(series, partial(FixedTtl, ttl))) for ttl in TTL_MINUTES]
-    histograms = [
-        (f"hybrid histogram {minutes // 60} h", cost_of(series, partial(HybridHistogram, minutes))) for minutes in HOURS
-    ]
+    whole = [[math.ceil(count) for count in each] for each in needed]
+    levels = max((max(each, default=0) for each in whole), default=0)
+    ttls = _costs(whole, {f"fixed {ttl} min": partial(FixedWarmth, ttl, levels) for ttl in TTL_MINUTES})
+    histograms = _costs(
+        whole, {f"hybrid histogram {m // 60} h": _planned(partial(HybridHistogram, m), levels) for m in HOURS}
+    )
     others = [
         ("Knative KPA", knative(needed)),
-        ("KEDA-like (cooldown 5 min)", cost_of(series, partial(FixedTtl, 5))),
-        *((f"cost-aware TTL {p:g}", cost_of(series, partial(CostAwareTtl, p))) for p in PENALTIES),
+        ("KEDA-like (cooldown 5 min)", dict(ttls)["fixed 5 min"]),
+        *_costs(whole, {f"cost-aware TTL {p:g}": _planned(partial(CostAwareTtl, p), levels) for p in PENALTIES}),
     ]
-    ours = [(f"ours {worth:g}", cost) for worth, cost in zip(WORTHS, learnt_costs(series, WORTHS), strict=True)]
+    ours = [(f"ours {worth:g}", cost) for worth, cost in zip(WORTHS, chosen_costs(whole, WORTHS), strict=True)]
     best = [(f"known law {worth:g}", with_known_law(series, worth)) for worth in WORTHS]
     calls = sum(each.calls for each in series)
-    rows = [
-        (label, cost.cold, 100 * cost.cold / calls, cost.idle_minutes, cost.idle_minutes / ttls[6][1].idle_minutes)
-        for label, cost in (*ttls, *histograms, *others, *ours, *best)
-    ]
+    hours = max(map(len, whole)) / 60
     report.table(
-        f"{name}: {len(series)} series, {calls:,} calls", ("policy", "cold", "cold %", "idle min", "of 10 min"), rows
+        f"{name}: {len(whole)} functions, {calls:,} calls; a start of {LOAD_S:g} s, {PRICE:g} $ for an hour of a GPU",
+        ("policy", "cold", "cold %", "wait p95 s", "within 5 s %", "idle min", "$ / 1,000 calls", "starts / h"),
+        [_row(label, cost, calls, hours) for label, cost in (*ttls, *histograms, *others, *ours, *best)],
     )
     figures = {
         "cold_gain_ttl": min(_cold_gain(point, ttls) for point in _within(ours, ttls)),
@@ -147,8 +157,32 @@ def _compared(name: str, series: Sequence[MinuteSeries], needed: Sequence[Sequen
         "cold_gain_hist": min(-_loss(point, ours) for _, point in histograms),
         "worst_loss": max(_loss(point, ours) for _, point in _inside([*ttls, *histograms, *others], ours)),
         "known_law_gap": max(1 + _loss(point, ours) for _, point in _inside(best, ours)),
+        "known_law_idle_gain": min((_idle_gain(point, ttls) for point in _within(best, ttls)), default=0.0),
     }
     return {f"{name}.{figure}": value for figure, value in figures.items()}
+
+
+def _costs(functions: Sequence[Sequence[int]], methods: Mapping[str, Callable[[], MinuteMethod]]) -> list[Point]:
+    return list(method_costs(functions, methods).items())
+
+
+def _planned(new: Callable[[], KeepAlivePolicy], levels: int) -> Callable[[], MinuteMethod]:
+    return lambda: PlannedWarmth([new() for _ in range(levels)])
+
+
+def _row(label: str, cost: KeepAliveCost, calls: int, hours: float) -> tuple[object, ...]:
+    cold = cost.cold / calls
+    paid_h = (cost.idle_minutes * 60 + max(cost.cold, cost.starts) * LOAD_S) / 3_600
+    return (
+        label,
+        cost.cold,
+        100 * cold,
+        LOAD_S if cold > 0.05 else 0.0,
+        100 * (1 - cold),
+        cost.idle_minutes,
+        paid_h * PRICE * 1_000 / calls,
+        cost.starts / hours if cost.starts else "-",
+    )
 
 
 def _checked(name: str, series: list[MinuteSeries]) -> dict[str, float]:
@@ -197,7 +231,7 @@ def _loss(other: KeepAliveCost, ours: Sequence[Point]) -> float:
 def _within(ours: Sequence[Point], others: Sequence[Point]) -> list[KeepAliveCost]:
     """Ours' points that lie between the others' in idle time and in cold starts."""
     colds = [cost.cold for _, cost in others]
-    return [cost for _, cost in _inside(ours, others) if min(colds) <= cost.cold <= max(colds)]
+    return [cost for _, cost in _inside(ours, others) if min(colds) <= cost.cold < max(colds)]
 
 
 def _inside(points: Sequence[Point], others: Sequence[Point]) -> list[Point]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pilotlight_autoscaler.policy.prediction.idle_times import (
-    LONGEST_MINUTES,
     WarmWindow,
-    bin_of,
-    bins,
-    warm_windows,
-    worths_of,
 )
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan
 from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries
@@ -38,53 +34,6 @@ class FixedTtl:
 
     def ended(self, minutes: float) -> None:
         """It learns nothing."""
-
-
-class HybridHistogram:
-    """The hybrid histogram of Shahrad et al. (ATC 2020, section 4.2): unload, prewarm, keep, by two quantiles.
-
-    Args:
-        minutes: the range of the histogram, in bins of one minute.
-    """
-
-    def __init__(self, minutes: int) -> None:
-        self._range = minutes
-        self._bins = [0] * minutes
-        self._inside = self._outside = 0
-        self._last: deque[int] = deque(maxlen=20)
-
-    def plan(self) -> KeepAlivePlan:
-        start, end = self._window()
-        return KeepAlivePlan((WarmWindow(start, end),))
-
-    def ended(self, minutes: float) -> None:
-        idle = int(minutes)
-        self._last.append(idle)
-        if idle < self._range:
-            self._bins[idle] += 1
-            self._inside += 1
-        else:
-            self._outside += 1
-
-    def _window(self) -> tuple[float, float]:
-        seen = self._inside + self._outside
-        if seen >= 2 and self._outside / seen >= 0.5:  # in place of its ARIMA model: the mean of the last ones
-            mean = sum(self._last) / len(self._last)
-            return 0.85 * mean, 1.15 * mean
-        if seen >= 2 and self._inside:
-            mean = self._inside / self._range
-            spread = math.sqrt(sum((count - mean) ** 2 for count in self._bins) / self._range)
-            if spread / mean >= 2.0:
-                return 0.9 * self._quantile(0.05), 1.1 * (self._quantile(0.99) + 1)
-        return 0.0, float(self._range)
-
-    def _quantile(self, part: float) -> int:
-        total = 0
-        for minute, count in enumerate(self._bins):
-            total += count
-            if total >= part * self._inside:
-                return minute
-        return self._range - 1
 
 
 class CostAwareTtl:
@@ -123,18 +72,21 @@ def knative(functions: Iterable[Sequence[float]]) -> KeepAliveCost:
 
 
 def with_known_law(series: Iterable[MinuteSeries], worth: float) -> KeepAliveCost:
-    """What our rule costs if it knows each series' idle times from the beginning, but not their order.
+    """The least that anybody could be charged who knows how often each idle time comes, but not when.
 
-    Nobody who learns can be expected to do better, by the same rule and from idle times alone.
+    A container is there in the minute that ends an age if the calls that come in it are worth more than the minutes in
+    which none comes. The first call of each series is cold in any case.
     """
     cold, idle = 0, 0.0
     for each in series:
-        masses = [0.0] * bins()
-        for minutes in each.idle:
-            if minutes <= LONGEST_MINUTES:
-                masses[bin_of(minutes)] += 1.0
-        longer = sum(minutes > LONGEST_MINUTES for minutes in each.idle)
-        plan = KeepAlivePlan(warm_windows(worths_of(masses, longer + 1.0), worth))
-        cold += 1 + sum(not plan.covers(minutes) for minutes in each.idle)
-        idle += sum(map(plan.idle_minutes, (*each.idle, each.rest)))
+        counts = Counter(each.idle)
+        left, kept = len(each.idle) + (each.rest > 0), []
+        for age in sorted(counts):
+            left -= counts[age]
+            if counts[age] * (worth - 0.5) > left:
+                kept.append(age)
+        warm = set(kept)
+        cold += 1 + sum(count for age, count in counts.items() if age not in warm)
+        idle += sum(count * bisect_left(kept, age) for age, count in counts.items()) + bisect_left(kept, each.rest + 1)
+        idle += sum(count / 2 for age, count in counts.items() if age in warm)
     return KeepAliveCost(cold, idle)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, KeepAlivePolicy, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePolicy
 
 
 class MinuteSeries(NamedTuple):
@@ -32,6 +32,8 @@ class KeepAliveCost(NamedTuple):
     """Calls that found no container; the first one of each series is one."""
     idle_minutes: float
     """In which containers waited for a call."""
+    starts: int = 0
+    """Of containers, those that no call waited for included; 0: nobody counted."""
 
 
 def series_of(counts: Sequence[float]) -> MinuteSeries | None:
@@ -64,25 +66,3 @@ def cost_of(series: Iterable[MinuteSeries], new: Callable[[], KeepAlivePolicy]) 
             policy.ended(idle)
         idle_minutes += policy.plan().idle_minutes(each.rest)
     return KeepAliveCost(cold, idle_minutes)
-
-
-def learnt_costs(series: Iterable[MinuteSeries], worths: Sequence[float]) -> list[KeepAliveCost]:
-    """What `LearntKeepAlive` costs for each worth of a cold start, learning once for all of them."""
-    cold, idle_minutes = [0] * len(worths), [0.0] * len(worths)
-    unknown = LearntKeepAlive(worths).plans()
-    for each in series:
-        policy, plans = LearntKeepAlive(worths), unknown
-        cold = [count + 1 for count in cold]
-        for idle in each.idle:
-            _add(plans, idle, cold, idle_minutes)
-            policy.ended(idle)
-            plans = policy.plans()
-        for place, plan in enumerate(plans):
-            idle_minutes[place] += plan.idle_minutes(each.rest)
-    return [KeepAliveCost(*both) for both in zip(cold, idle_minutes, strict=True)]
-
-
-def _add(plans: Sequence[KeepAlivePlan], idle: int, cold: list[int], idle_minutes: list[float]) -> None:
-    for place, plan in enumerate(plans):
-        cold[place] += not plan.covers(idle)
-        idle_minutes[place] += plan.idle_minutes(idle)

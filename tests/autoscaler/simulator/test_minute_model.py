@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
@@ -12,7 +10,6 @@ from pilotlight_autoscaler.simulator.minute_model import (
     KeepAliveCost,
     MinuteSeries,
     cost_of,
-    learnt_costs,
     levels_of,
     series_of,
 )
@@ -53,21 +50,8 @@ def test_a_fixed_time_costs_what_it_should(minutes: int, cost: tuple[int, float]
     assert cost_of(series, lambda: Fixed(minutes)) == KeepAliveCost(cost[0], idle)
 
 
-def test_learning_for_several_worths_at_once_changes_nothing() -> None:
-    """Each is charged what it would be alone."""
-    draw = random.Random(3)
-    series = [
-        MinuteSeries(tuple(draw.choice((1, 5, 60, draw.randint(1, 300))) for _ in range(80)), 100, 81) for _ in range(3)
-    ]
-    worths = (5.0, 50.0)
-    alone = [cost_of(series, lambda worth=worth: LearntKeepAlive((worth,))) for worth in worths]  # type: ignore[misc]
-    together = learnt_costs(series, worths)
-    assert [cost.cold for cost in together] == [cost.cold for cost in alone]
-    assert [cost.idle_minutes for cost in together] == pytest.approx([cost.idle_minutes for cost in alone])
-
-
 def test_a_habit_is_learnt() -> None:
     """Of a function that is called every half hour, a few calls are cold, and containers are idle for little of it."""
-    (cost,) = learnt_costs([MinuteSeries((30,) * 200, 0, 201)], (20.0,))
+    cost = cost_of([MinuteSeries((30,) * 200, 0, 201)], lambda: LearntKeepAlive((20.0,)))
     assert cost.cold <= 5
     assert cost.idle_minutes < 200 * 30 / 5

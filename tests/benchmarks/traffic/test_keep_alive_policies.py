@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from benchmarks.traffic.keep_alive_policies import (
     UNKNOWN,
     CostAwareTtl,
     FixedTtl,
-    HybridHistogram,
     knative,
     with_known_law,
 )
 from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
-from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries, learnt_costs
+from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries
 
 
 def test_a_fixed_ttl_is_one_window() -> None:
@@ -21,25 +18,6 @@ def test_a_fixed_ttl_is_one_window() -> None:
     policy = FixedTtl(7)
     policy.ended(3.0)
     assert policy.plan().windows == (WarmWindow(0.0, 7.0),)
-
-
-def test_the_histogram_unloads_and_prewarms() -> None:
-    """What comes each hour is there from 54 minutes on; until it is known, for the whole range."""
-    policy = HybridHistogram(240)
-    assert policy.plan().windows == (WarmWindow(0.0, 240.0),)
-    for _ in range(10):
-        policy.ended(60.0)
-    ((start, end),) = policy.plan().windows
-    assert (start, end) == pytest.approx((54.0, 67.1))
-
-
-def test_the_histogram_expects_the_mean_of_what_is_beyond_it() -> None:
-    """With 15 % on both sides."""
-    policy = HybridHistogram(60)
-    for _ in range(4):
-        policy.ended(200.0)
-    ((start, end),) = policy.plan().windows
-    assert (start, end) == pytest.approx((170.0, 230.0))
 
 
 def test_the_cost_aware_ttl_is_the_cheapest_so_far() -> None:
@@ -58,9 +36,11 @@ def test_knative_keeps_two_for_one_and_half_a_minute_of_grace() -> None:
     assert knative([[1.0, 1.0]]) == KeepAliveCost(1, 1.0)
 
 
-def test_a_known_law_is_never_worse_than_a_learnt_one() -> None:
-    """Of a habit, only the first call is cold."""
-    series = [MinuteSeries((30,) * 50, 0, 51)]
-    known, (learnt,) = with_known_law(series, 20.0), learnt_costs(series, (20.0,))
-    assert known.cold == 1 <= learnt.cold
-    assert known.idle_minutes <= learnt.idle_minutes
+def test_a_known_law_buys_what_pays_and_no_more() -> None:
+    """Of a habit only the first call is cold, and a container is there for half a minute before each call."""
+    habit = [MinuteSeries((30,) * 50, 0, 51)]
+    assert with_known_law(habit, 20.0) == KeepAliveCost(1, 25.0)
+    assert with_known_law(habit, 0.4) == KeepAliveCost(51, 0.0)
+
+    mixed = [MinuteSeries((3,) * 10 + (40,) * 10, 100, 21)]
+    assert with_known_law(mixed, 2.0) == KeepAliveCost(1, 5 + 10 + 5 + 2)

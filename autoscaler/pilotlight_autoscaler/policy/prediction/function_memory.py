@@ -13,22 +13,16 @@ import msgspec
 
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, bins, end_of_bin
-from pilotlight_autoscaler.policy.prediction.minute_methods import (
-    LEVELS,
-    BusyForecast,
-    FixedWarmth,
-    LearntWarmth,
-    MinuteMethod,
-    UsualWarmth,
-)
+from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, QUANTILES, standard_methods
+from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, MOST_KEPT, PlannedWarmth
 from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST, PrewarmBudget
-from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, ShadowCost, ShadowPool
+from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_learnt
+from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, MethodChoice, ShadowCost, ShadowPool
 
 MINUTE_S = 60.0
 WORTH = 60.0
 """Idle seconds of a container that a second of a caller's wait for a start is worth."""
-FIXED_MINUTES = (5, 10, 20, 60)
-QUANTILES = (0.5, 0.8, 0.95)
 LOADS = 20
 """The latest starts, of which the second longest says how long one takes: their 95 % quantile."""
 FIRST_LOAD_S = 1.0
@@ -55,7 +49,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Minutes since each level was needed; -1: it never was."""
     costs: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """By method, idle minutes and cold starts, times 16."""
-    chosen: str = NOTHING
+    chosen: str = ""
     forecast: tuple[int, int] = (0, 0)
     """Level and trend, times 16."""
     errors: tuple[int, ...] = ()
@@ -76,21 +70,25 @@ class FunctionMemory:
         self._loads = deque((ms / 1000.0 for ms in record.loads_ms), maxlen=LOADS)
         self._minute = record.minute
         self._needed = record.needed
+        self._before = 0
         self._ahead = 0
         """The most containers that a forecast alone asked for in this minute."""
         self._worth = self.worth
-        self._lead = self.lead
-        self._learnt = LearntWarmth(self._worth, _idle_times(record))
+        self._times = _idle_times(record)
+        self._keeping = [LearntKeepAlive((self._worth,), times) for times in self._times]
+        self._learnt = PlannedWarmth(self._keeping)
         self._learnt.ages[: len(record.ages)] = [None if age < 0 else age for age in record.ages]
-        self._forecast = _forecast(record, QUANTILES[0], self._lead)
+        forecasts = [_forecast(record, quantile, self.lead) for quantile in QUANTILES]
+        self._forecast = forecasts[0]
         costs = {name: ShadowCost(idle / 16, cold / 16) for name, (idle, cold) in record.costs.items()}
+        standard = standard_methods(self._learnt, self._worth, forecasts, _seen(record))
         self._window_s = window_s
-        self._pool = ShadowPool(self._methods(record), round(window_s / MINUTE_S), costs)
-        if record.chosen in costs:
-            self._pool.chosen = record.chosen
-        self.prewarms = PrewarmBudget(record.prewarms)
+        self._pool = ShadowPool(standard.methods, round(window_s / MINUTE_S), costs)
         self.age_minutes = record.minutes
         """Minutes that it has seen end."""
+        self._choice = MethodChoice(standard.priors, record.chosen)
+        self._choose()
+        self.prewarms = PrewarmBudget(record.prewarms)
         self._version = record.version
         self._taken_at = self._up_at = -math.inf
         self._taken = 0
@@ -112,11 +110,6 @@ class FunctionMemory:
         return min(MOST_LEAD, max(1, math.ceil(self.load_s / MINUTE_S)))
 
     @property
-    def method(self) -> str:
-        """The chosen one."""
-        return self._pool.chosen
-
-    @property
     def costs(self) -> dict[str, ShadowCost]:
         """What each method would have cost."""
         return dict(self._pool.costs)
@@ -127,9 +120,14 @@ class FunctionMemory:
         return self._version
 
     @property
+    def method(self) -> str:
+        """The chosen one."""
+        return self._choice.chosen
+
+    @property
     def is_known(self) -> bool:
         """Whether any method would have a container there at some time."""
-        return self._pool.chosen != NOTHING
+        return self.method != NOTHING
 
     def on_deploy(self, version: str, window_s: float, at: float) -> None:
         """This version is deployed; it takes over from the one before it, if there was one."""
@@ -156,6 +154,13 @@ class FunctionMemory:
     def on_load(self, seconds: float) -> None:
         """A start ended after so long."""
         self._loads.append(seconds)
+        if not 0.8 * self._worth <= self.worth <= 1.25 * self._worth:
+            self._worth = self.worth
+            for keeping in self._keeping:
+                keeping.set_worths((self._worth,))
+            self._learnt.plan_anew()
+            self._choice.change_prior(LEARNT, prior_of_learnt(round(self._worth, 3)))
+            self._choose()
 
     def observe(self, needed: int, at: float) -> None:
         """So many containers are needed now, by calls."""
@@ -174,11 +179,14 @@ class FunctionMemory:
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
-        return self.prewarms.allowed(self._pool.level())
+        level = self._pool.level(self.method)
+        if self.method != NOTHING:
+            level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end
+        return self.prewarms.allowed(level)
 
     def carried(self) -> int:
         """The most containers that calls have needed within the function's window."""
-        return max(self._needed, *self._pool.recent, 0)
+        return max(self._needed, self._before, *self._pool.recent)
 
     def note_ahead(self, containers: int) -> None:
         """So many are there, or start, for a forecast alone."""
@@ -190,11 +198,11 @@ class FunctionMemory:
             minute=self._minute,
             needed=self._needed,
             loads_ms=tuple(round(seconds * 1000) for seconds in self._loads),
-            idle=tuple(_heaviest(level.times) for level in self._learnt.levels),
-            never=tuple(round(16 * level.times.never) for level in self._learnt.levels),
+            idle=tuple(_heaviest(times) for times in self._times),
+            never=tuple(round(16 * times.never) for times in self._times),
             ages=tuple(-1 if age is None else age for age in self._learnt.ages),
             costs={name: (round(16 * cost[0]), round(16 * cost[1])) for name, cost in self._pool.costs.items()},
-            chosen=self._pool.chosen,
+            chosen=self.method,
             forecast=(round(16 * self._forecast.level), round(16 * self._forecast.trend)),
             errors=tuple(round(16 * error) for error in list(self._forecast.errors)[-KEPT_ERRORS:]),
             prewarms=self.prewarms.per_day,
@@ -205,30 +213,16 @@ class FunctionMemory:
 
     def _end_minute(self) -> None:
         self.prewarms.observe(self._ahead, self._needed)
-        self._pool.observe(self._needed, self._worth)
+        self._pool.observe(self._needed)
         self._minute += 1
         self.age_minutes += 1
+        self._before = self._needed
+        if self._needed:
+            self._choose()
         self._needed = self._ahead = 0
-        if not 0.8 * self._worth <= self.worth <= 1.25 * self._worth:
-            self._worth = self.worth
-            self._learnt.set_worth(self._worth)
 
-    def _methods(self, record: MemoryRecord) -> dict[str, MinuteMethod]:
-        seen = [end_of_bin(place) for place, weight in (record.idle or ((),))[0] for _ in range(round(weight / 16))]
-        forecasts: dict[str, MinuteMethod] = {
-            f"forecast-{round(100 * part)}": BusyForecast(part, self._lead, _forecast(record, part, self._lead))
-            for part in QUANTILES[1:]
-        }
-        fixed: dict[str, MinuteMethod] = {f"kept-{minutes}": FixedWarmth(minutes) for minutes in FIXED_MINUTES}
-        first = BusyForecast(QUANTILES[0], self._lead, self._forecast)
-        return {
-            NOTHING: FixedWarmth(0),
-            "learnt": self._learnt,
-            "usual": UsualWarmth(seen),
-            f"forecast-{round(100 * QUANTILES[0])}": first,
-            **forecasts,
-            **fixed,
-        }
+    def _choose(self) -> None:
+        self._choice.choose(self._pool.costs, self._worth, self.age_minutes)
 
 
 def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
@@ -240,12 +234,17 @@ def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
     return FunctionMemory(window_s, at, msgspec.msgpack.decode(encoded, type=MemoryRecord))
 
 
-def _idle_times(record: MemoryRecord) -> tuple[IdleTimes, ...]:
-    nevers = (*record.never, *([0] * LEVELS))
-    return tuple(
+def _idle_times(record: MemoryRecord) -> list[IdleTimes]:
+    """Of each level."""
+    bins_, nevers = (*record.idle, *([()] * LEVELS)), (*record.never, *([0] * LEVELS))
+    return [
         IdleTimes(((place, weight / 16) for place, weight in level if 0 <= place < bins()), never / 16)
-        for level, never in zip(record.idle[:LEVELS], nevers, strict=False)
-    )
+        for level, never in zip(bins_[:LEVELS], nevers, strict=False)
+    ]
+
+
+def _seen(record: MemoryRecord) -> list[list[int]]:
+    return [[end_of_bin(place) for place, weight in level for _ in range(round(weight / 16))] for level in record.idle]
 
 
 def _heaviest(times: IdleTimes) -> tuple[tuple[int, int], ...]:

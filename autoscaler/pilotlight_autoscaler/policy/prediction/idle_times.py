@@ -127,6 +127,13 @@ class IdleTimes:
         self._unit = 1.0
 
 
+def prior_of_minutes() -> list[float]:
+    """How likely it is of a function of which nothing is known that it is idle for 1, 2, ... minutes; else for ever."""
+    masses = [minute**-PRIOR_EXPONENT for minute in range(1, LONGEST_MINUTES + 1)]
+    scale = (1 - PRIOR_NEVER) / sum(masses)
+    return [mass * scale for mass in masses]
+
+
 def bin_of(minutes: float) -> int:
     """The number of the bin of an idle time of at most a day."""
     return bisect_left(_grid().ends, minutes)

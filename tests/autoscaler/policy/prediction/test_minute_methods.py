@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
+from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
+from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
 from pilotlight_autoscaler.policy.prediction.minute_methods import (
     DENSE_MINUTES,
+    LEVELS,
+    MOST_KEPT,
     BusyForecast,
     FixedWarmth,
-    LearntWarmth,
     MinuteMethod,
-    UsualWarmth,
+    PlannedWarmth,
 )
 
 
@@ -21,25 +25,30 @@ def levels(method: MinuteMethod, *needed: int) -> list[int]:
     return said
 
 
+def learnt(worth: float) -> PlannedWarmth:
+    return PlannedWarmth([LearntKeepAlive((worth,)) for _ in range(LEVELS)])
+
+
 def hourly(hours: int) -> list[int]:
     return ([1] + [0] * 59) * hours
 
 
 def test_a_fixed_warmth_lasts_as_long_as_it_says() -> None:
     """From the minute after a call on; nothing before the first one."""
-    assert levels(FixedWarmth(2), 0, 1, 0, 0, 0, 3, 0) == [0, 1, 1, 0, 0, 1, 1]
+    assert levels(FixedWarmth(2), 0, 1, 0, 0, 0, 3, 1, 0, 0) == [0, 1, 1, 0, 0, 3, 3, 1, 0]
     assert levels(FixedWarmth(0), 1, 0) == [0, 0]
+    assert levels(FixedWarmth(2), 100) == [MOST_KEPT]
 
 
 def test_a_busy_forecast_is_for_the_busy() -> None:
     """What is called now and then has none."""
-    assert levels(BusyForecast(0.95), *[2] * (DENSE_MINUTES + 100))[-1] == 2
-    assert levels(BusyForecast(0.95), *hourly(3))[-1] == 0
+    assert levels(BusyForecast(HoltForecast(0.95)), *[2] * (DENSE_MINUTES + 100))[-1] == 2
+    assert levels(BusyForecast(HoltForecast(0.95)), *hourly(3))[-1] == 0
 
 
 def test_what_is_called_every_hour_is_warm_about_the_hour() -> None:
     """And not in between, whichever of the two learns it."""
-    for method in (LearntWarmth(10.0), UsualWarmth()):
+    for method in (learnt(10.0), PlannedWarmth([HybridHistogram(240)])):
         levels(method, *hourly(12))
         ahead = levels(method, 1, *[0] * 59)
         assert ahead[-1] == 1
@@ -49,7 +58,7 @@ def test_what_is_called_every_hour_is_warm_about_the_hour() -> None:
 
 def test_each_level_of_concurrency_has_its_own_habits() -> None:
     """One container every minute, a second one every twenty."""
-    method = LearntWarmth(5.0)
+    method = learnt(5.0)
     levels(method, *([2] + [1] * 19) * 20)
 
     ahead = levels(method, 2, *[1] * 19)
@@ -61,15 +70,7 @@ def test_each_level_of_concurrency_has_its_own_habits() -> None:
 
 def test_a_worthless_start_is_not_prevented() -> None:
     """However regular the calls are."""
-    method = LearntWarmth(0.001)
+    method = learnt(0.001)
     levels(method, *hourly(12))
 
     assert sum(levels(method, *hourly(1))) == 0
-
-
-def test_idle_times_that_are_all_apart_have_no_usual_one() -> None:
-    """Most are longer than it looks: nothing is kept for them."""
-    method = UsualWarmth()
-    levels(method, *([1] + [0] * 299) * 5)
-
-    assert sum(levels(method, 1, *[0] * 299)) == 0

@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, LearntWarmth, MinuteMethod
-from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, ShadowCost, ShadowPool
+from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
+from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, MethodChoice, ShadowCost, ShadowPool
 
 
-def pool(window: int = 1) -> ShadowPool:
-    methods: dict[str, MinuteMethod] = {
-        NOTHING: FixedWarmth(0), "kept-5": FixedWarmth(5), "kept-60": FixedWarmth(60), "learnt": LearntWarmth(30.0),
-    }  # fmt: skip
-    return ShadowPool(methods, window)
+class Decided:
+    """A pool, and the choice for one worth; of an unknown function all methods cost the same."""
 
+    def __init__(self, worth: float, window: int = 0, *priors: float) -> None:
+        methods: dict[str, MinuteMethod] = {
+            NOTHING: FixedWarmth(0),
+            "kept-5": FixedWarmth(5),
+            "kept-60": FixedWarmth(60),
+            "learnt": PlannedWarmth([LearntKeepAlive((worth,))]),
+        }
+        self.pool = ShadowPool(methods, window)
+        prior = dict.fromkeys(methods, ShadowCost())
+        self.choice = MethodChoice(prior | {"kept-60": ShadowCost(*priors)} if priors else prior)
+        self._worth = worth
+        self._age = 0
+        self.choice.choose(self.pool.costs, worth, 0)
 
-def after(shadow: ShadowPool, needed: list[int], worth: float) -> ShadowPool:
-    for each in needed:
-        shadow.observe(each, worth)
-    return shadow
+    def observe(self, needed: list[int]) -> str:
+        for each in needed:
+            self.pool.observe(each)
+            self._age += 1
+            self.choice.choose(self.pool.costs, self._worth, self._age)
+        return self.choice.chosen
 
 
 def test_without_a_past_nothing_is_kept() -> None:
-    """No method has cost anything."""
-    assert pool().chosen == NOTHING
-    assert pool().level() == 0
+    """No method has cost anything; unless much is known of others."""
+    assert Decided(10.0).choice.chosen == NOTHING
+    assert Decided(10.0, 0, -5.0, 0.0).choice.chosen == "kept-60"
 
 
 def test_calls_every_three_minutes_are_kept_if_a_start_is_worth_it() -> None:
-    """Two minutes of idle time buy one start."""
+    """Two minutes of idle time and a half buy one start."""
     calls = [1, 0, 0] * 200
 
-    assert after(pool(), calls, 10.0).chosen != NOTHING
-    assert after(pool(), calls, 0.5).chosen == NOTHING
+    assert Decided(10.0).observe(calls) != NOTHING
+    assert Decided(0.5).observe(calls) == NOTHING
 
 
 def test_what_the_window_keeps_anyway_is_charged_to_nobody() -> None:
     """With a window of four minutes, five kept ones cost no more than nothing."""
-    shadow = after(pool(window=4), [1, 0, 0] * 50, 10.0)
+    shadow = Decided(10.0, 4)
+    assert shadow.observe([1, 0, 0] * 50) == NOTHING
+    assert shadow.pool.costs["kept-5"].idle_minutes == 0.0
+    assert shadow.pool.costs[NOTHING].cold < 1.0
 
-    assert shadow.costs["kept-5"].idle_minutes == 0.0
-    assert shadow.costs[NOTHING].cold < 1.0
-    assert shadow.chosen == NOTHING
+
+def test_what_is_used_costs_half_a_minute_and_what_is_missing_a_start() -> None:
+    """Whatever else was there."""
+    shadow = ShadowPool({NOTHING: FixedWarmth(0), "kept-5": FixedWarmth(5)}, 0)
+    for needed in (2, 3):
+        shadow.observe(needed)
+    assert abs(shadow.costs["kept-5"].idle_minutes - 1.0) < 0.01
+    assert abs(shadow.costs["kept-5"].cold - 3.0) < 0.01
+    assert abs(shadow.costs[NOTHING].cold - 5.0) < 0.01
 
 
 def test_a_change_of_habits_changes_the_choice() -> None:
-    """Older minutes count less: calls each three minutes for a day, then none for four days but one a day."""
-    shadow = after(pool(), [1, 0, 0] * 480, 10.0)
-    assert shadow.chosen != NOTHING
+    """Older minutes count less: calls each three minutes for a day, then one a day."""
+    shadow = Decided(10.0)
+    assert shadow.observe([1, 0, 0] * 480) != NOTHING
+    shadow.observe(([1] + [0] * 1439) * 4)
+    assert shadow.pool.level(shadow.choice.chosen) == 0
 
-    after(shadow, ([1] + [0] * 1439) * 4, 10.0)
-    assert shadow.level() == 0
+
+def test_another_is_chosen_only_if_it_is_better_by_a_twentieth() -> None:
+    """So that two that are alike do not take turns."""
+    choice = MethodChoice({"a": ShadowCost(), "b": ShadowCost()}, "a")
+    for cost, chosen in ((9.6, "a"), (9.4, "b")):
+        choice.choose({"a": ShadowCost(10.0, 0.0), "b": ShadowCost(cost, 0.0)}, 1.0, 0)
+        assert choice.chosen == chosen
 
 
 def test_a_cost_is_idle_time_and_starts() -> None:
