@@ -158,7 +158,7 @@ class FunctionMemory:
             self._worth = self.worth
             for keeping in self._keeping:
                 keeping.set_worths((self._worth,))
-            self._learnt.plan_anew()
+            self._learnt.forget_plans()
             self._choice.change_prior(LEARNT, prior_of_learnt(round(self._worth, 3)))
             self._choose()
 

@@ -107,7 +107,7 @@ class PlannedWarmth:
             count += 1
         return count
 
-    def plan_anew(self) -> None:
+    def forget_plans(self) -> None:
         """A policy has changed."""
         self._plans = [None] * len(self._policies)
 
