@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         UnknownCall,
         UnknownFunction,
     )
+    from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
     from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
@@ -68,6 +69,7 @@ _HOMES = {
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NotFound", "OptionError",
         "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
     ),
+    "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
     "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
@@ -88,6 +90,7 @@ __all__ = [
     "Cls",
     "Conflict",
     "ContainerDied",
+    "Cron",
     "DeadlineExceeded",
     "ExecutionTimeout",
     "Forbidden",
@@ -101,6 +104,7 @@ __all__ = [
     "NotFound",
     "Obj",
     "OptionError",
+    "Period",
     "PilotlightError",
     "Spread",
     "TooMuch",

@@ -49,6 +49,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         env: Environment variables by name; nothing secret, since they are stored in plain text.
         tags: What usage is reported by (`pilotlight usage --by tag:team`): {"team": "search"}, beside those of the app.
         artifacts: Weights, tokenizers and other large files, apart from the code: a list of Artifact(kind, name, path).
+        schedule: When it runs by itself, without arguments: Cron("0 6 * * *", tz="Europe/Berlin") or Period(minutes=5).
+            Of a class a method has it: @method(schedule=…). Default: never.
         secrets: Not supported yet.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.

@@ -13,6 +13,7 @@ import msgspec
 from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.schedules import Cron, Period, schedule_of
 
 if TYPE_CHECKING:
     from pilotlight.function import Function
@@ -43,13 +44,15 @@ def _refuse_unknown(decorator: str, unknown: dict[str, Any], known: frozenset[st
         raise OptionError(f"@{decorator}: {explain_unknown(name, known, hints)}", field=name)
 
 
-def _hook(kind: str, function: F | None, unknown: dict[str, Any]) -> Any:
+def _hook(kind: str, function: F | None, unknown: dict[str, Any], **more: Any) -> Any:
+    takes = "its one option is schedule=" if kind == "method" else f"@{kind}() takes no options"
     for name in unknown:
-        later = NOT_YET["enable_memory_snapshot"] if name == "snap" else f"@{kind}() takes no options"
+        later = NOT_YET["enable_memory_snapshot"] if name == "snap" else takes
         raise OptionError(f"@{kind}: {name}= is not supported: {later}.", field=name)
+    markers = {kind: True} | more
     if function is None:
-        return lambda marked: _mark(marked, **{kind: True})
-    return _mark(function, **{kind: True})
+        return lambda marked: _mark(marked, **markers)
+    return _mark(function, **markers)
 
 
 @overload
@@ -78,12 +81,21 @@ def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
 @overload
 def method(function: Callable[Concatenate[Any, P], R], /) -> Function[P, R]: ...
 @overload
-def method() -> Callable[[Callable[Concatenate[Any, P], R]], Function[P, R]]: ...
-def method(function: Any = None, /, **unknown: Any) -> Any:
-    """Mark a method that calls may name."""
+def method(
+    *, schedule: Cron | Period | None = None
+) -> Callable[[Callable[Concatenate[Any, P], R]], Function[P, R]]: ...
+def method(function: Any = None, /, *, schedule: Any = None, **unknown: Any) -> Any:
+    """Mark a method that calls may name; with a `schedule` it also runs by itself, without arguments.
+
+    Raises:
+        OptionError: for another option, or a schedule that is neither Cron nor Period.
+    """
     if "is_generator" in unknown:
         raise OptionError("@method: is_generator= is not needed: a method that yields is a generator.")
-    return _hook("method", function, unknown)
+    if schedule is None:
+        return _hook("method", function, unknown)
+    schedule_of(schedule, "")
+    return _hook("method", function, unknown, schedule=schedule)
 
 
 def batched(

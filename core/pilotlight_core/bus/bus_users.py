@@ -3,7 +3,8 @@
     operator     everything: people and tests; no process of the platform
     gateway      calls, the registry, shards and keys; creates the streams
     controller   commands to agents, under its own lease
-    duties       reads and trims usage and logs, sends webhooks, drives batches, deletes versions; under leases
+    duties       reads and trims usage and logs, sends webhooks, drives batches, deletes versions, stores the jobs
+                 of schedules; under leases
     agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs, questions for
                  blobs; the layouts of its GPUs
 
@@ -155,7 +156,13 @@ def duties() -> BusUser:
             "jobs.>",
             lease,
         ),
-        subscribe=(lease, "usage.>", "logs.>", *(_keys(bucket) for bucket in buckets)),
+        subscribe=(
+            lease,
+            "usage.>",
+            "logs.>",
+            *(_keys(bucket) for bucket in buckets),
+            key_subject(subjects.REGISTRY_BUCKET, "app.>"),
+        ),
     )
 
 

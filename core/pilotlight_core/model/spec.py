@@ -106,6 +106,22 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     batching: Batching | None = None
 
 
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When a function runs by itself: at the minutes of a cron expression, or every so many seconds.
+
+    `schedules.schedule_checks` says which are allowed, `schedules.ticks` what their ticks are.
+    """
+
+    method: str = ""
+    """Of a class: the method that runs."""
+    cron: str = ""
+    """Minute, hour, day of the month, month, day of the week; empty: it has a period."""
+    tz: str = "UTC"
+    """The time zone of `cron`, as the IANA names it."""
+    period_s: int = 0
+    """Seconds from one tick to the next; 0: it has a cron expression."""
+
+
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
@@ -147,6 +163,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Processes and threads of a container; unset: the platform's default."""
     tags: dict[str, str] | UnsetType = UNSET
     """What its usage is reported by, beside its names; unset: nothing."""
+    schedules: tuple[Schedule, ...] | UnsetType = UNSET
+    """When it runs by itself, at most once for each method; unset: never."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -420,6 +438,10 @@ def limit_of(named: int | UnsetType) -> int:
 
 def tags_of(spec: FunctionSpec) -> dict[str, str]:
     return {} if spec.tags is UNSET else spec.tags
+
+
+def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
+    return () if spec.schedules is UNSET else spec.schedules
 
 
 def _shown(field: str, value: Any) -> str:

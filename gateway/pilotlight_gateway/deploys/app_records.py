@@ -6,10 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployLine, FunctionInfo
+from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployLine, FunctionInfo, ScheduleInfo
 from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.schedules.ticks import next_tick
 from pilotlight_core.model.spec import AppRecord, DeployRecord
 from pilotlight_core.model.versions.secret_names import masked
+from pilotlight_gateway.schedules.scheduled_methods import ScheduledMethod, methods_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 DEPLOYS_KEPT = 100
@@ -139,8 +141,10 @@ def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunct
     )
 
 
-def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dict[str, object]]) -> AppInfo:
-    """An app as `GET /v1/apps` shows it, without what looks like a secret."""
+def app_info(
+    record: AppRecord, registry: RegistryPort, containers: Iterable[dict[str, object]], at: float
+) -> AppInfo:
+    """An app as `GET /v1/apps` shows it at the unix second `at`, without what looks like a secret."""
     running: dict[object, int] = {}
     for container in containers:
         running[container.get("version")] = running.get(container.get("version"), 0) + 1
@@ -156,6 +160,7 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
                     containers=running.get(version_id, 0),
                     spec=msgspec.structs.replace(version.spec, env=masked(version.spec.env)),
                     artifacts=version.artifacts,
+                    schedules=tuple(_schedule_info(record, method, at) for method in methods_of(version)),
                 )
             )
     return AppInfo(
@@ -164,6 +169,13 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
         deployed_at=record.history[-1].at if record.history else 0.0,
         stopped=record.stopped,
         functions=tuple(functions),
+    )
+
+
+def _schedule_info(record: AppRecord, method: ScheduledMethod, at: float) -> ScheduleInfo:
+    runs = not record.stopped and not record.ends_at
+    return ScheduleInfo(
+        schedule=method.schedule, next_tick=next_tick(method.schedule, method.who, at) if runs else None
     )
 
 

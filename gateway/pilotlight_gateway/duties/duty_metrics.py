@@ -11,6 +11,7 @@ from pilotlight_core.host.metrics.metric_families import counter_by, gauge
 from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
+from pilotlight_gateway.duties.schedule_duty import ScheduleDuty
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 
 
@@ -22,11 +23,13 @@ class DutyGauges:
     webhooks: WebhookDuty
     batches: BatchDuty
     fold: LedgerFolder
+    schedules: ScheduleDuty
 
     def collect(self) -> Iterator[Metric]:
         holds = GaugeMetricFamily("pilotlight_duty_holds", "Whether this process has the duty.", labels=("duty",))
         shown = (
-            ("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches()), ("fold", self._fold())
+            ("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches()), ("fold", self._fold()),
+            ("schedules", self._schedules()),
         )  # fmt: skip
         for name, metrics in shown:
             holds.add_metric((name,), bool(metrics))
@@ -69,6 +72,15 @@ class DutyGauges:
         return [
             batches,
             gauge("pilotlight_batch_items_left", "Their items that have not ended.", statistics.items_left),
+        ]
+
+    def _schedules(self) -> list[Metric]:
+        statistics = self.schedules.statistics()
+        if statistics is None:
+            return []
+        return [
+            gauge("pilotlight_scheduled_functions", "Functions and methods with a schedule.", statistics.methods),
+            counter_by("pilotlight_ticks", "Ticks of schedules whose job was stored.", "when", statistics.stored),
         ]
 
     def _fold(self) -> list[Metric]:

@@ -32,6 +32,7 @@ from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
+from pilotlight_gateway.duties.schedule_duty import ScheduleDuty, TickDependencies
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
@@ -95,8 +96,10 @@ async def serve(settings: DutyProcessSettings) -> int:
                 jobs = JobSweeper(bus, blobs, region=region, holder=name)
                 batches = BatchDuty(bus, ground, holder=name)
                 fold = LedgerFolder(bus, ledger, holder=name)
-                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches)
-                gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold)
+                ticks = TickDependencies(jobs=ground.jobs, publish=publisher.publish, region=region)
+                schedules = ScheduleDuty(bus, ticks, holder=name)
+                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules)
+                gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
@@ -116,7 +119,7 @@ async def serve(settings: DutyProcessSettings) -> int:
 
 def main() -> None:
     settings = load(
-        DutyProcessSettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches"
+        DutyProcessSettings, "the duties of a region: folding usage, trimming logs, webhooks, jobs, batches, schedules"
     )
     telemetry.setup("duties")
     try:

@@ -35,6 +35,7 @@ from pilotlight_gateway.jobs.job_record_writer import LAST_WRITE_S, JobRecordWri
 from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_start import JobStart, UnsentStart
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.schedules.tick_jobs import bound_at_tick, deployed_version, owner_of
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time
 
 LOOK_AGAIN_S = 1.0
@@ -105,6 +106,8 @@ class JobRunner:
             return await self._write(jobs.expired(job, at))
         if at < job.run_at:
             return job.run_at
+        if job.tick and not job.attempts and (bound := await self._bound_at_tick()) != job:
+            return await self._write(bound)
         owner = registry.tenant_nowait(job.tenant)
         if owner is not None and owner.disabled:
             return at + BUSY_S
@@ -119,6 +122,13 @@ class JobRunner:
         if self._held_s:
             return at + self._held_s
         return await self._with_input(version)
+
+    async def _bound_at_tick(self) -> JobRecord:
+        """The job of a tick as what was deployed at that instant makes it, from the bus: the mirror may be behind."""
+        registry, job = self._ground.calls.registry, self._record.job
+        version_id = deployed_version(job, await registry.app(*owner_of(job)))
+        version = None if version_id is None else await registry.fetch_version(version_id)
+        return bound_at_tick(job, version, self._ground.wall())
 
     async def _with_input(self, version: VersionRecord) -> float | None:
         ground, job = self._ground, self._record.job

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight.definitions.artifact_options import Artifact
+from pilotlight.definitions.schedules import Cron, Period
 
 ATTRIBUTE = "__pilotlight__"
 """The attribute for Markers."""
@@ -25,6 +26,7 @@ class Markers(msgspec.Struct, frozen=True, kw_only=True):
     method: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None
+    schedule: Cron | Period | None = None
 
     @property
     def is_callable(self) -> bool:

@@ -6,6 +6,8 @@ All are refused: a dropped option would show only in the bill.
 from __future__ import annotations
 
 OPTION_HINTS = {
+    "cron": 'schedule=Cron("0 6 * * *")',
+    "period": "schedule=Period(minutes=5)",
     "keep_warm": "min_containers=",
     "min_replicas": "min_containers=",
     "min_instances": "min_containers=",
@@ -97,8 +99,6 @@ CONCURRENT_HINTS = {
 
 NOT_YET = {
     "secrets": "the encrypted secret store will give them to the function; for what is not secret there is env=",
-    "schedule": "schedules come later; until then have cron run 'pilotlight call', or .spawn() with options(run_at=)",
-    "cron": "schedules come later; until then have cron run 'pilotlight call', or .spawn() with options(run_at=)",
     "volumes": "shared volumes come later; small files are packed with the app",
     "volume": "shared volumes come later; small files are packed with the app",
     "disks": "shared volumes come later; small files are packed with the app",

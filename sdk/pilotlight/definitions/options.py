@@ -11,6 +11,7 @@ import msgspec
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
@@ -54,6 +55,7 @@ class Options(TypedDict, total=False):
     env: Mapping[str, str]
     tags: Mapping[str, str]
     artifacts: Sequence[Artifact]
+    schedule: Cron | Period
     secrets: None
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool

@@ -6,7 +6,6 @@ FUNCTION = "@app.gpu_function decorates functions and classes"
 ENDPOINT = "every function has an HTTP endpoint of its own, POST /v1/functions/APP.FUNCTION/calls, without a decorator"
 QUEUE = ".spawn() stores a call as a job, and .map() many of them"
 STATE = "nothing is shared between containers yet: what one keeps in its memory, its own calls see"
-SCHEDULE = "there are no schedules yet: have cron run 'pilotlight call', or .spawn() with options(run_at=)"
 SANDBOX = "a container runs deployed functions only"
 IMAGE = "functions run in a base environment of the node, App(base=) says which; images of one's own come later"
 MAIN = "a plain script that calls .remote() does it, and 'pilotlight run FILE::FUNCTION' calls one function"
@@ -17,7 +16,7 @@ MODULE_NAMES = {
     "Image": IMAGE, "Secret": "there are no secrets yet; for what is not secret there is env=",
     "Volume": VOLUME, "NetworkFileSystem": VOLUME, "CloudBucketMount": VOLUME, "Mount": VOLUME,
     "Stub": "it is App", "Dict": STATE, "Queue": f"{STATE}; {QUEUE}",
-    "Cron": SCHEDULE, "Period": SCHEDULE, "schedule": SCHEDULE,
+    "schedule": "schedule= of @gpu_function is Cron(\"0 6 * * *\") or Period(minutes=5)",
     "Retries": "retries= of @gpu_function is a number; the pauses double by themselves",
     "Sandbox": SANDBOX, "Pod": SANDBOX, "Tunnel": SANDBOX, "forward": SANDBOX,
     "gpu": 'gpu= of @gpu_function is a text: gpu="H100", gpu=["L4", "A10"], gpu="any"',

@@ -7,14 +7,17 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import UNSET
+
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.nested_calls import find_remote_call
 from pilotlight.definitions.options import function_name, spec_fields
+from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.spec import FunctionSpec, check_spec
+from pilotlight_core.model.spec import FunctionSpec, Schedule, check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
@@ -44,6 +47,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
                 f"{callee.label} calls {nested}(): a function cannot call another through the platform yet; "
                 "call it as a plain function, or call both from outside."
             )
+    schedules = _schedules(target, options, callees)
     spec = FunctionSpec(
         name=function_name(options, target.__name__),
         module=module_name(target),
@@ -53,10 +57,26 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         enter=_hooks(target, "enter") if is_class else (),
         exit=_hooks(target, "exit") if is_class else (),
         max_inputs=markers_of(target).max_inputs or 1,
+        schedules=schedules or UNSET,
         **fields,
     )
     check_spec(spec)
+    if schedules:
+        # Late, as the schedules themselves.
+        from pilotlight_core.model.schedules.schedule_checks import check_schedules
+
+        check_schedules(spec)
     return spec, callees
+
+
+def _schedules(target: Any, options: Mapping[str, Any], callees: tuple[Callee, ...]) -> tuple[Schedule, ...]:
+    """Return the schedule of a function, or those of a class's methods."""
+    if "schedule" not in options or options["schedule"] is None:
+        marked = ((callee.name, markers_of(callee.function).schedule) for callee in callees)
+        return tuple(schedule_of(value, name) for name, value in marked if value is not None)
+    if isinstance(target, type):
+        raise OptionError("schedule= of a class: say it at the method that runs, @method(schedule=…).", field="schedule")
+    return (schedule_of(options["schedule"], ""),)
 
 
 def module_name(target: Any) -> str:

@@ -90,7 +90,7 @@ async def test_artifacts_are_asked_for_once_and_shown(world: World) -> None:
 
     assert [one.changed for one in answer.functions] == [True, True]
     assert (await deployer.deploy(ACME, "shop", changed)).missing == ()
-    shown = app_info(world.registry.apps["acme", "shop"], world.registry, [])
+    shown = app_info(world.registry.apps["acme", "shop"], world.registry, [], 0.0)
     assert [one.artifacts for one in shown.functions] == [
         (ArtifactInfo(kind=ArtifactKind.WEIGHTS, name="tiny", files=1, size=3),),
         (),

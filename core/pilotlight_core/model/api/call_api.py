@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from pilotlight_core.model.ids import END
-from pilotlight_core.model.spec import DEFAULT_BASE, ArtifactEntry, ArtifactInfo, FileEntry, FunctionSpec
+from pilotlight_core.model.spec import DEFAULT_BASE, ArtifactEntry, ArtifactInfo, FileEntry, FunctionSpec, Schedule
 
 LONGEST_LIFE_S = 10 * 365 * 86_400.0
 HIDDEN = (
@@ -133,6 +133,8 @@ class JobStatus(CallStatus, frozen=True, kw_only=True):
     reason: str | None = None
     """Why it is dead: raised, interrupted, timeout, bad_input, bad_output, load_failed, undeliverable or expired."""
     redrives: int = 0
+    tick: int | None = None
+    """The tick of the function's schedule that it is, in unix seconds."""
     output: Any = msgspec.UNSET
     """Its result; left out in lists."""
     usage: Usage | None = None
@@ -220,6 +222,14 @@ class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Parts of the request that were deployed but cannot take effect as requested."""
 
 
+class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """When a function, or a method of it, runs by itself."""
+
+    schedule: Schedule
+    next_tick: int | None = None
+    """Unix second; None: it does not run by itself as long as nobody deploys it anew."""
+
+
 class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One function of an app in `GET /v1/apps`."""
 
@@ -229,6 +239,7 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     containers: int
     spec: FunctionSpec
     artifacts: tuple[ArtifactInfo, ...] = ()
+    schedules: tuple[ScheduleInfo, ...] = ()
 
 
 class AppInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -170,6 +170,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The id of the API key that asked for it."""
     units: dict[str, int] = {}
     """What the function counted of it."""
+    tick: int = 0
+    """The unix second of the tick of the function's schedule that it is; 0: it is none."""
 
     @property
     def key(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -57,13 +58,13 @@ async def list_apps(request: Request, services: AppServices) -> Response:
     containers = services.calls.containers(tenant)
     deployed = (record for record in services.registry.iter_apps(tenant) if not record.ends_at)
     records = sorted(deployed, key=lambda record: record.app)
-    return json_answer({"apps": [app_info(record, services.registry, containers) for record in records]})
+    return json_answer({"apps": [app_info(record, services.registry, containers, time.time()) for record in records]})
 
 
 async def show_app(request: Request, services: AppServices) -> Response:
     """`GET /v1/apps/{app}`."""
     record = await _own(request, services)
-    return json_answer(app_info(record, services.registry, services.calls.containers(record.tenant)))
+    return json_answer(app_info(record, services.registry, services.calls.containers(record.tenant), time.time()))
 
 
 async def show_history(request: Request, services: AppServices) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,10 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.completions import app_names
 from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.output import ago, note, print_json, print_text
+from pilotlight.cli.schedule_rows import next_tick_text, schedule_rows
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight.definitions.errors import Misuse
+from pilotlight.definitions.errors import Misuse, NotFound
 from pilotlight_core.model.api.call_api import AppInfo
 from pilotlight_core.model.tenancy import EVERYBODY
 
@@ -65,6 +67,32 @@ def history(name: Name, as_json: Json = False) -> None:
     rows = [_deploy(deploy) for deploy in sorted(deploys, key=lambda deploy: -int(deploy.get("revision", 0)))]
     print_table(
         ("revision", "deployed", "by", "functions", "message"), rows, empty=f"{name} was never deployed.", less=("by",)
+    )
+
+
+@app.command()
+@advising(not_found=DEPLOYED)
+def schedules(
+    name: Annotated[str, typer.Argument(help="only this app's; default: all", autocompletion=app_names)] = "",
+    as_json: Json = False,
+) -> None:
+    """List what runs by itself, the next first.
+
+    \b
+    pilotlight app schedules
+    pilotlight job list --function etl.nightly
+    """
+    apps = [info for info in ask(client().platform.list_apps()) if name in ("", info.app)]
+    if name and not apps:
+        raise NotFound(f"There is no app {name}.")
+    rows = sorted(schedule_rows(apps), key=lambda row: (row.next_tick is None, row.next_tick or 0, row.function))
+    if as_json:
+        print_json(rows)
+        return
+    at = time.time()
+    shown = [(row.function, row.schedule, next_tick_text(row, at)) for row in rows]
+    print_table(
+        ("function", "schedule", "next tick"), shown, empty="Nothing runs by itself: schedule=Cron(…) says when."
     )
 
 

@@ -1,0 +1,130 @@
+"""Functions that run by themselves, through the whole path: each tick once, whoever is killed, and as deployed then."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
+
+APP = APPS / "scheduled" / "app.py"
+BEAT_S = 2
+FUNCTION = "scheduled.beat"
+
+
+@pytest.fixture(scope="module")
+def ticking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A platform whose parts are killed here, with the functions of `apps/scheduled`."""
+    with run_platform(tmp_path_factory.mktemp("scheduled"), "--cpu-slots", "2", "--blanks", "1") as running:
+        running.deploy(APP)
+        yield running
+
+
+def jobs(platform: Platform, function: str = FUNCTION) -> list[dict[str, Any]]:
+    """All ticks of a function, the first one first."""
+
+    def read() -> Any:
+        answer = platform.http.get("/v1/jobs", params={"function": function, "limit": 1_000})
+        return answer if answer.is_success else None
+
+    found: list[dict[str, Any]] = wait_until(read, "the jobs are listed").json()["jobs"]
+    return sorted(found, key=lambda job: job["tick"])
+
+
+def run_after(platform: Platform, at: float, count: int, function: str = FUNCTION) -> list[dict[str, Any]]:
+    """The ticks after an instant that succeeded, once there are so many."""
+
+    def look() -> list[dict[str, Any]] | None:
+        done = [job for job in jobs(platform, function) if job["tick"] > at and job["state"] == "succeeded"]
+        return done if len(done) >= count else None
+
+    return wait_until(look, f"{count} ticks of {function} have run", 60.0)
+
+
+def passed(at: float) -> None:
+    """Wait for an instant."""
+    wait_until(lambda: time.time() > at, "the time has passed", at - time.time() + 5.0)
+
+
+def check_each_ran_once(platform: Platform) -> None:
+    """One job for each tick, one attempt for each job, and one line in the log for each attempt."""
+    found = jobs(platform)
+    assert max(Counter(job["tick"] for job in found).values()) == 1
+    assert {job["tick"] % BEAT_S for job in found} == {found[0]["tick"] % BEAT_S}
+    begun = [job for job in found if job["attempts"]]
+    assert {job["attempts"] for job in begun} == {1}
+    wait_until(lambda: lines(platform) >= sum(job["state"] == "succeeded" for job in begun), "the logs are there")
+    assert lines(platform) <= sum(job["attempts"] for job in jobs(platform))
+
+
+def lines(platform: Platform) -> int:
+    return sum(line["text"].strip() == "beat" for line in platform.logs("scheduled", "beat"))
+
+
+def test_ticks_come_in_their_order(ticking: Platform) -> None:
+    """Every two seconds, each as one job; of a class the method that has a schedule."""
+    done = run_after(ticking, 0.0, 3)
+    ticks = [job["tick"] for job in done]
+    assert ticks == list(range(ticks[0], ticks[0] + len(ticks) * BEAT_S, BEAT_S))
+    assert all(job["started_at"] >= job["tick"] for job in done)
+    assert run_after(ticking, 0.0, 1, "scheduled.Report")
+    check_each_ran_once(ticking)
+
+
+def test_what_comes_next_is_shown(ticking: Platform) -> None:
+    """In the description of the app, and by the command."""
+    functions = {one["name"]: one for one in ticking.http.get("/v1/apps/scheduled").json()["functions"]}
+    (nightly,) = functions["nightly"]["schedules"]
+    assert nightly["schedule"]["cron"] == "0 6 * * *"
+    assert nightly["next_tick"] > time.time()
+    assert "scheduled.Report.refresh" in ticking.cli("app", "schedules", "scheduled").stdout
+
+
+@pytest.mark.crash
+def test_killed_parts_cost_no_tick_and_double_none(ticking: Platform) -> None:
+    """The process that stores the jobs, the one that runs them, and the bus."""
+    for part in ("duties", "gateway", "nats"):
+        run_after(ticking, time.time(), 1)
+        ticking.kill(part)
+        run_after(ticking, time.time() + BEAT_S, 2)
+    check_each_ran_once(ticking)
+
+
+@pytest.mark.crash
+def test_of_missed_ticks_the_last_one_comes(ticking: Platform) -> None:
+    """While the duty stands still, the tick comes that was stored ahead; then the last one, and those after it."""
+    run_after(ticking, time.time(), 1)
+    ticking.signal("duties", signal.SIGSTOP)
+    stopped = time.time()
+    passed(stopped + 6 * BEAT_S)
+    ticking.signal("duties", signal.SIGCONT)
+    resumed = time.time()
+    run_after(ticking, resumed + BEAT_S, 1)
+
+    missed = [job["tick"] for job in jobs(ticking) if stopped + 2 * BEAT_S < job["tick"] < resumed]
+    assert len(missed) <= 1
+    assert [tick for tick in missed if tick <= resumed - BEAT_S] == []
+    check_each_ran_once(ticking)
+
+
+def test_a_stopped_app_has_no_ticks(ticking: Platform) -> None:
+    """What was stored ahead is cancelled; with the next deploy it goes on."""
+    run_after(ticking, time.time(), 1)
+    assert ticking.http.post("/v1/apps/scheduled/stop").is_success
+    stopped = time.time()
+    passed(stopped + 2 * BEAT_S)
+    assert {job["state"] for job in jobs(ticking) if job["tick"] > stopped} <= {"cancelled"}
+    assert ticking.http.get("/v1/apps/scheduled").json()["functions"][0]["schedules"][0]["next_tick"] is None
+
+    ticking.deploy(APP)
+    run_after(ticking, time.time(), 2)
+    check_each_ran_once(ticking)
