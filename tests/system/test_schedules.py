@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.system.support.platform import Platform
@@ -32,11 +33,14 @@ def ticking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 def jobs(platform: Platform, function: str = FUNCTION) -> list[dict[str, Any]]:
     """All ticks of a function, the first one first."""
 
-    def read() -> Any:
-        answer = platform.http.get("/v1/jobs", params={"function": function, "limit": 1_000})
+    def read() -> httpx.Response | None:
+        try:
+            answer = platform.http.get("/v1/jobs", params={"function": function, "limit": 1_000})
+        except httpx.TransportError:  # the gateway was just killed
+            return None
         return answer if answer.is_success else None
 
-    found: list[dict[str, Any]] = wait_until(read, "the jobs are listed").json()["jobs"]
+    found: list[dict[str, Any]] = wait_until(read, "the jobs are listed", 60.0).json()["jobs"]
     return sorted(found, key=lambda job: job["tick"])
 
 
