@@ -28,9 +28,12 @@ class DutyGauges:
     def collect(self) -> Iterator[Metric]:
         holds = GaugeMetricFamily("pilotlight_duty_holds", "Whether this process has the duty.", labels=("duty",))
         shown = (
-            ("jobs", self._jobs()), ("webhooks", self._webhooks()), ("batches", self._batches()), ("fold", self._fold()),
+            ("jobs", self._jobs()),
+            ("webhooks", self._webhooks()),
+            ("batches", self._batches()),
+            ("fold", self._fold()),
             ("schedules", self._schedules()),
-        )  # fmt: skip
+        )
         for name, metrics in shown:
             holds.add_metric((name,), bool(metrics))
             yield from metrics

@@ -75,7 +75,7 @@ def _schedules(target: Any, options: Mapping[str, Any], callees: tuple[Callee, .
         marked = ((callee.name, markers_of(callee.function).schedule) for callee in callees)
         return tuple(schedule_of(value, name) for name, value in marked if value is not None)
     if isinstance(target, type):
-        raise OptionError("schedule= of a class: say it at the method that runs, @method(schedule=…).", field="schedule")
+        raise OptionError("schedule= of a class: say it at the method, @method(schedule=…).", field="schedule")
     return (schedule_of(options["schedule"], ""),)
 
 

@@ -87,11 +87,11 @@ def _check_method(spec: FunctionSpec, name: str) -> None:
     if method is None:
         known = ", ".join(one.name for one in spec.methods if one.name) or "none"
         raise _wrong(spec, f"there is no method {name!r}; its methods: {known}")
-    if needed := method.input_schema.get("required"):
-        shown = ", ".join(map(str, needed)) if isinstance(needed, list) else "arguments"
-        raise _wrong(spec, f"a schedule calls {method.attribute} without arguments, and it needs {shown}: give defaults")
     if method.batching is not None:
-        raise _wrong(spec, f"a schedule calls {method.attribute} without arguments, and a batch is made of them")
+        raise _wrong(spec, f"{method.attribute} runs without arguments then, and a batch is made of them")
+    if needed := method.input_schema.get("required"):
+        shown = ", ".join(map(str, needed)) if isinstance(needed, list) else "some"
+        raise _wrong(spec, f"{method.attribute} runs without arguments then, and it needs {shown}: give it a default")
 
 
 def _wrong(spec: FunctionSpec, why: str) -> BadInput:

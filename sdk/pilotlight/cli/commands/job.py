@@ -147,6 +147,8 @@ def _times(job: dict[str, Any], at: float) -> list[tuple[str, str | None]]:
     """Return the times of a job as text; `at` is now."""
     state, began, ended = job["state"], job.get("started_at"), job.get("ended_at")
     shown: list[tuple[str, str | None]] = [("created", _instant(job["created_at"], at))]
+    if tick := job.get("tick"):
+        shown.append(("tick", _instant(tick, at)))
     if state == "queued":
         if job.get("run_at", 0.0) > at:
             shown.append(("not before", _instant(job["run_at"], at)))

@@ -82,6 +82,13 @@ def test_a_star_follows_the_wall() -> None:
     ]  # fmt: skip
 
 
+def test_a_midnight_that_there_is_not() -> None:
+    """In Cairo the clock is set forward at midnight: what follows the wall does not come, what is given comes late."""
+    cairo, night = "Africa/Cairo", "2026-04-23T20:00Z"
+    assert shown(cron("*/20 0 * * *", cairo), night, 1) == ["2026-04-25 00:00+03:00"]
+    assert shown(cron("0 0 * * *", cairo), night, 2) == ["2026-04-24 01:00+03:00", "2026-04-25 00:00+03:00"]
+
+
 def test_ends_of_months() -> None:
     """A day that a month lacks is not moved; `L` is the last one."""
     assert shown(cron("0 0 31 * *"), "2026-03-30T00:00Z", 3) == [
@@ -93,7 +100,7 @@ def test_ends_of_months() -> None:
 
 def test_weekdays_and_days_of_the_month() -> None:
     """Where both are given one of them is enough, as in cron."""
-    assert shown(cron("0 6 * * MON-FRI"), "2026-11-20T12:00Z", 2) == ["2026-11-23 06:00+00:00", "2026-11-24 06:00+00:00"]
+    assert shown(cron("0 6 * * MON-FRI"), "2026-11-20T12:00Z", 1) == ["2026-11-23 06:00+00:00"]
     assert shown(cron("0 0 13 * 5"), "2026-11-07T00:00Z", 2) == ["2026-11-13 00:00+00:00", "2026-11-20 00:00+00:00"]
 
 
@@ -133,7 +140,7 @@ crons = st.builds(
     st.sampled_from(["*", "0", "1-5"]),
 )
 schedules = st.builds(cron, crons, zones) | st.builds(Schedule, period_s=st.integers(1, 40 * 86_400))
-CHANGES = [second(text) for text in ("2026-03-29T01:00Z", "2026-10-25T01:00Z", "2026-03-08T07:00Z", "2026-11-01T06:00Z")]
+CHANGES = [second(f"2026-{text}Z") for text in ("03-29T01:00", "10-25T01:00", "03-08T07:00", "11-01T06:00")]
 instants = st.one_of(
     st.floats(0.0, 4e9), st.builds(float.__add__, st.sampled_from(CHANGES), st.floats(-90_000.0, 90_000.0))
 )
@@ -154,13 +161,14 @@ def test_everybody_finds_the_same_tick(schedule: Schedule, at: float, later: flo
 @given(schedules, instants)
 def test_ticks_rise(schedule: Schedule, at: float) -> None:
     """No instant comes twice, and the last tick is the one before the next."""
-    ticks = [at]
+    ticks: list[int] = []
     for _ in range(4):
-        following = next_tick(schedule, WHO, ticks[-1])
-        assert following is not None
-        ticks.append(following)
-    assert all(earlier < later for earlier, later in pairwise(ticks))
-    for tick, following in pairwise(ticks[1:]):
+        tick = next_tick(schedule, WHO, ticks[-1] if ticks else at)
+        assert tick is not None
+        ticks.append(tick)
+    assert at < ticks[0]
+    for tick, following in pairwise(ticks):
+        assert tick < following
         if following - tick < LONGEST_WAIT_S:
             assert last_tick(schedule, WHO, following - 1) == tick
 
