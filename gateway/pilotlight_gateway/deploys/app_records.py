@@ -141,9 +141,7 @@ def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunct
     )
 
 
-def app_info(
-    record: AppRecord, registry: RegistryPort, containers: Iterable[dict[str, object]], at: float
-) -> AppInfo:
+def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dict[str, object]], at: float) -> AppInfo:
     """An app as `GET /v1/apps` shows it at the unix second `at`, without what looks like a secret."""
     running: dict[object, int] = {}
     for container in containers:

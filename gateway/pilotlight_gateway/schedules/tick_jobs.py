@@ -82,4 +82,3 @@ def owner_of(job: JobRecord) -> tuple[str, str]:
     """The tenant and app of its function."""
     tenant, _, name = job.function.partition(":")
     return tenant, name.rpartition(".")[0]
-

@@ -9,6 +9,7 @@ from pilotlight_gateway.duties.batch_duty import BatchDuty, BatchDutyStatistics
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper, SweepStatistics
 from pilotlight_gateway.duties.ledger_folder import FoldStatistics, LedgerFolder
+from pilotlight_gateway.duties.schedule_duty import ScheduleDuty, ScheduleDutyStatistics
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty, WebhookStatistics
 
 
@@ -22,13 +23,14 @@ class Duty:
         return self.told
 
 
-def scraped(jobs: object, webhooks: object, batches: object, fold: object) -> set[str]:
+def scraped(jobs: object, webhooks: object, batches: object, fold: object, schedules: object) -> set[str]:
     """The lines of a scrape that have values."""
     gauges = DutyGauges(
         jobs=cast("JobSweeper", Duty(jobs)),
         webhooks=cast("WebhookDuty", Duty(webhooks)),
         batches=cast("BatchDuty", Duty(batches)),
         fold=cast("LedgerFolder", Duty(fold)),
+        schedules=cast("ScheduleDuty", Duty(schedules)),
     )
     text = ProcessMetrics(gauges.collect).exposition().decode()
     return {line for line in text.splitlines() if not line.startswith("#")}
@@ -41,6 +43,7 @@ def test_whoever_has_the_duties_tells_of_them() -> None:
         WebhookStatistics(webhooks=2, pending=5, under_way=1),
         BatchDutyStatistics(driven=1, waiting=2, items_left=900),
         FoldStatistics(results={"new": 3, "repeated": 0}, unread=2, unread_seconds=60.0, filled=0.25),
+        ScheduleDutyStatistics(methods=7, stored={"ahead": 5, "late": 1}),
     ) == {
         'pilotlight_job_records{state="queued"} 4.0',
         'pilotlight_job_records{state="running"} 2.0',
@@ -62,11 +65,15 @@ def test_whoever_has_the_duties_tells_of_them() -> None:
         "pilotlight_usage_stream_filled 0.25",
         'pilotlight_duty_holds{duty="batches"} 1.0',
         'pilotlight_duty_holds{duty="fold"} 1.0',
+        "pilotlight_scheduled_functions 7.0",
+        'pilotlight_ticks_total{when="ahead"} 5.0',
+        'pilotlight_ticks_total{when="late"} 1.0',
+        'pilotlight_duty_holds{duty="schedules"} 1.0',
     }
 
 
 def test_whoever_has_none_says_so_and_nothing_else() -> None:
     """Another process has it, and tells."""
-    assert scraped(None, None, None, None) == {
-        f'pilotlight_duty_holds{{duty="{name}"}} 0.0' for name in ("jobs", "webhooks", "batches", "fold")
+    assert scraped(None, None, None, None, None) == {
+        f'pilotlight_duty_holds{{duty="{name}"}} 0.0' for name in ("jobs", "webhooks", "batches", "fold", "schedules")
     }

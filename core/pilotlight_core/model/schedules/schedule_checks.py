@@ -62,7 +62,9 @@ def _check_zone(name: str) -> None:
     except (OSError, ValueError, LookupError):  # a folder of zones; no file of a zone; no such zone
         found = False
     if not found:
-        raise BadInput(f'tz={name[:70]!r}: there is no such time zone; expected one such as "Europe/Berlin".', field="tz")
+        raise BadInput(
+            f'tz={name[:70]!r}: there is no such time zone; expected one such as "Europe/Berlin".', field="tz"
+        )
 
 
 def _check_cron(schedule: Schedule) -> None:

@@ -63,7 +63,7 @@ def embed(text: str) -> str:
 
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "cpu"])(embed).spec))
 FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC,
-            "artifacts": [{"kind": "weights", "name": "tiny", "files": 2, "size": 10}]}  # fmt: skip
+            "artifacts": [{"kind": "weights", "name": "tiny", "files": 2, "size": 10}], "schedules": []}  # fmt: skip
 APPS = [
     {"app": "search", "revision": 3, "deployed_at": time.time() - 7_200, "stopped": False, "functions": [FUNCTION]},
     {"app": "old", "revision": 1, "deployed_at": 0.0, "stopped": True, "functions": []},
@@ -129,3 +129,25 @@ def test_what_everybody_may_call_is_listed_on_request(platform: ScriptedPlatform
     assert asked == ["everybody=true&owner=zoo&limit=1000", "everybody=true&owner=zoo&limit=1&cursor=x"]
     platform.will("GET", path, answer({"shared": [one], "next": "z"}))
     assert "There are more than 1: -n shows more" in invoke("app", "shared", "-n", "1").stderr
+
+
+def test_what_runs_by_itself_is_listed(platform: ScriptedPlatform) -> None:
+    """The next first, on the clock of its zone; what does not run last; of one app on request."""
+    at = 1_700_000_000
+    timed = [
+        {"schedule": {"cron": "0 6 * * *", "tz": "Europe/Berlin"}, "next_tick": at + 3_600},
+        {"schedule": {"method": "refresh", "period_s": 5_400}, "next_tick": at},
+    ]
+    stopped = {**FUNCTION, "schedules": [{"schedule": {"period_s": 60}, "next_tick": None}]}
+    apps = [{**APPS[0], "functions": [{**FUNCTION, "schedules": timed}]}, {**APPS[1], "functions": [stopped]}]
+    platform.will("GET", "/v1/apps", *[answer({"apps": one}) for one in (apps, apps, apps, APPS)])
+
+    head, *rows = cells(run("app", "schedules"))
+    assert head == ["function", "schedule", "next tick"]
+    assert [row[0] for row in rows] == ["search.embed.refresh", "search.embed", "old.embed"]
+    assert rows[1][1:] == ["0 6 * * *", "2023-11-15 00:13:20 Europe/Berlin (in 0s)"]
+    assert rows[2][1:] == ["every 1m", "stopped"]
+    (row,) = msgspec.json.decode(run("app", "schedules", "old", "--json"))
+    assert (row["function"], row["next_tick"], row["version"]) == ("old.embed", None, "search.embed@v7")
+    assert "There is no app mars." in invoke("app", "schedules", "mars").stderr
+    assert "Nothing runs by itself" in invoke("app", "schedules").stderr
