@@ -55,7 +55,7 @@ class Options(TypedDict, total=False):
     env: Mapping[str, str]
     tags: Mapping[str, str]
     artifacts: Sequence[Artifact]
-    schedule: Cron | Period
+    schedule: Cron | Period | None
     secrets: None
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool

@@ -72,7 +72,7 @@ def _check_cron(schedule: Schedule) -> None:
     what = f"cron {text[:MOST_TEXT]!r}"
     if len(text) > MOST_TEXT or len(text.split()) != len(FIELDS):
         raise BadInput(
-            f'{what}: expected five fields ({", ".join(FIELDS)}), such as "0 6 * * 1-5"; for seconds there are periods.',
+            f'{what}: expected five fields ({", ".join(FIELDS)}), such as "0 6 * * 1-5". Seconds are for periods.',
             field="schedule",
         )
     try:
