@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.schedules.ticks import last_tick, latest_start, next_tick
+from pilotlight_core.model.schedules.ticks import last_tick, latest_start, next_tick, share_of
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_gateway.schedules.scheduled_methods import ScheduledMethod, version_at
 
-AHEAD_S = 600.0
+AHEAD_S = 600
 """How long before its tick a job is stored at most: as long as a container may take to start unless it says more."""
+LEAST_AHEAD_S = 300
+"""Jobs are stored between the two, each method's at an instant of its own: many ticks come at full hours."""
 FAR_S = 86_400.0
 """When to look again at a schedule that has no tick for decades."""
 
@@ -33,8 +35,9 @@ def plan_ticks(method: ScheduledMethod, app: AppRecord, at: float) -> TickPlan:
     coming = next_tick(method.schedule, method.who, at)
     if coming is None:
         return TickPlan(ticks=ticks, look_again_at=at + FAR_S)
-    if coming - at > AHEAD_S:
-        return TickPlan(ticks=ticks, look_again_at=coming - AHEAD_S)
+    stored_at = coming - LEAST_AHEAD_S - share_of(method.who, AHEAD_S - LEAST_AHEAD_S + 1)
+    if at < stored_at:
+        return TickPlan(ticks=ticks, look_again_at=stored_at)
     return TickPlan(ticks=(*ticks, coming), look_again_at=coming)
 
 

@@ -66,6 +66,11 @@ def kept_s(schedule: Schedule, who: str, tick: int) -> float:
     return min(max(KEPT_TICKS * _gap_s(schedule, who, tick), LEAST_KEPT_S), LONGEST_KEPT_S)
 
 
+def share_of(who: str, parts: int) -> int:
+    """A number from 0 to `parts` - 1 that follows from the name: it spreads what would come at one instant."""
+    return int.from_bytes(hashlib.sha256(who.encode()).digest()[:8], "big") % parts
+
+
 def who_of(tenant: str, app: str, function: str, method: str) -> str:
     """The name of what runs, which ticks and their jobs follow from."""
     return f"{tenant}:{app}.{function}" + (f".{method}" if method else "")
@@ -91,7 +96,7 @@ def _ticks_after(schedule: Schedule, who: str, at: float) -> Iterator[int]:
 
 
 def _of_period(period_s: int, who: str, at: float) -> Iterator[int]:
-    offset = int.from_bytes(hashlib.sha256(who.encode()).digest()[:8], "big") % period_s
+    offset = share_of(who, period_s)
     tick = offset + period_s * (int((at - offset) // period_s) + 1)
     while True:
         yield tick
