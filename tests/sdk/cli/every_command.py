@@ -188,6 +188,7 @@ WORDS = {
     "app delete": "app delete hello --yes",
     "app share": "app share hello acme",
     "app unshare": "app unshare hello acme",
+    "app schedules": "app schedules",
     "app shares": "app shares hello",
     "app shared": "app shared",
     "container list": "container list",

@@ -18,6 +18,7 @@ from pilotlight_core.model.schedules.ticks import (
     last_tick,
     latest_start,
     next_tick,
+    share_of,
     who_of,
 )
 from pilotlight_core.model.spec import Schedule
@@ -112,6 +113,14 @@ def test_periods_count_from_the_epoch() -> None:
     assert ticks[0] % 300 == next_tick(every, WHO, 0.0)
     offsets = {next_tick(every, who_of("acme", "etl", f"f{number}", ""), 0.0) for number in range(20)}
     assert len(offsets) > 10
+
+
+def test_a_name_has_its_share() -> None:
+    """Always the same, and as many as there are parts."""
+    shares = {share_of(f"acme:etl.f{number}", 4) for number in range(100)}
+    assert shares == {0, 1, 2, 3}
+    assert share_of(WHO, 1) == 0
+    assert share_of(WHO, 10**6) == share_of(WHO, 10**6)
 
 
 def test_a_tick_may_begin_until_the_next_one() -> None:
