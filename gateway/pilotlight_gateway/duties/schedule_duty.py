@@ -34,7 +34,7 @@ from pilotlight_gateway.schedules.tick_jobs import restored, tick_job, tick_job_
 from pilotlight_gateway.schedules.tick_plan import plan_ticks
 
 APPS = "app."
-AT_A_TIME = 16
+AT_A_TIME = 64
 """Jobs that are stored at once: many ticks come at full hours."""
 LOOK_EVERY_S = 5.0
 """Between two looks at the clock, which may be set."""
