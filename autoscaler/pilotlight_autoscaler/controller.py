@@ -119,7 +119,7 @@ class Controller:
         self._room_made_at = self._repacked_at = 0.0
         self._bus = bus
         self._registry = registry
-        self._registered = RegisteredVersions(registry)
+        self._registered = RegisteredVersions(registry, load_times=world.load_times)
         self._floors: dict[str, int] = {}
         self._stop_grace_s = stop_grace_s
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
@@ -348,7 +348,7 @@ class Controller:
             versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at, wall=wall,
             curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
             shut_down=shut_down, limits_of=known.limits_of, weight_of=known.weight_of, floors=self._floors,
-            stop_grace_s=self._stop_grace_s,
+            stop_grace_s=self._stop_grace_s, bounds=known.bounds(versions.values()),
         )  # fmt: skip
         made = Pass(self.world, given)
         decision = made.run(only)

@@ -4,21 +4,45 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
+from cachetools import LRUCache
+from msgspec import UNSET
+
+from pilotlight_autoscaler.observations.load_times import LoadTimes
+from pilotlight_autoscaler.passes.version_views import function_of
 from pilotlight_autoscaler.policy.tenant_rooms import floors
 from pilotlight_autoscaler.policy.version_shutdown import DELETED, why_shut_down
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.scaling.scale_bounds import ScaleBounds, bounds_of
+from pilotlight_core.model.scaling.scale_record import ScaleRecord
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+
+BOUNDS_KEPT = 10_000
+"""Versions; those beyond are worked out for each pass."""
+
+
+class _KnownBounds(NamedTuple):
+    terms: tuple[FunctionSpec, ScaleRecord | None, float]
+    """What they were worked out of."""
+    since: float
+    """The unix second for which they were; a clock that was set back comes before it."""
+    bounds: ScaleBounds
 
 
 class RegisteredVersions:
     """Reads the registry for passes; from memory, except for what memory lacks."""
 
-    def __init__(self, registry: Registry, wall: Callable[[], float] = time.time) -> None:
-        """`wall` is unix seconds."""
+    def __init__(
+        self, registry: Registry, wall: Callable[[], float] = time.time, load_times: LoadTimes | None = None
+    ) -> None:
+        """`wall` is unix seconds; containers of warm windows start as long before as `load_times` says."""
         self._registry = registry
         self._wall = wall
+        self._load_times = load_times or LoadTimes()
+        self._bounds: LRUCache[str, _KnownBounds] = LRUCache(BOUNDS_KEPT)
+        """By version: the hours of a window are dear to work out for each pass."""
 
     def deployed(self) -> set[str]:
         """The versions of all apps that serve."""
@@ -62,7 +86,26 @@ class RegisteredVersions:
         """A tenant's share among those that wait."""
         return self._registry.weight_of(tenant)
 
+    def bounds(self, records: Iterable[VersionRecord]) -> dict[str, ScaleBounds]:
+        """By version, what those are held to of which people or warm windows say something now."""
+        wall = self._wall()
+        found = {record.id: self._bounds_of(record, wall) for record in records}
+        return {version: bounds for version, bounds in found.items() if bounds is not None}
+
     def floors(self, deployed: Iterable[str]) -> dict[str, int]:
         """The floors of deployed versions, as far as their tenants' limits allow."""
         records = {version: record for version in deployed if (record := self._registry.version(version)) is not None}
-        return floors(records, self.limits_of)
+        return floors(records, self.limits_of, self.bounds(records.values()))
+
+    def _bounds_of(self, record: VersionRecord, wall: float) -> ScaleBounds | None:
+        if record.spec.placing.slice:
+            return None  # a trial has one container, whatever people say of its function
+        said = self._registry.scale_nowait(record.tenant, record.app, record.function)
+        if said is None and record.spec.warm is UNSET:
+            return None
+        lead_s = 0.0 if record.spec.warm is UNSET else self._load_times.longest_s(function_of(record))
+        terms, known = (record.spec, said, lead_s), self._bounds.get(record.id)
+        if known is None or known.terms != terms or not known.since <= wall < known.bounds.changes_at:
+            bounds = bounds_of(record.spec, said, wall, lead_s=lead_s)
+            known = self._bounds[record.id] = _KnownBounds(terms, wall, bounds)
+        return known.bounds

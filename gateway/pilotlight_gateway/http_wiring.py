@@ -34,6 +34,7 @@ from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.calls.warm_call import WarmCalls, WarmParts
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
+from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER, AutoscalerServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
@@ -180,6 +181,7 @@ def wire_http(
         *bound(PRICES, PriceServices(registry=registry, book=book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, of_curves),
+        *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget)),
         *bound(BATCHES, of_batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=webhooks, networks=networks, budget=budget)),

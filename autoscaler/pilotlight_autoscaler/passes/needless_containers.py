@@ -39,4 +39,4 @@ def drain_surplus(state: PassState) -> None:
         for container in due:
             state.drain(container.id, state.versions[version], f"idle for {container.idle_s:.0f} s")
         if due and view.deployed:
-            state.world.scale_down.spend(version, view.spec.scaledown_window, state.at)
+            state.world.scale_down.spend(version, view.window_s, state.at)

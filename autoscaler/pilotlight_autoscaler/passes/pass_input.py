@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
+from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves
 from pilotlight_placement.plan.draft import PlanLimits
@@ -51,8 +52,10 @@ class PassInput:
     """By tenant."""
     weight_of: Callable[[str], float] = lambda _: 1.0
     """By tenant: its share where several wait."""
+    bounds: Mapping[str, ScaleBounds] = field(default_factory=dict)
+    """By version, where people's word or a warm window may say otherwise than the spec."""
     floors: Mapping[str, int] = field(default_factory=dict)
-    """By version, where the tenant's limit allows less than the spec's."""
+    """By version: what its tenant's limit allows of the floor."""
     stop_grace_s: float = STOP_GRACE_S
     """How long calls of versions that are shut down may go on."""
     options: PassOptions = field(default_factory=PassOptions)

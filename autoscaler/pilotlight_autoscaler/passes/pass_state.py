@@ -47,6 +47,7 @@ class PassState:
             self._speed,
             shut_down=given.shut_down,
             floors=given.floors,
+            bounds=given.bounds,
         )
         self.functions = by_function(self.views, given.versions)
         self._wishes: dict[str, Wish] = {}

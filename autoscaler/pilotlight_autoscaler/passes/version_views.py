@@ -11,6 +11,7 @@ from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
+from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
@@ -27,10 +28,11 @@ def views(
     *,
     shut_down: Container[str] = (),
     floors: Mapping[str, int] = NO_FLOORS,
+    bounds: Mapping[str, ScaleBounds] = NO_BOUNDS,
 ) -> dict[str, VersionView]:
     """Every deployed, demanded or running version as the scaling policy sees it.
 
-    `floors` has the versions whose floor is not their spec's.
+    `bounds` has the versions that may be held to something else than their spec, `floors` those with a floor.
     """
     current = set(deployed)
     containers: dict[str, list[ContainerReport]] = {}
@@ -50,6 +52,7 @@ def views(
             deployed=version in current,
             is_shut_down=version in shut_down,
             floor_most=floors.get(version),
+            bounds=bounds.get(version),
             demand=world.demand(version, at),
             home_is_silent=world.home_is_silent(version, at),
             containers=tuple(containers.get(version, ())),

@@ -25,6 +25,7 @@ from itertools import accumulate
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec
 
 WAIT_TARGET_S = 0.25
@@ -60,8 +61,10 @@ class VersionView:
     """Whether its home had calls when it was last heard of, a while ago."""
     is_shut_down: bool = False
     """Whether nothing of it should run."""
+    bounds: ScaleBounds | None = None
+    """What holds now, where that is not its spec: people's word, a warm window; None: its spec."""
     floor_most: int | None = None
-    """The floor that its tenant's limit allows; None: its spec's."""
+    """The floor that its tenant's limit allows; None: all of it."""
     rate: float = 0.0
     """Calls per second that arrive."""
     speed: VersionSpeed | None = None
@@ -76,8 +79,27 @@ class VersionView:
         """Containers that stay at any demand; a superseded version has none."""
         if not self.deployed or self.is_shut_down:
             return 0
-        least = self.spec.min_containers
+        least = self.spec.min_containers if self.bounds is None else self.bounds.least
         return least if self.floor_most is None else min(least, self.floor_most)
+
+    @property
+    def ceiling(self) -> int:
+        return self.spec.max_containers if self.bounds is None else self.bounds.most
+
+    @property
+    def buffer(self) -> int:
+        """Containers beyond those that calls need, while there are any."""
+        return self.spec.buffer_containers if self.bounds is None else self.bounds.buffer
+
+    @property
+    def window_s(self) -> float:
+        """Seconds without calls after which a container goes."""
+        return self.spec.scaledown_window if self.bounds is None else self.bounds.window_s
+
+    @property
+    def steady_floor(self) -> int:
+        """What of the floor is there without a warm window."""
+        return self.floor if self.bounds is None else min(self.floor, self.bounds.steady)
 
 
 def load_s(view: VersionView) -> float:
@@ -140,7 +162,7 @@ def to_drain(view: VersionView, count: int) -> list[ContainerReport]:
     surplus = view.size - count
     if surplus <= 0 or view.home_is_silent:
         return []
-    window = view.spec.scaledown_window if view.deployed else MIN_RESIDENCY_S
+    window = view.window_s if view.deployed else MIN_RESIDENCY_S
     idle = [c for c in view.containers if is_idle(c, window) and not (view.deployed and _is_young(c))]
     return sorted(idle, key=lambda c: (-c.idle_s, c.id))[:surplus]
 

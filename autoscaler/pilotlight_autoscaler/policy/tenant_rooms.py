@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from pilotlight_autoscaler.policy.preemption import PreemptionVictim
 from pilotlight_core.model.limits import NO_LIMITS, Limits, ReachedLimit
 from pilotlight_core.model.messages.node_messages import ContainerReport
+from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 
 LimitsOf = Callable[[str], Limits]
@@ -125,15 +126,21 @@ def give_way(
     return [(container.id, version) for container, version in spare[: max(0, limited.missing - coming)]]
 
 
-def floors(deployed: Mapping[str, VersionRecord], limits_of: LimitsOf) -> dict[str, int]:
-    """The containers that each deployed version keeps, in the order of the versions' ids up to their tenant's limit."""
+def floors(
+    deployed: Mapping[str, VersionRecord], limits_of: LimitsOf, bounds: Mapping[str, ScaleBounds] = NO_BOUNDS
+) -> dict[str, int]:
+    """The containers that each deployed version keeps, in the order of the versions' ids up to their tenant's limit.
+
+    `bounds` has those whose floor may be another than their spec's.
+    """
     left: dict[str, int] = {}
     found: dict[str, int] = {}
     for version, record in sorted(deployed.items()):
-        if record.spec.min_containers:
+        least = bounds[version].least if version in bounds else record.spec.min_containers
+        if least:
             most = limits_of(record.tenant).floor_containers
-            room = left.get(record.tenant, record.spec.min_containers if most is None else most)
-            found[version] = min(record.spec.min_containers, room)
+            room = left.get(record.tenant, least if most is None else most)
+            found[version] = min(least, room)
             if most is not None:
                 left[record.tenant] = room - found[version]
     return found

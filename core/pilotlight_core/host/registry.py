@@ -6,6 +6,7 @@
               key.{key id}           KeyRecord
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
+              scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
               version.{version id}   VersionRecord    immutable
               curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
               price.{price}          PriceRecord      its rates over time, over those of the price book
@@ -32,6 +33,7 @@ from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
 from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
@@ -165,6 +167,20 @@ class Registry:
     def shares(self) -> Iterator[FunctionShareRecord]:
         return self._records.each("share.", FunctionShareRecord)
 
+    # -- people's word about sizes -------------------------------------------------------------------------------
+
+    def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None:
+        return self._records.get(f"scale.{tenant}.{app}.{function}", ScaleRecord)
+
+    async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None:
+        """People's word about a function, from the bus."""
+        return (await self._records.read(_scale_key(tenant, app, function), ScaleRecord))[0]
+
+    async def change_scale(
+        self, tenant: str, app: str, function: str, change: Callable[[ScaleRecord | None], ScaleRecord | None]
+    ) -> ScaleRecord | None:
+        return await self._records.change(_scale_key(tenant, app, function), change)
+
     # -- apps and versions --------------------------------------------------------------------------------------
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
@@ -237,7 +253,8 @@ class Registry:
             raise Conflict(_CHANGED.format(app=record.app)) from None
 
     async def delete_app(self, record: AppRecord) -> None:
-        """Delete an app's share and record, if it is still at `record.revision`, then its versions and their curves.
+        """Delete an app's share and record, if it is still at `record.revision`, then what people said of its functions,
+        and its versions with their curves.
 
         It is stopped first, which another change of it prevents: one that goes on keeps its share.
 
@@ -265,6 +282,8 @@ class Registry:
             await self._records.remove(f"app.{name}", at)
         except KeyConflict:
             raise Conflict(_CHANGED.format(app=record.app)) from None
+        for scale in self._records.each(f"scale.{name}.", ScaleRecord):
+            await self._records.remove(_scale_key(scale.tenant, scale.app, scale.function))
         for key, version_id in before.items():
             with contextlib.suppress(KeyConflict):
                 await self._records.remove(key, revisions[key])
@@ -275,10 +294,15 @@ class Registry:
         return (version for version in versions if tenant in (None, version.tenant))
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of the tenant's apps, versions, shares and curves."""
+        """The bytes of the tenant's apps, versions, shares, curves and scales."""
         return self._records.bytes_of(tenant)
 
     def _changed(self, key: str, record: Any) -> None:
         self._allowances.changed(key)
         for callback in self.on_change:
             callback(key, record)
+
+
+def _scale_key(tenant: str, app: str, function: str) -> str:
+    names = (check_name(tenant, "tenant"), check_name(app, "app"), check_name(function, "function"))
+    return f"scale.{'.'.join(names)}"

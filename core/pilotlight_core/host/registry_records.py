@@ -20,6 +20,7 @@ from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import Tier
 from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -29,7 +30,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
-    "price": PriceRecord,
+    "price": PriceRecord, "scale": ScaleRecord,
 }  # fmt: skip
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
@@ -91,7 +92,7 @@ class RegistryRecords:
         return self._records
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of what the tenant has deployed: its apps, versions, shares and curves."""
+        """The bytes of what the tenant has deployed: its apps, versions, shares, curves and scales."""
         return self._bytes.get(tenant, 0)
 
     def revision(self, key: str) -> int:

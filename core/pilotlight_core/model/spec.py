@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import Placing, check_placing
@@ -165,6 +166,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What its usage is reported by, beside its names; unset: nothing."""
     schedules: tuple[Schedule, ...] | UnsetType = UNSET
     """When it runs by itself, at most once for each method; unset: never."""
+    warm: tuple[Warm, ...] | UnsetType = UNSET
+    """Times of the week in which it keeps containers without calls; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -413,6 +416,8 @@ def check_spec(spec: FunctionSpec) -> None:
         )  # fmt: skip
     if why := tags_fault(tags_of(spec)):
         raise BadInput(f"{spec.name}: tags: {why}.", field="tags")
+    if spec.warm is not UNSET and (why := windows_fault(spec.warm, spec.max_containers)):
+        raise BadInput(f"{spec.name}: warm: {why}.", field="warm")
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
             raise BadInput(

@@ -37,7 +37,7 @@ from zlib import crc32
 TENANCY_BUCKET = "TENANCY"
 """KV: tenant.*, tier.*, limits.*, key.*"""
 REGISTRY_BUCKET = "REGISTRY"
-"""KV: app.*.*, share.*.*, version.*, curves.*"""
+"""KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
 """KV with TTL: gateway.*, controller, duty.*"""
 SHARD_BUCKET = "SHARDS"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import DeployRequest
 from pilotlight_core.model.spec import (
@@ -66,7 +67,7 @@ def without_floors(request: DeployRequest) -> DeployRequest:
     return msgspec.structs.replace(
         request,
         functions=tuple(
-            msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, min_containers=0))
+            msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, min_containers=0, warm=UNSET))
             for one in request.functions
         ),
     )

@@ -84,7 +84,7 @@ class Deployer:
         if request.ends_in_s is not None:
             request = without_floors(request)
         specs = [function.spec for function in request.functions]
-        check_holdings(self.registry, principal.tenant, app, specs)
+        check_holdings(self.registry, principal.tenant, app, specs, time.time())
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         manifests = manifests_of(principal.tenant, app, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.api.curve_api import (
     Curve,
@@ -81,5 +82,5 @@ def pinned(spec: FunctionSpec, asked: TrialRequest) -> FunctionSpec:
         spec.placing, slice=pin(asked.gpu, asked.slice), spread=None, avoid=(), measured=()
     )
     return msgspec.structs.replace(
-        spec, placing=placing, min_containers=0, max_containers=1, buffer_containers=0, slo=SLO()
+        spec, placing=placing, min_containers=0, max_containers=1, buffer_containers=0, slo=SLO(), warm=UNSET
     )

@@ -20,6 +20,7 @@ from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
+from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
@@ -227,6 +228,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *PRICES,
     *PLACEMENT,
     *CURVES,
+    *AUTOSCALER,
     *TENANCY,
     *BATCHES,
     *WEBHOOKS,

@@ -19,6 +19,7 @@ from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
 from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
@@ -30,6 +31,7 @@ ChangeTier = Callable[[Tier | None], Tier | None]
 ChangeLimits = Callable[[LimitsRecord | None], LimitsRecord]
 ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
 ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord]
+ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
 
 
 class TenantRegistry(Protocol):
@@ -65,7 +67,7 @@ class LimitRegistry(Protocol):
 
 
 class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, Protocol):
-    """The whole registry, with apps, versions, curves and shares."""
+    """The whole registry, with apps, versions, curves, shares and scales."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -82,6 +84,9 @@ class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, Protocol):
     async def share(self, owner: str, app: str) -> FunctionShareRecord | None: ...
     async def change_share(self, owner: str, app: str, change: ChangeFunctionShare) -> FunctionShareRecord: ...
     def shares(self) -> Iterator[FunctionShareRecord]: ...
+    def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
+    async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
+    async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None: ...
 
 
 standard_tiers = cache(load_tiers)
@@ -97,6 +102,7 @@ class MemoryRegistry:
     limit_records: dict[str, LimitsRecord] = field(default_factory=dict)
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
+    scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
@@ -209,13 +215,15 @@ class MemoryRegistry:
             raise Conflict(f"The app {record.app} was changed meanwhile; read it and try again.")
         self.apps.pop((record.tenant, record.app), None)
         self.share_records.pop((record.tenant, record.app), None)
+        self.scale_records = {key: one for key, one in self.scale_records.items() if key[:2] != (record.tenant, record.app)}
         of_app = [one.id for one in self.versions.values() if (one.tenant, one.app) == (record.tenant, record.app)]
         for version_id in of_app:
             del self.versions[version_id]
             self.curve_records.pop(version_id, None)
 
     def bytes_of(self, tenant: str) -> int:
-        records: list[Any] = [*self.apps.values(), *self.versions.values(), *self.share_records.values()]
+        named = (self.apps, self.versions, self.share_records, self.scale_records)
+        records: list[Any] = [record for records in named for record in records.values()]
         return sum(len(msgspec.msgpack.encode(record)) for record in records if record.tenant == tenant)
 
     def share_nowait(self, owner: str, app: str) -> FunctionShareRecord | None:
@@ -229,6 +237,15 @@ class MemoryRegistry:
 
     def shares(self) -> Iterator[FunctionShareRecord]:
         return iter(list(self.share_records.values()))
+
+    def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None:
+        return self.scale_records.get((tenant, app, function))
+
+    async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None:
+        return self.scale_records.get((tenant, app, function))
+
+    async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None:
+        return self._change("scale", self.scale_records, (tenant, app, function), change)
 
     def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:
         record = change(records.get(name))

@@ -32,7 +32,7 @@ def registry() -> MemoryRegistry:
 
 def check(registry: MemoryRegistry, *names: str, tenant: str = "acme", **options: Any) -> None:
     specs = [function_spec(name, **{"timeout": 1.0, "startup_timeout": 1.0} | options) for name in names]
-    check_holdings(registry, tenant, "shop", specs)
+    check_holdings(registry, tenant, "shop", specs, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_floors_of_all_functions_count_together(registry: MemoryRegistry) ->
     with pytest.raises(BadInput, match="4 containers, 2 of them of other apps"):
         check(registry, "f", "g", min_containers=1)
 
-    assert kept_containers(registry, "acme") == 2
+    assert kept_containers(registry, "acme", 0.0) == 2
     registry.apps["acme", "other"] = AppRecord(
         tenant="acme", app="other", revision=2, functions={"greet": "ver_1"}, stopped=True
     )

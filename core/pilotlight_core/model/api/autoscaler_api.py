@@ -1,0 +1,69 @@
+"""The bodies of the HTTP API about the size of functions, and about gateways for those who scale them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from pilotlight_core.model.api.call_api import Life, Request
+
+KeptCount = Annotated[int, Meta(ge=0, le=1_000)]
+MostCount = Annotated[int, Meta(ge=1, le=10_000)]
+WindowSeconds = Annotated[float, Meta(ge=0, le=86_400)]
+
+
+class AutoscalerRequest(Request, frozen=True, kw_only=True):
+    """`PATCH /v1/functions/{ref}/autoscaler`: what is missing stays as it is; null: as it is deployed."""
+
+    min_containers: KeptCount | None | UnsetType = UNSET
+    max_containers: MostCount | None | UnsetType = UNSET
+    buffer_containers: KeptCount | None | UnsetType = UNSET
+    scaledown_window: WindowSeconds | None | UnsetType = UNSET
+    ends_at: float | None = None
+    """The unix second at which what is given here ends, and holds again as it is deployed; default: it stays."""
+    ends_in_s: Life | None = None
+    """The same in seconds from now, for who does not trust its clock."""
+
+
+class ScaleBoundInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One bound of a function, as it holds now."""
+
+    value: float
+    """Containers, or seconds."""
+    because: str
+    """Whose word it is."""
+    deployed: float
+    """What its specification says."""
+    ends_at: float | None = None
+    """Of people's word: the unix second at which it ends; null: it stays, or is nobody's."""
+
+
+class WarmInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A warm window of a function."""
+
+    when: str
+    tz: str
+    containers: int
+    open: bool
+    changes_at: float | None
+    """The unix second at which it opens or closes next; null: it is always open."""
+
+
+class AutoscalerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/functions/{ref}/autoscaler`: what a function is held to now, and why."""
+
+    function: str
+    """`app.function`."""
+    version: str
+    """The deployed one, `app.function@v7`."""
+    at: float
+    """The unix second of which all this is."""
+    min_containers: ScaleBoundInfo
+    max_containers: ScaleBoundInfo
+    buffer_containers: ScaleBoundInfo
+    scaledown_window: ScaleBoundInfo
+    warm: tuple[WarmInfo, ...]
+    changes_at: float | None
+    """The next unix second at which a bound may change by itself; null: none does."""

@@ -1,0 +1,141 @@
+"""The least and most containers of a function at an instant, its buffer and its window, and whose word each is. Pure.
+
+    people's word     `pilotlight scale`, `Function.update_autoscaler`: goes before all else until it ends
+    warm windows      the floor is the largest of those that are open, and of `min_containers`
+    the specification
+
+A floor never goes above the ceiling: `--max 1` in a warm window of two containers is one container. Instants are unix
+seconds; the zones of windows are their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from msgspec import UNSET
+
+from pilotlight_core.model.calendar.warm_windows import Warm, WeeklyHours, hours_of
+from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, ScaleRecord, overridden
+from pilotlight_core.model.spec import FunctionSpec
+
+FLOOR = "min_containers"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleBounds:
+    """What a function is held to from one instant until `changes_at`, and why."""
+
+    least: int
+    """Containers that stay at any demand."""
+    most: int
+    buffer: int
+    window_s: float
+    """Seconds without calls after which a container goes."""
+    steady: int
+    """What of `least` is there without a warm window."""
+    because: dict[str, str]
+    """By field of the specification, whose word it is: "as deployed" for most."""
+    changes_at: float
+    """The unix second at which something of it may be different; infinity: nothing ends by itself."""
+
+
+NO_BOUNDS: Mapping[str, ScaleBounds] = MappingProxyType({})
+"""By version: each is held to its specification."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Floor:
+    containers: int
+    because: str
+    changes_at: float = math.inf
+
+
+def bounds_of(spec: FunctionSpec, record: ScaleRecord | None, at: float, *, lead_s: float = 0.0) -> ScaleBounds:
+    """The bounds of a function at the unix second `at`.
+
+    Args:
+        record: people's word, if there is any.
+        lead_s: how long before a warm window its containers start, so that they are ready when it opens.
+    """
+    held = overridden(spec, record, at)
+    holding = {} if record is None else record.holding(at)
+    because = {field: _override_text(holding[field]) if field in holding else "as deployed" for field in BOUNDS}
+    floor = _Floor(containers=held.min_containers, because=because[FLOOR])
+    if FLOOR not in holding:
+        floor = _warm_floor(spec, at, lead_s) or floor
+    if floor.containers > held.max_containers:
+        floor = _Floor(
+            containers=held.max_containers,
+            because=f"{floor.because}: {floor.containers}, of which max_containers allows {held.max_containers}",
+            changes_at=floor.changes_at,
+        )
+    return ScaleBounds(
+        least=floor.containers,
+        most=held.max_containers,
+        buffer=held.buffer_containers,
+        window_s=held.scaledown_window,
+        steady=min(held.min_containers, floor.containers),
+        because=because | {FLOOR: floor.because},
+        changes_at=min([floor.changes_at, *(override.end for override in holding.values())]),
+    )
+
+
+def most_kept(spec: FunctionSpec, record: ScaleRecord | None, at: float) -> int:
+    """The most containers that a function may keep without calls from the unix second `at` on."""
+    declared = max([spec.min_containers, *(window.containers for window in windows_of(spec))])
+    override = None if record is None else record.override(FLOOR, at)
+    if override is None:
+        return declared
+    return max(int(override.value), declared) if override.ends_at else int(override.value)
+
+
+def windows_of(spec: FunctionSpec) -> tuple[Warm, ...]:
+    """The warm windows that a function declares."""
+    return () if spec.warm is UNSET else spec.warm
+
+
+def time_text(at: float) -> str:
+    """A unix second as `2026-11-24 18:00 UTC`."""
+    instant = datetime.fromtimestamp(at, UTC)
+    return f"{instant:%Y-%m-%d %H:%M:%S}".removesuffix(":00") + " UTC"
+
+
+def _warm_floor(spec: FunctionSpec, at: float, lead_s: float) -> _Floor | None:
+    """The floor of a function with warm windows; None: it has none."""
+    floor = _Floor(containers=spec.min_containers, because="as deployed")
+    changes_at = math.inf
+    for window in windows_of(spec):
+        hours = _hours(window)
+        if hours is None:
+            continue
+        is_open, turn_at = hours.is_open(at), hours.changes_at(at)
+        is_early = not is_open and turn_at - lead_s <= at
+        if (is_open or is_early) and window.containers > floor.containers:
+            floor = _Floor(containers=window.containers, because=_window_text(window, turn_at, is_early=is_early))
+        changes_at = min(changes_at, turn_at if is_open or is_early else turn_at - lead_s)
+    if not windows_of(spec):
+        return None
+    return _Floor(containers=floor.containers, because=floor.because, changes_at=changes_at)
+
+
+def _hours(window: Warm) -> WeeklyHours | None:
+    """When a window is open; None: this host knows no such zone, so it never is."""
+    try:
+        return hours_of(window.when, window.tz)
+    except ValueError:
+        return None
+
+
+def _window_text(window: Warm, turn_at: float, *, is_early: bool) -> str:
+    if is_early:
+        return f"warm window {window}, which opens at {time_text(turn_at)}"
+    return f"warm window {window}" + ("" if math.isinf(turn_at) else f", until {time_text(turn_at)}")
+
+
+def _override_text(override: BoundOverride) -> str:
+    until = f"until {time_text(override.ends_at)}, " if override.ends_at else ""
+    return f"{until}by 'pilotlight scale'" + (f" with the key {override.by}" if override.by else "")
