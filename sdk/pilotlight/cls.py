@@ -10,6 +10,7 @@ from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.local_calls import LocalInstance
 from pilotlight.definitions.signature import Callee
 from pilotlight.function import Function
+from pilotlight.verbs import UpdateAutoscaler
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -47,6 +48,11 @@ class Cls(Decorated, Generic[T]):
         if callee is None:
             return None
         return Function(CallTarget(ref=self.ref, method=name, spec=self.spec, callee=callee, instance=instance))
+
+    @property
+    def update_autoscaler(self) -> UpdateAutoscaler:
+        """Say another number of containers, without a deploy."""
+        return UpdateAutoscaler(CallTarget(ref=self.ref, spec=self.spec), None)
 
     @property
     def methods(self) -> tuple[str, ...]:

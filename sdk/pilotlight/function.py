@@ -11,7 +11,7 @@ from pilotlight.definitions.call_target import CallSettings, CallTarget
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.errors import Misuse
 from pilotlight.definitions.signature import Callee
-from pilotlight.verbs import Local, Map, Remote, RemoteGen, Spawn, StarMap
+from pilotlight.verbs import Local, Map, Remote, RemoteGen, Spawn, StarMap, UpdateAutoscaler
 from pilotlight_core.model.ids import CLIENT_CALL_ID, Ref, check_name
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -156,6 +156,11 @@ class Function(Decorated, Generic[P, R]):
     def spawn(self) -> Spawn[P, R]:
         """Store a call on the platform; return a `FunctionCall`, which fetches its answer later."""
         return Spawn(self.target, self._client)
+
+    @property
+    def update_autoscaler(self) -> UpdateAutoscaler:
+        """Say another number of containers, without a deploy."""
+        return UpdateAutoscaler(self.target, self._client)
 
     if not TYPE_CHECKING:  # type checkers know the attributes there are
 

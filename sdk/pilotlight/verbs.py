@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from msgspec import UNSET
 
 from pilotlight.definitions.call_target import CallTarget
 from pilotlight.definitions.errors import Misuse, OptionError
@@ -15,6 +18,7 @@ from pilotlight.function_call import FunctionCall
 
 if TYPE_CHECKING:
     from pilotlight.client import Client
+    from pilotlight_core.model.api.autoscaler_api import AutoscalerInfo, AutoscalerRequest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -170,6 +174,65 @@ class Spawn(_PlatformVerb, Generic[P, R]):
             raise OptionError("on_stage: a spawned call tells no stages; ask for its status().")
         job = await self._client.jobs.spawn(self._target, args, kwargs)
         return FunctionCall(job, self._own_client, target=self._target)
+
+
+class UpdateAutoscaler(_PlatformVerb):
+    """`.update_autoscaler()`: say another size of a function, without a deploy."""
+
+    def __call__(
+        self,
+        *,
+        min_containers: int | None = None,
+        max_containers: int | None = None,
+        buffer_containers: int | None = None,
+        scaledown_window: float | None = None,
+        until: datetime | float | None = None,
+    ) -> AutoscalerInfo:
+        """Let these go before what was deployed, within a second; what is not given stays. Return what holds now.
+
+        A method's are those of its class. `pilotlight scale APP.FUNCTION --reset` ends all of them.
+
+        Args:
+            until: when they end by themselves: a datetime (without a zone: of this machine's) or a unix second.
+                Default: they stay, also over deploys.
+
+        Raises:
+            BadInput: if they contradict each other or the rest, or a limit of the tenant, or their end is past.
+        """
+        from pilotlight.client import shared_portal
+
+        given = _bounds(min_containers, max_containers, buffer_containers, scaledown_window, until)
+        return shared_portal().run(self._client.autoscaler.change_bounds(str(self._target.ref), given))
+
+    async def aio(
+        self,
+        *,
+        min_containers: int | None = None,
+        max_containers: int | None = None,
+        buffer_containers: int | None = None,
+        scaledown_window: float | None = None,
+        until: datetime | float | None = None,
+    ) -> AutoscalerInfo:
+        """Do the same in an event loop."""
+        from pilotlight.client import shared_portal
+
+        given = _bounds(min_containers, max_containers, buffer_containers, scaledown_window, until)
+        return await shared_portal().run_async(self._client.autoscaler.change_bounds(str(self._target.ref), given))
+
+
+def _bounds(
+    least: int | None, most: int | None, buffer: int | None, window: float | None, until: datetime | float | None
+) -> AutoscalerRequest:
+    """Return the request for what is given."""
+    from pilotlight_core.model.api.autoscaler_api import AutoscalerRequest
+
+    return AutoscalerRequest(
+        min_containers=UNSET if least is None else least,
+        max_containers=UNSET if most is None else most,
+        buffer_containers=UNSET if buffer is None else buffer,
+        scaledown_window=UNSET if window is None else window,
+        ends_at=until.timestamp() if isinstance(until, datetime) else until,
+    )
 
 
 class StarMap(_PlatformVerb):

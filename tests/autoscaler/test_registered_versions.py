@@ -7,11 +7,15 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from pilotlight_autoscaler.observations.load_times import LoadTimes
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.bus import connect
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.scaling.scale_record import BoundOverride, ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 from tests.autoscaler.builders import record as version_record
@@ -76,3 +80,56 @@ async def test_limits_and_floors_are_the_tenants(registry: Registry) -> None:
 
     assert (limits.floor_containers, limits.containers) == (2, registry.tier_of(tenant).limits.containers)
     assert known.floors([version.id, "ver_unknown"]) == {version.id: 2}
+
+
+async def test_people_s_word_and_warm_windows_bound_a_version(registry: Registry) -> None:
+    """From when they are said until they end; a version of which nobody says anything has no entry."""
+    tenant, at = f"said-{token(6)}", 100.0
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0, tier="enterprise"))
+    version, plain = await deployed(registry, tenant), await deployed(registry, tenant)
+    known = RegisteredVersions(registry, wall=lambda: at)
+    assert known.bounds([version, plain]) == {}
+
+    override = BoundOverride(value=1, at=at, ends_at=200.0)
+    record = ScaleRecord(tenant=tenant, app=version.app, function="greet", min_containers=override)
+    await registry.change_scale(tenant, version.app, "greet", lambda _: record)
+
+    assert {name: bounds.least for name, bounds in known.bounds([version, plain]).items()} == {version.id: 1}
+    assert known.floors([version.id, plain.id]) == {version.id: 1, plain.id: 3}
+    at = 200.0
+    assert known.bounds([version])[version.id].least == 3
+    at = 150.0  # the clock was set back
+    assert known.bounds([version])[version.id].least == 1
+    await registry.change_scale(tenant, version.app, "greet", lambda _: None)
+    assert known.bounds([version]) == {}
+
+
+async def test_an_app_that_is_deleted_takes_people_s_word_along(registry: Registry) -> None:
+    """Whoever takes its name next has none of it."""
+    tenant = f"gone-{token(6)}"
+    version = await deployed(registry, tenant)
+    record = ScaleRecord(
+        tenant=tenant, app=version.app, function="greet", min_containers=BoundOverride(value=1, at=0.0)
+    )
+    await registry.change_scale(tenant, version.app, "greet", lambda _: record)
+    app = registry.app_nowait(tenant, version.app)
+    assert app is not None
+
+    await registry.delete_app(app)
+
+    assert await registry.scale(tenant, version.app, "greet") is None
+    assert registry.bytes_of(tenant) == 0
+
+
+async def test_containers_of_a_warm_window_begin_as_early_as_the_last_start_took(registry: Registry) -> None:
+    """Once a start was seen; a trial has none of them."""
+    at, times = 7 * 3_600.0 - 20.0, LoadTimes()
+    spec = version_record(warm=(Warm("07:00-08:00", 2),)).spec
+    version = msgspec.structs.replace(version_record(f"ver_{token()}"), spec=spec, tenant=f"warm-{token(6)}")
+    trial = msgspec.structs.replace(
+        version, id="ver_trial", spec=msgspec.structs.replace(spec, placing=Placing(slice="T4/whole"))
+    )
+    known = RegisteredVersions(registry, wall=lambda: at, load_times=times)
+    assert known.bounds([version, trial])[version.id].least == 0
+    times.on_ready(f"{version.tenant}:hello.greet", {"load": 29_000.0})
+    assert {name: bounds.least for name, bounds in known.bounds([version, trial]).items()} == {version.id: 2}

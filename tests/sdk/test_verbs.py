@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import pilotlight
-from pilotlight import Client, Function, Misuse, OptionError, gpu_function
-from tests.sdk.scripted import JOB, ScriptedPlatform, chunk, event, job_taken, result, stream
+from pilotlight import Client, Function, Misuse, OptionError, gpu_function, method
+from tests.sdk.cli.every_command import BOUNDS
+from tests.sdk.scripted import JOB, ScriptedPlatform, answer, chunk, event, job_taken, result, stream
 
 GREET = "/v1/functions/verbs.greet/calls"
 COUNT = "/v1/functions/verbs.count/calls"
@@ -24,6 +26,13 @@ def greet(name: str, times: int = 1) -> str:
 @gpu_function(app="verbs")
 def count(upto: int) -> Iterator[int]:
     yield from range(upto)
+
+
+@gpu_function(app="verbs")
+class Model:
+    @method()
+    def embed(self, text: str) -> str:
+        return text
 
 
 def test_the_wrong_verb_names_the_right_one(platform: ScriptedPlatform) -> None:
@@ -125,3 +134,28 @@ def test_a_map_takes_parameters_from_several_iterables(platform: ScriptedPlatfor
     assert answers == [{"name": "a", "times": 1}, {"name": "b", "times": 2}]
     (one,) = greet.starmap([("a",)], kwargs={"times": 3}, durable=False)
     assert one == {"name": "a", "times": 3}
+
+
+async def test_a_function_is_held_to_another_size(platform: ScriptedPlatform) -> None:
+    """What is not given stays; an instant without a zone is of this machine's; a class has one as a whole."""
+    path = "/v1/functions/verbs.greet/autoscaler"
+    platform.will("PATCH", path, answer(BOUNDS))
+    end = datetime(2999, 1, 1, tzinfo=UTC)
+
+    held = await asyncio.to_thread(greet.update_autoscaler, min_containers=2, max_containers=20, until=end)
+    await greet.update_autoscaler.aio(buffer_containers=1, scaledown_window=5, until=end.timestamp())
+
+    assert held.min_containers.value == 2
+    first, second = (request.json for request in platform.requests)
+    assert first == {"min_containers": 2, "max_containers": 20, "ends_at": end.timestamp(), "ends_in_s": None}
+    assert second == {
+        "buffer_containers": 1, "scaledown_window": 5.0, "ends_at": end.timestamp(), "ends_in_s": None,
+    }  # fmt: skip
+
+
+def test_a_class_is_held_to_a_size_as_a_whole(platform: ScriptedPlatform) -> None:
+    """And so it is by a method of it."""
+    platform.will("PATCH", "/v1/functions/verbs.Model/autoscaler", answer(BOUNDS))
+    Model.update_autoscaler(min_containers=1)
+    Model().embed.update_autoscaler(min_containers=0)
+    assert [request.json["min_containers"] for request in platform.requests] == [1, 0]

@@ -22,6 +22,13 @@ def function_names(incomplete: str) -> list[str]:
     return _starting(incomplete, (name for app in _apps() if not app.stopped for name in _callable_in(app)))
 
 
+def scalable_names(incomplete: str) -> list[str]:
+    """Return the deployed functions and classes that begin so."""
+    return _starting(
+        incomplete, (f"{app.app}.{one.name}" for app in _apps() if not app.stopped for one in app.functions)
+    )
+
+
 def log_names(incomplete: str) -> list[str]:
     """Return the apps and functions with logs that begin so."""
     apps = _apps()

@@ -18,7 +18,7 @@ from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
-    "up", "deploy", "run", "call", "job", "logs", "app", "container", "batch", "webhook", "fleet", "placement",
+    "up", "deploy", "run", "call", "job", "logs", "app", "scale", "container", "batch", "webhook", "fleet", "placement",
     "explain", "profile", "usage", "price", "tenant", "key", "quota", "node", "plan", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from pilotlight.client.durable_map import DurableMap
 from pilotlight.client.portal import shared_portal
+from pilotlight.client.resources.autoscaler import AutoscalerClient
 from pilotlight.client.resources.batches import BatchesClient
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import JobsClient
@@ -34,6 +35,7 @@ class Client:
         self.calls = CallsClient(self._connection)
         self.platform = PlatformClient(self._connection)
         self.tenancy = TenancyClient(self.platform)
+        self.autoscaler = AutoscalerClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)

@@ -9,6 +9,8 @@ OPTION_HINTS = {
     "cron": 'schedule=Cron("0 6 * * *")',
     "period": "schedule=Period(minutes=5)",
     "keep_warm": "min_containers=",
+    "warm_windows": "warm=",
+    "scheduled_scaling": "warm=",
     "min_replicas": "min_containers=",
     "min_instances": "min_containers=",
     "initial_replicas": "min_containers=",

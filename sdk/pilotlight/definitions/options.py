@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight.definitions.schedules import Cron, Period
+from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
@@ -52,6 +54,7 @@ class Options(TypedDict, total=False):
     max_containers: int
     buffer_containers: int
     scaledown_window: float
+    warm: Sequence[Warm]
     env: Mapping[str, str]
     tags: Mapping[str, str]
     artifacts: Sequence[Artifact]
@@ -189,6 +192,13 @@ def _tags(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _warm(name: str, value: Any) -> tuple[Warm, ...] | UnsetType:
+    windows = (value,) if isinstance(value, Warm) else value
+    if not isinstance(windows, list | tuple) or not all(isinstance(window, Warm) for window in windows):
+        raise _expected(name, value, 'a list of Warm("Mon-Fri 08:00-18:00", containers=2, tz="Europe/Berlin")')
+    return tuple(_checked(name, window) for window in windows) or UNSET
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -224,6 +234,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "max_containers": _whole,
     "buffer_containers": _whole,
     "scaledown_window": _number,
+    "warm": _warm,
     "env": _env,
     "tags": _tags,
     "isolation": _choice(Isolation),

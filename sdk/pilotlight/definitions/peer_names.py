@@ -54,8 +54,7 @@ FUNCTION_NAMES = {
     "lookup": "Function.from_name(app, name)", "call": ".remote()", "submit": ".spawn()", "delay": ".spawn()",
     "apply_async": ".spawn()", "remote_async": ".remote.aio()", "for_each": ".map()", "bind": ".remote()",
     "with_options": ".options()", "web_url": ENDPOINT, "get_web_url": ENDPOINT,
-    "keep_warm": "min_containers= of @gpu_function",
-    "update_autoscaler": "min_containers=, max_containers= and scaledown_window= of @gpu_function",
+    "keep_warm": "min_containers= of @gpu_function, or .update_autoscaler(min_containers=)",
     "serve": MODULE_NAMES["serve"], "deploy": MODULE_NAMES["deploy"],
 }  # fmt: skip
 """Of a function: `embed.keep_warm(1)`."""

@@ -24,6 +24,8 @@ from pilotlight_autoscaler.policy.scaling_policy import (
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.scaling.scale_bounds import AS_DEPLOYED, ScaleBounds
+from pilotlight_core.model.scaling.scale_record import BOUNDS
 from tests.autoscaler.builders import demand, wanted, wish_of
 from tests.builders.nodes import container
 from tests.builders.specs import function_spec
@@ -54,6 +56,56 @@ def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
     ]  # fmt: skip
     assert [purpose(view(queued=1, buffer_containers=1), n) for n in range(2)] == [Purpose.CALL, Purpose.BUFFER]
     assert purpose(view(container(), min_containers=2), 0) is Purpose.FLOOR
+
+
+def bounds(**more: Any) -> ScaleBounds:
+    """What people or warm windows say."""
+    said: dict[str, Any] = {"least": 0, "most": 10, "buffer": 0, "window_s": 60.0, "steady": 0} | more
+    return ScaleBounds(**said, because=dict.fromkeys(BOUNDS, AS_DEPLOYED), changes_at=math.inf)
+
+
+def test_bounds_go_before_the_specification() -> None:
+    """The floor, the ceiling, the buffer and the window."""
+    idle, busy = container("c1", idle_s=30.0), container("c2", running=1)
+    there = view(idle, busy, running=1, min_containers=1, buffer_containers=1)
+    assert wanted(there) == 2
+    assert wanted(replace(there, bounds=bounds())) == 1
+    assert wanted(replace(there, bounds=bounds(least=4))) == 4
+    assert wanted(replace(there, bounds=bounds(buffer=3))) == 4
+    assert wanted(replace(there, bounds=bounds(most=2, buffer=3))) == 2
+    assert drained(replace(there, bounds=bounds())) == []
+    assert drained(replace(there, bounds=bounds(window_s=30.0))) == ["c1"]
+    assert may_give_way(replace(there, bounds=bounds(least=2))) == []
+
+
+def test_bounds_do_not_keep_what_is_superseded_or_shut_down() -> None:
+    """Nor more than the tenant's limit allows."""
+    kept = replace(view(), bounds=bounds(least=4))
+    assert wanted(replace(kept, deployed=False)) == 0
+    assert wanted(replace(kept, is_shut_down=True)) == 0
+    assert wanted(replace(kept, floor_most=3)) == 3
+
+
+def test_what_a_warm_window_adds_to_the_floor_says_so() -> None:
+    """After what is there at any time; what calls need is for calls."""
+    warm = replace(view(queued=1), bounds=bounds(least=3, steady=2, buffer=1))
+    assert [purpose(warm, n) for n in range(4)] == [Purpose.CALL, Purpose.FLOOR, Purpose.WARM, Purpose.BUFFER]
+    assert purpose(replace(warm, floor_most=1), 1) is Purpose.BUFFER
+
+
+@given(
+    least=st.integers(0, 12), most=st.integers(1, 12), limit=st.none() | st.integers(0, 12), buffer=st.integers(0, 5),
+    queued=st.integers(0, 40), running=st.integers(0, 8),
+)  # fmt: skip
+def test_never_below_the_floor_nor_above_the_ceiling(
+    least: int, most: int, limit: int | None, buffer: int, queued: int, running: int
+) -> None:
+    """Inside the tenant's limit, whatever the demand."""
+    busy = [container(f"c{n}", running=1) for n in range(running)]
+    asked = view(*busy, queued=queued, running=running, service_ms=1_000.0)
+    held = replace(asked, bounds=bounds(least=min(least, most), most=most, buffer=buffer), floor_most=limit)
+    floor = min(least, most, most if limit is None else limit)
+    assert floor <= wanted(held) <= most
 
 
 def test_a_first_burst_gets_a_container_for_each_call_that_a_start_would_outlast() -> None:

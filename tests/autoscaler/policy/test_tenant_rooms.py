@@ -9,6 +9,8 @@ import pytest
 
 from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms, floors, give_way, unlimited
 from pilotlight_core.model.limits import NO_LIMITS, Limits, ReachedLimit
+from pilotlight_core.model.scaling.scale_bounds import bounds_of
+from pilotlight_core.model.scaling.scale_record import BoundOverride, ScaleRecord
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk
 from tests.autoscaler.builders import record
@@ -110,6 +112,17 @@ def test_floors_stand_up_to_their_tenants_limit() -> None:
     found = floors(versions, lambda tenant: of.get(tenant, NO_LIMITS))
 
     assert found == {"ver_0": 2, "ver_1": 1, "ver_2": 0, "ver_9": 7}
+
+
+def test_floors_that_people_say_count_as_others() -> None:
+    """And so do those of warm windows."""
+    versions = {"ver_0": record("ver_0", min_containers=2), "ver_1": record("ver_1"), "ver_2": record("ver_2")}
+    said = ScaleRecord(
+        tenant="acme", app="hello", function="greet", min_containers=BoundOverride(value=3, at=0.0)
+    )
+    bounds = {"ver_1": bounds_of(versions["ver_1"].spec, said, 0.0)}
+
+    assert floors(versions, lambda _: Limits(floor_containers=4), bounds) == {"ver_0": 2, "ver_1": 2}
 
 
 def test_a_limit_is_told_with_its_value() -> None:

@@ -88,6 +88,12 @@ PRICE = {
     "past": [{"from": None, "usd_per_hour": "3.9492"}],
     "to_come": [{"from": "2027-01-01T00:00:00Z", "usd_per_hour": "3"}],
 }  # fmt: skip
+BOUND = {"value": 2, "because": "by 'pilotlight scale' with the key 8c1f0eXYabcd", "deployed": 0, "ends_at": NOW}
+BOUNDS = {
+    "function": "hello.greet", "version": "hello.greet@v17", "at": NOW, "changes_at": None, "min_containers": BOUND,
+    "max_containers": BOUND, "buffer_containers": BOUND, "scaledown_window": BOUND,
+    "warm": [{"when": "Mon-Fri 08:00-18:00", "tz": "Europe/Berlin", "containers": 2, "open": True, "changes_at": NOW}],
+}  # fmt: skip
 USAGE = {
     "lines": [
         {"day": "2026-11-20", "app": "paraphrase-search", "function": "paraphrase_multilingual", "state": "busy",
@@ -153,6 +159,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/functions/hello.greet/explanation"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
+    ("GET", "/v1/functions/hello.greet/autoscaler"): BOUNDS,
     ("GET", "/v1/usage"): USAGE,
     ("GET", "/v1/prices"): {"prices": [PRICE], "currency": "USD"},
     ("PUT", "/v1/prices/h100"): PRICE,
@@ -191,6 +198,7 @@ WORDS = {
     "app schedules": "app schedules",
     "app shares": "app shares hello",
     "app shared": "app shared",
+    "scale": "scale hello.greet",
     "container list": "container list",
     "container stop": "container stop ctr_1",
     "batch submit": "batch submit hello.greet inputs.jsonl --wait",

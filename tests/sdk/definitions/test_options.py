@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
-from pilotlight import SLO, App, Function, Measured, Model, OptionError, Spread
+from pilotlight import SLO, App, Function, Measured, Model, OptionError, Spread, Warm
 from pilotlight_core.model.placing import Over, Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk
@@ -45,6 +46,9 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"max_containers": 3}, "max_containers", 3),
         ({"buffer_containers": 1}, "buffer_containers", 1),
         ({"scaledown_window": 0}, "scaledown_window", 0.0),
+        ({"warm": [Warm("Mon-Fri 08:00-18:00", 2)]}, "warm", (Warm("Mon-Fri 08:00-18:00", 2, "UTC"),)),
+        ({"warm": Warm("00:00-24:00")}, "warm", (Warm("00:00-24:00"),)),
+        ({"warm": []}, "warm", UNSET),
         ({"env": {"MODE": "fast"}}, "env", {"MODE": "fast"}),
         ({"secrets": None}, "env", {}),
         ({"isolation": "mig"}, "isolation", Isolation.MIG),
@@ -115,6 +119,11 @@ def test_defaults_are_those_of_the_spec() -> None:
         ({"retries": 1.5}, r"retries=1.5: expected a whole number"),
         ({"retries": 11}, r"retries=11 is out of range"),
         ({"min_containers": 3, "max_containers": 2}, r"min_containers=3"),
+        ({"warm": "Mon-Fri 08:00-18:00"}, r'warm=.*: expected a list of Warm\("Mon-Fri 08:00-18:00", containers=2'),
+        ({"warm": [Warm("Mon-Fri 8-18")]}, r"embed: warm: 'Mon-Fri 8-18' cannot be read: expected days and times"),
+        ({"warm": [Warm("08:00-18:00", tz="CEST")]}, r"warm: there is no time zone 'CEST'"),
+        ({"warm": [Warm("08:00-18:00", 11)]}, r"containers=11: expected at most max_containers=10"),
+        ({"warm": [Warm("08:00-18:00", "two")]}, r"Expected `int`"),  # type: ignore[arg-type]
         ({"env": ["A=1"]}, r"expected a dict of strings"),
         ({"env": {"A": 1}}, r"values that are strings"),
         ({"env": {"1A": "x"}}, r"names like MODE"),

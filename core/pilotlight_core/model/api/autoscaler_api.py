@@ -37,7 +37,7 @@ class ScaleBoundInfo(msgspec.Struct, frozen=True, kw_only=True):
     deployed: float
     """What its specification says."""
     ends_at: float | None = None
-    """Of people's word: the unix second at which it ends; null: it stays, or is nobody's."""
+    """The unix second at which that ends; null: it stays."""
 
 
 class WarmInfo(msgspec.Struct, frozen=True, kw_only=True):

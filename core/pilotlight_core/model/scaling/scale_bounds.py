@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -23,6 +23,23 @@ from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, Sc
 from pilotlight_core.model.spec import FunctionSpec
 
 FLOOR = "min_containers"
+SAID = "by 'pilotlight scale'"
+
+
+@dataclass(frozen=True)
+class BoundReason:
+    """Whose word a bound is, and until when."""
+
+    word: str
+    """Such as "warm window Mon-Fri 08:00-18:00 Europe/Berlin"."""
+    ends_at: float = math.inf
+    """The unix second at which it ends; infinity: it stays."""
+
+    def __str__(self) -> str:
+        return self.word if math.isinf(self.ends_at) else f"{self.word}, until {time_text(self.ends_at)}"
+
+
+AS_DEPLOYED = BoundReason("as deployed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +54,8 @@ class ScaleBounds:
     """Seconds without calls after which a container goes."""
     steady: int
     """What of `least` is there without a warm window."""
-    because: dict[str, str]
-    """By field of the specification, whose word it is: "as deployed" for most."""
+    because: dict[str, BoundReason]
+    """By field of the specification: `AS_DEPLOYED` for most."""
     changes_at: float
     """The unix second at which something of it may be different; infinity: nothing ends by itself."""
 
@@ -50,7 +67,7 @@ NO_BOUNDS: Mapping[str, ScaleBounds] = MappingProxyType({})
 @dataclass(frozen=True, kw_only=True)
 class _Floor:
     containers: int
-    because: str
+    because: BoundReason
     changes_at: float = math.inf
 
 
@@ -63,14 +80,17 @@ def bounds_of(spec: FunctionSpec, record: ScaleRecord | None, at: float, *, lead
     """
     held = overridden(spec, record, at)
     holding = {} if record is None else record.holding(at)
-    because = {field: _override_text(holding[field]) if field in holding else "as deployed" for field in BOUNDS}
+    because = {field: _said_by(holding[field]) if field in holding else AS_DEPLOYED for field in BOUNDS}
     floor = _Floor(containers=held.min_containers, because=because[FLOOR])
     if FLOOR not in holding:
         floor = _warm_floor(spec, at, lead_s) or floor
     if floor.containers > held.max_containers:
         floor = _Floor(
             containers=held.max_containers,
-            because=f"{floor.because}: {floor.containers}, of which max_containers allows {held.max_containers}",
+            because=replace(
+                floor.because,
+                word=f"{floor.because.word}: of its {floor.containers} max_containers allows {held.max_containers}",
+            ),
             changes_at=floor.changes_at,
         )
     return ScaleBounds(
@@ -106,7 +126,9 @@ def time_text(at: float) -> str:
 
 def _warm_floor(spec: FunctionSpec, at: float, lead_s: float) -> _Floor | None:
     """The floor of a function with warm windows; None: it has none."""
-    floor = _Floor(containers=spec.min_containers, because="as deployed")
+    if not windows_of(spec):
+        return None
+    floor = _Floor(containers=spec.min_containers, because=AS_DEPLOYED)
     changes_at = math.inf
     for window in windows_of(spec):
         hours = _hours(window)
@@ -115,11 +137,10 @@ def _warm_floor(spec: FunctionSpec, at: float, lead_s: float) -> _Floor | None:
         is_open, turn_at = hours.is_open(at), hours.changes_at(at)
         is_early = not is_open and turn_at - lead_s <= at
         if (is_open or is_early) and window.containers > floor.containers:
-            floor = _Floor(containers=window.containers, because=_window_text(window, turn_at, is_early=is_early))
+            reason = BoundReason(f"warm window {window}", hours.changes_at(turn_at) if is_early else turn_at)
+            floor = _Floor(containers=window.containers, because=reason)
         changes_at = min(changes_at, turn_at if is_open or is_early else turn_at - lead_s)
-    if not windows_of(spec):
-        return None
-    return _Floor(containers=floor.containers, because=floor.because, changes_at=changes_at)
+    return replace(floor, changes_at=changes_at)
 
 
 def _hours(window: Warm) -> WeeklyHours | None:
@@ -130,12 +151,5 @@ def _hours(window: Warm) -> WeeklyHours | None:
         return None
 
 
-def _window_text(window: Warm, turn_at: float, *, is_early: bool) -> str:
-    if is_early:
-        return f"warm window {window}, which opens at {time_text(turn_at)}"
-    return f"warm window {window}" + ("" if math.isinf(turn_at) else f", until {time_text(turn_at)}")
-
-
-def _override_text(override: BoundOverride) -> str:
-    until = f"until {time_text(override.ends_at)}, " if override.ends_at else ""
-    return f"{until}by 'pilotlight scale'" + (f" with the key {override.by}" if override.by else "")
+def _said_by(override: BoundOverride) -> BoundReason:
+    return BoundReason(SAID + (f" with the key {override.by}" if override.by else ""), override.end)
