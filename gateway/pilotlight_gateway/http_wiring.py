@@ -45,6 +45,7 @@ from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE, QuarantineServices
+from pilotlight_gateway.http.endpoints.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
@@ -59,6 +60,7 @@ from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -99,6 +101,7 @@ def wire_http(
     jobs: JobService,
     ledger: LedgerReader,
     limiter: Limiter,
+    loads: LoadBook,
     logs: LogSource,
     metrics: GatewayMetrics,
     networks: tuple[Network, ...],
@@ -182,6 +185,7 @@ def wire_http(
         *bound(PLACEMENT, placing),
         *bound(CURVES, of_curves),
         *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
+        *bound(SCALING, ScalingServices(loads=loads, clock=clock)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget)),
         *bound(BATCHES, of_batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=webhooks, networks=networks, budget=budget)),

@@ -80,6 +80,7 @@ from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
+from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
 from pilotlight_gateway.metrics.node_metrics import node_fault_counts
 from pilotlight_gateway.own_foundation import FoundationAsk, own_foundation
 from pilotlight_gateway.principal_watch import PrincipalWatch
@@ -331,6 +332,21 @@ def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, in
     )
 
 
+def _jobs(
+    settings: ServeSettings,
+    bus: Bus,
+    calls: GatewayCalls,
+    blobs: BlobStore,
+    job_calls: JobCalls,
+    permits: JobPermits,
+    runner: RunnerIdentity,
+) -> GatewayJobs:
+    storage = JobStorage(blobs, settings.job_seconds, settings.job_bytes)
+    jobs = GatewayJobs(bus, calls.table, storage, job_calls, permits, region=settings.region, runner=runner)
+    calls.drivers.homes.backlog_of = jobs.dispatcher.backlog
+    return jobs
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings,
@@ -354,23 +370,17 @@ async def _gateway(
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
-    jobs = GatewayJobs(
-        bus,
-        calls.table,
-        JobStorage(blobs, settings.job_seconds, settings.job_bytes),
-        job_calls,
-        JobPermits(limits=limiter, costs=costs),
-        region=settings.region,
-        runner=RunnerIdentity(name, instance),
-    )
-    calls.drivers.homes.backlog_of = jobs.dispatcher.backlog
+    permits, runner = JobPermits(limits=limiter, costs=costs), RunnerIdentity(name, instance)
+    jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, runner)
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = _readiness(bus, registry, calls.service)
     signer = await _join(settings, bus, blobs)
     ledger = LedgerReader(settings.database_url, book)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
-    metrics = GatewayMetrics()
+    metrics, loads = GatewayMetrics(), LoadBook()
+    measured = MeasuredGateway(name=name, process=instance, region=settings.region)
+    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate))
     sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
     app = wire_http(
         authenticator=authenticator,
@@ -387,6 +397,7 @@ async def _gateway(
         jobs=jobs.service,
         ledger=ledger,
         limiter=limiter,
+        loads=loads,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         metrics=metrics,
         networks=settings.webhook_networks,
@@ -403,7 +414,8 @@ async def _gateway(
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         blob_links = BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region)
         async with (
-            measured_process(settings, bus, metrics.collect, *sources),
+            measured_process(settings, bus, metrics.collect, *sources) as watch,
+            exchange.running(watch, metrics.request_count),
             workers.running(),
             limiter,
             calls.running(),

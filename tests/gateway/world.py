@@ -51,6 +51,7 @@ from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
@@ -123,6 +124,7 @@ class Parts:
     gate: DrainGate = field(default_factory=DrainGate)
     idempotency: Idempotency = field(default_factory=Idempotency)
     limits: Limiter = field(default_factory=MemoryLimiter)
+    loads: LoadBook = field(default_factory=LoadBook)
     metrics: GatewayMetrics = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
     requests: OpenRequests = field(default_factory=OpenRequests)
@@ -188,6 +190,7 @@ class Parts:
             jobs=self.jobs,
             ledger=self.ledger,
             limiter=self.limits,
+            loads=self.loads,
             logs=self.logs,
             metrics=self.metrics,
             networks=self.webhook_networks,

@@ -156,6 +156,7 @@ async def test_a_function_is_held_to_another_size(platform: ScriptedPlatform) ->
 def test_a_class_is_held_to_a_size_as_a_whole(platform: ScriptedPlatform) -> None:
     """And so it is by a method of it."""
     platform.will("PATCH", "/v1/functions/verbs.Model/autoscaler", answer(BOUNDS))
-    Model.update_autoscaler(min_containers=1)
-    Model().embed.update_autoscaler(min_containers=0)
+    model: Any = Model
+    model.update_autoscaler(min_containers=1)
+    model().embed.update_autoscaler(min_containers=0)
     assert [request.json["min_containers"] for request in platform.requests] == [1, 0]

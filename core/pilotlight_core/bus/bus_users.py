@@ -237,7 +237,7 @@ def _keys(bucket: str) -> str:
 
 
 def _among_gateways() -> tuple[str, ...]:
-    return ("pl.*.gw.>", subjects.holdings_wanted(ANY), subjects.breakers(ANY))
+    return ("pl.*.gw.>", subjects.holdings_wanted(ANY), subjects.breakers(ANY), subjects.loads(ANY))
 
 
 def _block(user: BusUser, password: str) -> str:

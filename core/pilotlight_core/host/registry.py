@@ -253,8 +253,8 @@ class Registry:
             raise Conflict(_CHANGED.format(app=record.app)) from None
 
     async def delete_app(self, record: AppRecord) -> None:
-        """Delete an app's share and record, if it is still at `record.revision`, then what people said of its functions,
-        and its versions with their curves.
+        """Delete an app's share and record, if it is still at `record.revision`, then what people said of its
+        functions, and its versions with their curves.
 
         It is stopped first, which another change of it prevents: one that goes on keeps its share.
 

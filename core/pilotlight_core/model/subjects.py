@@ -15,6 +15,7 @@ pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
+pl.{region}.loads                  gateway -> gateways    GatewayLoad, every other second
 pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementReply)
 pl.{region}.stop                   gateway -> controller  StopContainer (request, reply: ContainerStopReply)
 pl.{region}.demands.{shard}        home -> controller     Demands, each 250 ms while not empty and on the edge
@@ -191,6 +192,10 @@ def demands(region: str, shard: int | str = "*") -> str:
 
 def breakers(region: str) -> str:
     return f"pl.{region}.breakers"
+
+
+def loads(region: str) -> str:
+    return f"pl.{region}.loads"
 
 
 def shortage(region: str, version: str = "*") -> str:

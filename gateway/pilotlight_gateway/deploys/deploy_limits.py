@@ -13,9 +13,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.timeout_limit import check_seconds, longest_call_s
 
 
-def check_holdings(
-    registry: RegistryPort, tenant: str, app: str, specs: Iterable[FunctionSpec], at: float
-) -> None:
+def check_holdings(registry: RegistryPort, tenant: str, app: str, specs: Iterable[FunctionSpec], at: float) -> None:
     """Refuse a deploy of `specs` as `app`, at the unix second `at`, that would hold more than its tenant may.
 
     Raises:

@@ -27,6 +27,7 @@ from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE
+from pilotlight_gateway.http.endpoints.scaling import SCALING
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
@@ -229,6 +230,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *PLACEMENT,
     *CURVES,
     *AUTOSCALER,
+    *SCALING,
     *TENANCY,
     *BATCHES,
     *WEBHOOKS,

@@ -49,6 +49,10 @@ class GatewayMetrics:
         if cold_start is not None:
             self.cold_start.observe(sum(cold_start.values()) / 1000)
 
+    def request_count(self) -> int:
+        """Requests that have ended."""
+        return sum(self.requests.values())
+
     def call_failed(self, code: str) -> None:
         self.calls["error", code] += 1
 

@@ -215,7 +215,8 @@ class MemoryRegistry:
             raise Conflict(f"The app {record.app} was changed meanwhile; read it and try again.")
         self.apps.pop((record.tenant, record.app), None)
         self.share_records.pop((record.tenant, record.app), None)
-        self.scale_records = {key: one for key, one in self.scale_records.items() if key[:2] != (record.tenant, record.app)}
+        for key in [key for key in self.scale_records if key[:2] == (record.tenant, record.app)]:
+            del self.scale_records[key]
         of_app = [one.id for one in self.versions.values() if (one.tenant, one.app) == (record.tenant, record.app)]
         for version_id in of_app:
             del self.versions[version_id]

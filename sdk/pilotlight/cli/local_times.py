@@ -21,9 +21,7 @@ def read_instant(text: str, option: str, at: float) -> float:
         today = datetime.fromtimestamp(at).replace(  # noqa: DTZ006
             hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0
         )
-        return next(
-            shown for days in (0, 1, 2) if (shown := (today + timedelta(days=days)).timestamp()) > at
-        )
+        return next(shown for days in (0, 1, 2) if (shown := (today + timedelta(days=days)).timestamp()) > at)
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -32,5 +30,5 @@ def read_instant(text: str, option: str, at: float) -> float:
 
 def show_instant(at: float) -> str:
     """Return a unix second as `2026-11-24 18:00 CET`, in this machine's zone."""
-    local = datetime.fromtimestamp(at).astimezone()  # noqa: DTZ006 - of this machine
+    local = datetime.fromtimestamp(at).astimezone()
     return f"{local:%Y-%m-%d %H:%M:%S} ".replace(":00 ", " ") + f"{local:%Z}"

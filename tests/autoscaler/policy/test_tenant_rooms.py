@@ -117,9 +117,7 @@ def test_floors_stand_up_to_their_tenants_limit() -> None:
 def test_floors_that_people_say_count_as_others() -> None:
     """And so do those of warm windows."""
     versions = {"ver_0": record("ver_0", min_containers=2), "ver_1": record("ver_1"), "ver_2": record("ver_2")}
-    said = ScaleRecord(
-        tenant="acme", app="hello", function="greet", min_containers=BoundOverride(value=3, at=0.0)
-    )
+    said = ScaleRecord(tenant="acme", app="hello", function="greet", min_containers=BoundOverride(value=3, at=0.0))
     bounds = {"ver_1": bounds_of(versions["ver_1"].spec, said, 0.0)}
 
     assert floors(versions, lambda _: Limits(floor_containers=4), bounds) == {"ver_0": 2, "ver_1": 2}

@@ -21,8 +21,8 @@ async def measured_process(
     bus: Bus,
     *sources: MetricSource,
     watch: LoopWatch | None = None,
-) -> AsyncIterator[None]:
-    """Measure the loop, and serve metrics where the settings say, until the block ends.
+) -> AsyncIterator[LoopWatch]:
+    """Measure the loop, and serve metrics where the settings say, until the block ends; yield what measures it.
 
     `watch` is one that the process ticks itself.
 
@@ -33,7 +33,7 @@ async def measured_process(
     shown = ProcessMetrics(*sources, own.collect, lambda: bus_gauges(bus.statistics()))
     async with serving_metrics(settings.metrics_host, settings.metrics_port, shown.exposition):
         if watch is not None:
-            yield
+            yield own
             return
         async with own.running():
-            yield
+            yield own

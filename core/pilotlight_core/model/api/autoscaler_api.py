@@ -17,10 +17,10 @@ WindowSeconds = Annotated[float, Meta(ge=0, le=86_400)]
 class AutoscalerRequest(Request, frozen=True, kw_only=True):
     """`PATCH /v1/functions/{ref}/autoscaler`: what is missing stays as it is; null: as it is deployed."""
 
-    min_containers: KeptCount | None | UnsetType = UNSET
-    max_containers: MostCount | None | UnsetType = UNSET
-    buffer_containers: KeptCount | None | UnsetType = UNSET
-    scaledown_window: WindowSeconds | None | UnsetType = UNSET
+    min_containers: KeptCount | UnsetType | None = UNSET
+    max_containers: MostCount | UnsetType | None = UNSET
+    buffer_containers: KeptCount | UnsetType | None = UNSET
+    scaledown_window: WindowSeconds | UnsetType | None = UNSET
     ends_at: float | None = None
     """The unix second at which what is given here ends, and holds again as it is deployed; default: it stays."""
     ends_in_s: Life | None = None
@@ -67,3 +67,43 @@ class AutoscalerInfo(msgspec.Struct, frozen=True, kw_only=True):
     warm: tuple[WarmInfo, ...]
     changes_at: float | None
     """The next unix second at which a bound may change by itself; null: none does."""
+
+
+class GatewayLoadInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The load of one gateway."""
+
+    gateway: str
+    """Its process; a new one after each start."""
+    name: str
+    age_s: float
+    """How long ago it told this."""
+    requests_per_s: float
+    """On average over the last half minute."""
+    loop_lag_s: float
+    """99 of 100 callbacks of its event loop were at most so late in the last half minute."""
+    body_bytes: int
+    """Of bodies in its memory."""
+    body_bytes_limit: int
+    """Beyond which it refuses requests."""
+    calls: int
+    """Whose callers wait there."""
+
+
+class GatewayLoadTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """One number for all gateways of each kind: their sum, or that of the most loaded one."""
+
+    gateways: int
+    requests_per_s: float
+    loop_lag_s: float
+    body_bytes: int
+    body_part: float
+    """Of bodies, the part of what a gateway may hold: 1 is full."""
+    calls: int
+
+
+class GatewayScaling(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/scaling/gateways`. A gateway that has told nothing for seven seconds is not in it."""
+
+    gateways: tuple[GatewayLoadInfo, ...]
+    sum: GatewayLoadTotal
+    most: GatewayLoadTotal

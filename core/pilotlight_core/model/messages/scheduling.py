@@ -1,4 +1,4 @@
-"""Messages between gateways about calls: origins to homes, homes to origins, and any gateway to a call's owner.
+"""Messages between gateways: origins to homes, homes to origins, any gateway to a call's owner, and each to all.
 
 Each function belongs to one of 64 *shards*; a shard has one home at a time. All items for one gateway from one turn of
 the event loop travel as one message.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
+from pilotlight_core.model.bounded import Bytes, Count, Duration, ShortText
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
 from pilotlight_core.model.messages.message import Message
@@ -111,6 +112,27 @@ class Breakers(Message, frozen=True, kw_only=True):
 
     gateway: str
     reports: tuple[BreakerReport, ...] = msgspec.field(default=(), name="told")
+
+
+# --- gateway -> gateways ---------------------------------------------------------------------------------------
+
+
+class GatewayLoad(Message, frozen=True, kw_only=True):
+    """The load of one gateway, every other second."""
+
+    gateway: ShortText
+    """Its process; a new one after each start."""
+    name: ShortText
+    requests_per_s: Duration
+    """HTTP requests that ended, on average over the last half minute."""
+    loop_lag_s: Duration
+    """How late its event loop is: 99 of 100 callbacks in the last half minute were at most so late."""
+    body_bytes: Bytes
+    """Of bodies that it holds in memory."""
+    body_bytes_limit: Bytes
+    """How many it may hold; beyond it refuses requests."""
+    calls: Count = 0
+    """Whose callers wait there."""
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------

@@ -20,7 +20,15 @@ from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind, CommandReply, Credit, Drain, NodeReport, Shortage, Stop
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.scheduling import AskCall, Breakers, CallReply, CreditsWanted, ToHome, ToOrigin
+from pilotlight_core.model.messages.scheduling import (
+    AskCall,
+    Breakers,
+    CallReply,
+    CreditsWanted,
+    GatewayLoad,
+    ToHome,
+    ToOrigin,
+)
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
@@ -31,7 +39,7 @@ MESSAGE = (
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
-    | LinkSwitch
+    | LinkSwitch | GatewayLoad
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -80,7 +80,7 @@ def bounds_of(spec: FunctionSpec, record: ScaleRecord | None, at: float, *, lead
     """
     held = overridden(spec, record, at)
     holding = {} if record is None else record.holding(at)
-    because = {field: _said_by(holding[field]) if field in holding else AS_DEPLOYED for field in BOUNDS}
+    because = {field: _reason_of(holding[field]) if field in holding else AS_DEPLOYED for field in BOUNDS}
     floor = _Floor(containers=held.min_containers, because=because[FLOOR])
     if FLOOR not in holding:
         floor = _warm_floor(spec, at, lead_s) or floor
@@ -151,5 +151,5 @@ def _hours(window: Warm) -> WeeklyHours | None:
         return None
 
 
-def _said_by(override: BoundOverride) -> BoundReason:
+def _reason_of(override: BoundOverride) -> BoundReason:
     return BoundReason(SAID + (f" with the key {override.by}" if override.by else ""), override.end)

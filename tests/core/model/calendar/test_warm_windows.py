@@ -54,8 +54,7 @@ def test_a_day_of_25_hours_opens_at_the_first_reading_and_closes_at_the_last() -
     hours = hours_of("02:15-02:45", BERLIN)
     begin, end = clock("2026-10-25 02:15"), clock("2026-10-25 02:45", fold=1)
     assert end - begin == 90 * 60
-    assert hours.is_open(begin) and hours.is_open(end - 1)
-    assert not hours.is_open(begin - 1) and not hours.is_open(end)
+    assert [hours.is_open(at) for at in (begin - 1, begin, end - 1, end)] == [False, True, True, False]
     assert hours.changes_at(begin) == end
 
 

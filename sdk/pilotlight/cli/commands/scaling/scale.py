@@ -42,9 +42,9 @@ def scale(
 ) -> None:
     """Say how many containers a function has, without a deploy.
 
-    Without options, what holds now is shown. What is said holds within a second, for all of the function's versions, until it
-    ends or is reset; deploys do not end it. What is not named stays as it is. It goes before warm windows and before
-    what the code says.
+    Without options, what holds now is shown. What is said holds within a second, for all of the function's versions,
+    until it ends or is reset; deploys do not end it. What is not named stays as it is. It goes before warm windows and
+    before what the code says.
 
     \b
     pilotlight scale llm.chat

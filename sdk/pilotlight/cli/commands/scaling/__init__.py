@@ -1,0 +1,1 @@
+"""Commands about how many containers functions have, and why."""
