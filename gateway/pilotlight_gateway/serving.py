@@ -300,7 +300,7 @@ def _metric_sources(
         lambda: call_gauges(
             calls.statistics(),
             inside=len(readiness.gate),
-            body_bytes=budget.used,
+            bodies=budget,
             ready=not readiness.why_not(),
         ),
         lambda: job_gauges(jobs.statistics()),

@@ -146,7 +146,7 @@ class Parts:
         return call_gauges(
             self.calls.statistics(),
             inside=len(self.gate),
-            body_bytes=self.budget.used,
+            bodies=self.budget,
             ready=not self.readiness.why_not(),
         )
 

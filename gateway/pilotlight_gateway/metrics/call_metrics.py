@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from pilotlight_core.host.metrics.metric_families import gauge, gauge_by
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallStatistics
 from pilotlight_gateway.metrics.home_metrics import home_gauges
 
 
-def call_gauges(calls: CallStatistics, *, inside: int, body_bytes: int, ready: bool) -> Iterator[Metric]:
-    """Queued and running calls. `inside`: calls whose caller waits here; `body_bytes`: of their bodies, in memory."""
+def call_gauges(calls: CallStatistics, *, inside: int, bodies: ByteBudget, ready: bool) -> Iterator[Metric]:
+    """Queued and running calls. `inside`: calls whose caller waits here; `bodies`: of them and others, in memory."""
     yield gauge("pilotlight_queue_depth", "Calls that wait for a container.", calls.queued)
     yield gauge("pilotlight_queue_oldest_seconds", "Age of the oldest waiting call.", calls.oldest_ms / 1000)
     yield gauge("pilotlight_calls_running", "Calls in containers.", calls.running)
@@ -21,6 +22,7 @@ def call_gauges(calls: CallStatistics, *, inside: int, body_bytes: int, ready: b
     yield gauge("pilotlight_shards", "Shards that this gateway is the home of.", calls.homes)
     yield gauge("pilotlight_blanks", "Blanks that are ready.", calls.blanks)
     yield gauge("pilotlight_requests_inside", "Calls whose caller waits here.", inside)
-    yield gauge("pilotlight_body_bytes", "Bytes of bodies held.", body_bytes)
+    yield gauge("pilotlight_body_bytes", "Bytes of bodies held.", bodies.used)
+    yield gauge("pilotlight_body_bytes_limit", "Bytes of bodies that may be held.", bodies.limit)
     yield from home_gauges(calls.scheduling)
     yield gauge("pilotlight_ready", "1 when calls are taken.", int(ready))

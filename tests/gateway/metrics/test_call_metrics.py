@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallStatistics
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 
@@ -11,9 +12,11 @@ def test_what_waits_and_runs_is_shown_with_what_is_held() -> None:
     statistics = CallStatistics(
         queued=3, oldest_ms=1_500.0, running=2, containers={"ready": 4, "starting": 1}, nodes=5, blanks=6, homes=7
     )
+    budget = ByteBudget(limit=100)
+    budget.take(9, "acme")
     shown = {
         (sample.name, *sample.labels.values()): sample.value
-        for metric in call_gauges(statistics, inside=8, body_bytes=9, ready=False)
+        for metric in call_gauges(statistics, inside=8, bodies=budget, ready=False)
         for sample in metric.samples
     }
 
@@ -28,5 +31,6 @@ def test_what_waits_and_runs_is_shown_with_what_is_held() -> None:
         ("pilotlight_blanks",): 6,
         ("pilotlight_requests_inside",): 8,
         ("pilotlight_body_bytes",): 9,
+        ("pilotlight_body_bytes_limit",): 100,
     }
     assert shown["pilotlight_ready",] == 0
