@@ -19,7 +19,7 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 """
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": ("App", "gpu_function", "enter", "exit", "method", "batched", "concurrent", "count_units"),
-    "Values of options": ("SLO", "Artifact", "Cron", "Period", "Spread", "Model", "Measured"),
+    "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NotFound",

@@ -35,7 +35,7 @@ EXPECTED = 'expected days and times such as "Mon-Fri 08:00-18:00", "Sat,Sun 22:0
 
 
 class Warm(msgspec.Struct, frozen=True):
-    """A time of the week in which a function keeps so many containers without calls."""
+    """A time of the week in which a function keeps containers without calls."""
 
     when: str
     """Days and times of day: "Mon-Fri 08:00-18:00". Without days: every day. Over midnight: "22:00-06:00"."""
