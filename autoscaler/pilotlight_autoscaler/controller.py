@@ -119,7 +119,7 @@ class Controller:
         self._room_made_at = self._repacked_at = 0.0
         self._bus = bus
         self._registry = registry
-        self._registered = RegisteredVersions(registry, load_times=world.load_times)
+        self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
         self._floors: dict[str, int] = {}
         self._stop_grace_s = stop_grace_s
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)

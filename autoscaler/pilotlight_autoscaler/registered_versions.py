@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -9,7 +10,6 @@ from typing import NamedTuple
 from cachetools import LRUCache
 from msgspec import UNSET
 
-from pilotlight_autoscaler.observations.load_times import LoadTimes
 from pilotlight_autoscaler.passes.version_views import function_of
 from pilotlight_autoscaler.policy.tenant_rooms import floors
 from pilotlight_autoscaler.policy.version_shutdown import DELETED, why_shut_down
@@ -35,12 +35,18 @@ class RegisteredVersions:
     """Reads the registry for passes; from memory, except for what memory lacks."""
 
     def __init__(
-        self, registry: Registry, wall: Callable[[], float] = time.time, load_times: LoadTimes | None = None
+        self,
+        registry: Registry,
+        wall: Callable[[], float] = time.time,
+        load_s_of: Callable[[str], float] = lambda _: 0.0,
     ) -> None:
-        """`wall` is unix seconds; containers of warm windows start as long before as `load_times` says."""
+        """`wall` is unix seconds; `load_s_of`: how long a start of `tenant:app.function` takes, in seconds.
+
+        Containers of warm windows start so long before these open.
+        """
         self._registry = registry
         self._wall = wall
-        self._load_times = load_times or LoadTimes()
+        self._load_s_of = load_s_of
         self._bounds: LRUCache[str, _KnownBounds] = LRUCache(BOUNDS_KEPT)
         """By version: the hours of a window are dear to work out for each pass."""
 
@@ -103,7 +109,7 @@ class RegisteredVersions:
         said = self._registry.scale_nowait(record.tenant, record.app, record.function)
         if said is None and record.spec.warm is UNSET:
             return None
-        lead_s = 0.0 if record.spec.warm is UNSET else self._load_times.longest_s(function_of(record))
+        lead_s = 0.0 if record.spec.warm is UNSET else float(math.ceil(self._load_s_of(function_of(record))))
         terms, known = (record.spec, said, lead_s), self._bounds.get(record.id)
         if known is None or known.terms != terms or not known.since <= wall < known.bounds.changes_at:
             bounds = bounds_of(record.spec, said, wall, lead_s=lead_s)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.observations.load_times import LoadTimes
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.bus import connect
 from pilotlight_core.host.registry import Registry
@@ -123,13 +122,13 @@ async def test_an_app_that_is_deleted_takes_people_s_word_along(registry: Regist
 
 async def test_containers_of_a_warm_window_begin_as_early_as_the_last_start_took(registry: Registry) -> None:
     """Once a start was seen; a trial has none of them."""
-    at, times = 7 * 3_600.0 - 20.0, LoadTimes()
+    at, took_s = 7 * 3_600.0 - 20.0, dict[str, float]()
     spec = version_record(warm=(Warm("07:00-08:00", 2),)).spec
     version = msgspec.structs.replace(version_record(f"ver_{token()}"), spec=spec, tenant=f"warm-{token(6)}")
     trial = msgspec.structs.replace(
         version, id="ver_trial", spec=msgspec.structs.replace(spec, placing=Placing(slice="T4/whole"))
     )
-    known = RegisteredVersions(registry, wall=lambda: at, load_times=times)
+    known = RegisteredVersions(registry, wall=lambda: at, load_s_of=lambda name: took_s.get(name, 0.0))
     assert known.bounds([version, trial])[version.id].least == 0
-    times.on_ready(f"{version.tenant}:hello.greet", {"load": 29_000.0})
+    took_s[f"{version.tenant}:hello.greet"] = 19.2
     assert {name: bounds.least for name, bounds in known.bounds([version, trial]).items()} == {version.id: 2}

@@ -42,6 +42,11 @@ class ScalingMemories:
     def get(self, function: str) -> FunctionMemory | None:
         return self._memories.get(function)
 
+    def load_s(self, function: str) -> float:
+        """How long a start of a function takes, in seconds; 0: nothing is known of it."""
+        memory = self._memories.get(function)
+        return memory.load_s if memory is not None else 0.0
+
     def restore(self, memories: Mapping[str, FunctionMemory]) -> None:
         """Take over what a leader before this one knew, where it knew more."""
         for name, memory in memories.items():

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
-from pilotlight_autoscaler.observations.load_times import LoadTimes
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.observations.wish_log import WishLog
 from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
@@ -98,7 +97,6 @@ class World:
     """The number of containers for each function with a service level and a known curve, in words."""
     moves: MoveBudget = field(default_factory=MoveBudget)
     scale_down: ScaleDownPace = field(default_factory=ScaleDownPace)
-    load_times: LoadTimes = field(default_factory=LoadTimes)
     learner: CurveLearner = field(default_factory=CurveLearner)
     scaling: ScalingMemories = field(default_factory=ScalingMemories)
     wishes: WishLog = field(default_factory=WishLog)
@@ -164,7 +162,6 @@ class World:
         if credit.state is ContainerState.READY:
             self._settled[name] = at
             self.backoff.succeeded(credit.version)
-            self.load_times.on_ready(credit.function, credit.timeline)
         elif credit.state is ContainerState.GONE:
             # Whether the tenant's code or the platform failed, the next start would fail too.
             if name not in self._settled and name not in self.draining:

@@ -4,7 +4,8 @@
     backlog       jobs that wait behind them: as many as end them within `BACKLOG_S`, or ten starts if that is longer
     taken-over    a version that was just deployed has as many as calls of the function needed before, for its window
     buffer        `buffer_containers` beyond what calls need, while there are any
-    floor         `min_containers`
+    warm-window   what a warm window that is open keeps, beyond `min_containers`
+    floor         `min_containers`, or what people say instead (`core.model.scaling`)
     forecast      what the function's own past foretells (`prediction`): a floor that the others may exceed
 
 Each but `buffer` is a least number, so the largest counts; `ceiling` (`max_containers`) bounds them. None that is there
@@ -22,6 +23,7 @@ from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, Fu
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.scaling.scale_bounds import AS_DEPLOYED
 
 BACKLOG_S = 60.0
 STARTS_OF_BACKLOG = 10.0
@@ -71,9 +73,10 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
 def _best(floors: Iterable[_Floor], view: VersionView) -> _Floor:
     """The largest of these, the first of equal ones, as far as the version's ceiling allows."""
     best = max(floors, key=lambda floor: floor.least, default=NOBODY)
-    most = view.spec.max_containers
+    most = view.ceiling
     if best.least > most:
-        return _Floor(most, ScalingRule.CEILING, f"max_containers={most} allows no more ({best.because})")
+        whose = _whose(view, "max_containers")
+        return _Floor(most, ScalingRule.CEILING, f"max_containers={most}{whose} allows no more ({best.because})")
     return best
 
 
@@ -84,8 +87,8 @@ def more_needs(view: FunctionView, wish: Wish) -> str:
         return "a deployed version: this one is not"
     if current.is_shut_down:
         return "an app that serves: its versions are shut down"
-    if wish.rule is ScalingRule.CEILING or wish.by_version.get(view.current, 0) >= current.spec.max_containers:
-        return f"a higher max_containers: it is {current.spec.max_containers}"
+    if wish.rule is ScalingRule.CEILING or wish.by_version.get(view.current, 0) >= current.ceiling:
+        return f"a higher max_containers: it is {current.ceiling}"
     slots = current.spec.slots
     calls = "a call" if slots == 1 else f"more calls than the {slots} that a container takes at once"
     return f"{calls} that finds no free container, or a higher min_containers"
@@ -94,13 +97,16 @@ def more_needs(view: FunctionView, wish: Wish) -> str:
 def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
     """Why a further container of the current version is wanted, after `started` ones beyond `view`.
 
-    The first ones are for calls, then come those of floors, and those of a forecast last.
+    The first ones are for calls, then come those of the floor that is there at any time, then what a warm window adds,
+    and those of a forecast last.
     """
     number = view.size + started
     if number < needed_by_calls(view) or wish.rule in (ScalingRule.BACKLOG, ScalingRule.TAKEN_OVER):
         return Purpose.CALL
-    if number < view.floor:
+    if number < view.steady_floor:
         return Purpose.FLOOR
+    if number < view.floor:
+        return Purpose.WARM
     return Purpose.PREWARM if wish.rule is ScalingRule.FORECAST else Purpose.BUFFER
 
 
@@ -118,11 +124,20 @@ def _floors(view: VersionView, load_s: float) -> Iterator[_Floor]:
         jobs = view.demand.backlog if view.demand is not None else 0
         yield _Floor(needed + behind, ScalingRule.BACKLOG, f"at least {jobs} jobs wait behind the calls of now")
     is_active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
-    if is_active and view.spec.buffer_containers:
-        count = view.spec.buffer_containers
-        yield _Floor(needed + count, ScalingRule.BUFFER, f"{needed} for calls, and buffer_containers={count} beyond")
-    if view.floor:
-        yield _Floor(view.floor, ScalingRule.FLOOR, f"min_containers keeps {view.floor}")
+    if is_active and view.buffer:
+        beyond = f"buffer_containers={view.buffer}{_whose(view, 'buffer_containers')} beyond"
+        yield _Floor(needed + view.buffer, ScalingRule.BUFFER, f"{needed} for calls, and {beyond}")
+    whose = _whose(view, "min_containers")
+    if view.floor > view.steady_floor:
+        yield _Floor(view.floor, ScalingRule.WARM, f"{view.floor} are kept{whose}")
+    elif view.floor:
+        yield _Floor(view.floor, ScalingRule.FLOOR, f"min_containers keeps {view.floor}{whose}")
+
+
+def _whose(view: VersionView, field: str) -> str:
+    """Whose word a bound is, within a sentence; "": the specification's."""
+    reason = AS_DEPLOYED if view.bounds is None else view.bounds.because[field]
+    return "" if reason == AS_DEPLOYED else f" ({reason})"
 
 
 def _foreseen(view: FunctionView, memory: FunctionMemory, at: float) -> Iterator[_Floor]:
@@ -169,6 +184,8 @@ def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMe
     cool = memory.cool_at(min(COOLDOWN_S, view.window_s))
     ends = [cool] if cool > at else []
     ends += [at + max(0.0, view.window_s - each.idle_s) for each in current.containers if not each.running]
+    if current.bounds is not None:
+        ends.append(current.bounds.changes_at)
     if memory.is_known:
         ends.append((at // MINUTE_S + 1) * MINUTE_S)
     return min(ends, default=NEVER)

@@ -33,11 +33,11 @@ class FunctionView:
     @property
     def window_s(self) -> float:
         """How long an idle container stays anyway."""
-        return self.versions[self.current].spec.scaledown_window if self.current else 0.0
+        return self.versions[self.current].window_s if self.current else 0.0
 
 
 def needed_by_calls(view: VersionView) -> int:
     """Containers that a version's calls need now, within its ceiling."""
     if view.is_shut_down:
         return 0
-    return min(max(wanted_by_demand(view), wanted_by_level(view)), view.spec.max_containers)
+    return min(max(wanted_by_demand(view), wanted_by_level(view)), view.ceiling)

@@ -23,6 +23,7 @@ class ScalingRule(StrEnum):
     BACKLOG = "backlog"
     TAKEN_OVER = "taken-over"
     BUFFER = "buffer"
+    WARM = "warm-window"
     FLOOR = "floor"
     FORECAST = "forecast"
     CEILING = "ceiling"

@@ -37,6 +37,14 @@ def test_a_function_that_nobody_calls_is_not_remembered() -> None:
     assert memories.get(NAME) is remembered
 
 
+def test_how_long_a_start_takes_is_known_of_what_was_started() -> None:
+    """Of others nothing is: a warm window's containers begin when it opens."""
+    memories = ScalingMemories()
+    assert memories.load_s(NAME) == 0.0
+    memories.observe(view(container(timeline={"load": 5_000.0}, age_s=9.0)), 0.0)
+    assert memories.load_s(NAME) == 5.0
+
+
 def test_each_start_is_timed_once_when_its_container_is_ready() -> None:
     """Not while it loads."""
     memories = ScalingMemories()

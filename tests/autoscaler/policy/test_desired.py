@@ -16,7 +16,10 @@ from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.prediction.function_memory import LOADS, MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth
+from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.scaling.scale_bounds import bounds_of
+from pilotlight_core.model.scaling.scale_record import BoundOverride, ScaleRecord
 from tests.autoscaler.builders import demand, wish_of
 from tests.builders.nodes import container
 from tests.builders.specs import function_spec
@@ -139,6 +142,49 @@ def test_it_says_what_it_would_take_to_have_more() -> None:
     assert "min_containers" in more_needs(function(ver_1=view()), wish_of(view()))
     old = view(deployed=False)
     assert "deployed" in more_needs(function(ver_1=old), wish_of(old))
+
+
+def said(**values: int) -> ScaleRecord:
+    """What people say until a minute after `AT`."""
+    words = {field: BoundOverride(value=value, at=AT, ends_at=AT + MINUTE_S) for field, value in values.items()}
+    return ScaleRecord(tenant="acme", app="shop", function="greet", **words)
+
+
+def bounded(seen: VersionView, record: ScaleRecord | None = None) -> VersionView:
+    return replace(seen, bounds=bounds_of(seen.spec, record, AT))
+
+
+def test_people_s_word_is_named_with_its_end() -> None:
+    """As a floor, a buffer and a ceiling, in the sentence of the rule that asks; then another may hold."""
+    whose = "by 'pilotlight scale', until 1970-01-01 16:41 UTC"
+    floor = wish_of(bounded(view(), said(min_containers=2)), at=AT)
+    assert (floor.rule, floor.count, floor.because) == (ScalingRule.FLOOR, 2, f"min_containers keeps 2 ({whose})")
+    assert floor.look_again_at == AT + MINUTE_S
+
+    called = view(told={"queued": 3, "service_ms": 9e3}, buffer_containers=1)
+    beyond = wish_of(bounded(called, said(buffer_containers=2)), at=AT)
+    assert (beyond.rule, beyond.count) == (ScalingRule.BUFFER, 5)
+    assert f"buffer_containers=2 ({whose}) beyond" in beyond.because
+    most = wish_of(bounded(called, said(max_containers=2)), at=AT)
+    assert (most.rule, most.count) == (ScalingRule.CEILING, 2)
+    assert most.because.startswith(f"max_containers=2 ({whose}) allows no more")
+    assert desired(function(ver_1=bounded(view(), said(max_containers=2))), busy(4), AT).count == 2
+
+
+def test_a_warm_window_is_a_rule_of_its_own() -> None:
+    """For what it keeps beyond the floor that is there at any time."""
+    open_one = view(min_containers=1, warm=(Warm("00:00-24:00", 3),))
+    wish = wish_of(bounded(open_one), at=AT)
+    assert (wish.rule, wish.count, wish.because) == (ScalingRule.WARM, 3, "3 are kept (warm window 00:00-24:00 UTC)")
+    assert [purpose_of(open_one, wish, n) for n in range(1)] == [Purpose.FLOOR]
+    assert [purpose_of(bounded(open_one), wish, n) for n in range(3)] == [Purpose.FLOOR, Purpose.WARM, Purpose.WARM]
+    assert wish_of(bounded(view(min_containers=3, warm=(Warm("00:00-24:00", 2),)))).rule is ScalingRule.FLOOR
+
+
+def test_what_people_say_is_what_it_takes_to_have_more() -> None:
+    """Their ceiling, not the specification's."""
+    full = bounded(view(told={"queued": 3, "service_ms": 9e3}), said(max_containers=2))
+    assert more_needs(function(ver_1=full), wish_of(full)) == "a higher max_containers: it is 2"
 
 
 loads = st.integers(0, 200)
