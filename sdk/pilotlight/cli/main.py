@@ -22,7 +22,7 @@ COMMANDS = (
     "explain", "profile", "usage", "price", "tenant", "key", "quota", "node", "plan", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
-PLACES = {"price": "operator.price", "scale": "scaling.scale"}
+PLACES = {"explain": "scaling.explain", "price": "operator.price", "scale": "scaling.scale"}
 """Modules that are in a folder of `commands`."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130

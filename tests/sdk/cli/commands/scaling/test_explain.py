@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 from typer.testing import CliRunner, Result
 
-from pilotlight.cli.commands.explain import moment
+from pilotlight.cli.commands.scaling.explain import moment
 from pilotlight.cli.main import app
 from pilotlight.definitions.errors import BadInput
 from tests.sdk.scripted import ScriptedPlatform, answer
