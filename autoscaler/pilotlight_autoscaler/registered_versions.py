@@ -47,6 +47,9 @@ class RegisteredVersions:
         self._registry = registry
         self._wall = wall
         self._load_s_of = load_s_of
+        self._said = {(said.tenant, said.app, said.function) for said in registry.scales()}
+        """The functions of which people say something, or have until it ended."""
+        registry.on_change.append(self._on_record)
         self._bounds: LRUCache[str, _KnownBounds] = LRUCache(BOUNDS_KEPT)
         """By version: the hours of a window are dear to work out for each pass."""
 
@@ -94,21 +97,27 @@ class RegisteredVersions:
 
     def bounds(self, records: Iterable[VersionRecord]) -> dict[str, ScaleBounds]:
         """By version, what those are held to of which people or warm windows say something now."""
-        wall = self._wall()
-        found = {record.id: self._bounds_of(record, wall) for record in records}
-        return {version: bounds for version, bounds in found.items() if bounds is not None}
+        wall, said = self._wall(), self._said
+        return {
+            record.id: self._bounds_of(record, wall)
+            for record in records
+            # Few have any, and each pass asks for all. A trial has one container, whatever is said of its function.
+            if (record.spec.warm is not UNSET or (said and (record.tenant, record.app, record.function) in said))
+            and not record.spec.placing.slice
+        }
 
     def floors(self, deployed: Iterable[str]) -> dict[str, int]:
         """The floors of deployed versions, as far as their tenants' limits allow."""
         records = {version: record for version in deployed if (record := self._registry.version(version)) is not None}
         return floors(records, self.limits_of, self.bounds(records.values()))
 
-    def _bounds_of(self, record: VersionRecord, wall: float) -> ScaleBounds | None:
-        if record.spec.placing.slice:
-            return None  # a trial has one container, whatever people say of its function
+    def _on_record(self, key: str, record: object) -> None:
+        match key.split("."):
+            case ["scale", tenant, app, function]:
+                (self._said.discard if record is None else self._said.add)((tenant, app, function))
+
+    def _bounds_of(self, record: VersionRecord, wall: float) -> ScaleBounds:
         said = self._registry.scale_nowait(record.tenant, record.app, record.function)
-        if said is None and record.spec.warm is UNSET:
-            return None
         lead_s = 0.0 if record.spec.warm is UNSET else float(math.ceil(self._load_s_of(function_of(record))))
         terms, known = (record.spec, said, lead_s), self._bounds.get(record.id)
         if known is None or known.terms != terms or not known.since <= wall < known.bounds.changes_at:

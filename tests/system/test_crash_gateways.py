@@ -41,6 +41,16 @@ def takes_calls(url: str) -> bool:
         return False
 
 
+def test_each_gateway_tells_the_load_of_both(platform: Platform) -> None:
+    """Of all of them whoever scales them asks one."""
+
+    def told(url: str) -> bool:
+        loads = httpx.get(f"{url}/v1/scaling/gateways", headers={"Authorization": f"Bearer {platform.key}"}).json()
+        return {load["name"] for load in loads["gateways"]} == set(PARTS) and loads["sum"]["requests_per_s"] > 0
+
+    wait_until(lambda: all(map(told, platform.urls)), "both gateways tell of both")
+
+
 @pytest.mark.parametrize("part", ["gateway", pytest.param("gateway-2", marks=pytest.mark.variant)])
 def test_a_killed_home_costs_no_call_of_another_gateway(platform: Platform, chance: random.Random, part: str) -> None:
     """Every function is served again within four seconds, and the callers of the other gateway notice nothing else."""

@@ -176,6 +176,9 @@ class Registry:
         """People's word about a function, from the bus."""
         return (await self._records.read(_scale_key(tenant, app, function), ScaleRecord))[0]
 
+    def scales(self) -> Iterator[ScaleRecord]:
+        return self._records.each("scale.", ScaleRecord)
+
     async def change_scale(
         self, tenant: str, app: str, function: str, change: Callable[[ScaleRecord | None], ScaleRecord | None]
     ) -> ScaleRecord | None:

@@ -34,6 +34,10 @@ ZONE = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
 EXPECTED = 'expected days and times such as "Mon-Fri 08:00-18:00", "Sat,Sun 22:00-06:00" or "00:00-24:00"'
 
 
+Spans = tuple[tuple[float, float], ...]
+"""Openings, each from an instant to another one."""
+
+
 class Warm(msgspec.Struct, frozen=True):
     """A time of the week in which a function keeps containers without calls."""
 
@@ -60,19 +64,20 @@ class WeeklyHours:
     zone: tzinfo
 
     def is_open(self, at: float) -> bool:
-        return any(begins_at <= at < ends_at for begins_at, ends_at in self._spans(at))
+        return _is_within(self._spans(at), at)
 
     def changes_at(self, at: float) -> float:
         """The next instant at which it opens or closes; infinity: it never does."""
-        is_open, spans = self.is_open(at), tuple(self._spans(at))
+        spans = self._spans(at)
+        is_open = _is_within(spans, at)
         edges = sorted(edge for span in spans for edge in span if at < edge <= at + WEEK_S)
-        return next(
-            (edge for edge in edges if any(begin <= edge < end for begin, end in spans) is not is_open), math.inf
-        )
+        return next((edge for edge in edges if _is_within(spans, edge) is not is_open), math.inf)
 
-    def _spans(self, at: float) -> Iterator[tuple[float, float]]:
+    def _spans(self, at: float) -> Spans:
+        return _spans_about(self, datetime.fromtimestamp(at, self.zone).date())
+
+    def spans_about(self, today: date) -> Iterator[tuple[float, float]]:
         """Each opening from the day before yesterday to this day next week, and one day more."""
-        today = datetime.fromtimestamp(at, self.zone).date()
         for offset in range(-2, 10):
             day = today + timedelta(days=offset)
             if day.weekday() in self.days:
@@ -98,6 +103,16 @@ class WeeklyHours:
             else:
                 high = middle
         return float(high)
+
+
+def _is_within(spans: Spans, at: float) -> bool:
+    return any(begins_at <= at < ends_at for begins_at, ends_at in spans)
+
+
+@lru_cache(1_024)
+def _spans_about(hours: WeeklyHours, today: date) -> Spans:
+    """Worked out once a day: many functions have the same hours, and all of them change in one instant."""
+    return tuple(hours.spans_about(today))
 
 
 @lru_cache(4_096)
