@@ -38,6 +38,10 @@ Spans = tuple[tuple[float, float], ...]
 """Openings, each from an instant to another one."""
 
 
+class _UnknownZone(ValueError):
+    """This host has no such zone."""
+
+
 class Warm(msgspec.Struct, frozen=True):
     """A time of the week in which a function keeps containers without calls."""
 
@@ -141,6 +145,10 @@ def windows_fault(windows: tuple[Warm, ...], most: int) -> str:
     for window in windows:
         try:
             hours_of(window.when, window.tz)
+        except _UnknownZone as error:
+            # A container may have no zones at all: who imports a function there deploys nothing.
+            if _zones_are_known():
+                return str(error)
         except ValueError as error:
             return str(error)
         if not 1 <= window.containers <= MOST_WARM:
@@ -185,4 +193,14 @@ def _zone(tz: str) -> tzinfo:
             return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    raise ValueError(f'there is no time zone {tz!r:.80}: expected a name such as "Europe/Berlin" or "UTC"')
+    raise _UnknownZone(f'there is no time zone {tz!r:.80}: expected a name such as "Europe/Berlin" or "UTC"')
+
+
+def _zones_are_known() -> bool:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo.no_cache("Etc/UTC")
+    except ZoneInfoNotFoundError:
+        return False
+    return True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 from hypothesis import given
@@ -146,3 +147,17 @@ def test_a_window_is_shown_as_it_was_written() -> None:
     assert hours_of("Mon 08:00-18:00", "UTC").changes_at(0.0) == (
         datetime(1970, 1, 5, 8, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     ) / timedelta(seconds=1)
+
+
+def test_where_no_zones_are_known_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container imports a function that was checked at its deploy, perhaps without a database of zones."""
+    monkeypatch.setitem(sys.modules, "tzdata", None)
+    reset_tzpath(to=())
+    try:
+        assert windows_fault((Warm("08:00-18:00", tz="Asia/Kathmandu"),), 10) == ""
+        assert "cannot be read" in windows_fault((Warm("8-18", tz="Asia/Kathmandu"),), 10)
+    finally:
+        reset_tzpath()
+    monkeypatch.undo()
+    assert windows_fault((Warm("08:00-18:00", tz="Asia/Kathmandu"),), 10) == ""
+    assert "no time zone" in windows_fault((Warm("08:00-18:00", tz="Asia/Atlantis"),), 10)
