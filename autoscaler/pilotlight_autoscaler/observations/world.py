@@ -102,6 +102,8 @@ class World:
     wishes: WishLog = field(default_factory=WishLog)
     reservation: VersionReservation | None = None
     """Devices reserved for the version that has waited longest."""
+    reclaimed: dict[str, str] = field(default_factory=dict)
+    """Containers that were drained while calls ran in them, and the tenant for whose calls."""
     preemption_turn: int = 0
     """Index of the blocked version with which the next pass begins its preemption."""
     shutdowns: VersionShutdowns = field(default_factory=VersionShutdowns)
@@ -310,6 +312,16 @@ class World:
         """The present containers whose drain began within the last `within_s` seconds."""
         recent = (name for name, since in self.draining.items() if at - since < within_s)
         return [name for name in recent if self.state(name) not in (None, ContainerState.GONE)]
+
+    def reclaimed_free(self) -> Iterator[str]:
+        """The tenants for whom a container was drained that is gone since the last whole pass."""
+        return (whose for name, whose in self.reclaimed.items() if self.state(name) in (None, ContainerState.GONE))
+
+    def forget_reclaimed(self) -> None:
+        """Drop the reclaimed containers that are gone: a whole pass has dealt out their places."""
+        self.reclaimed = {
+            name: whose for name, whose in self.reclaimed.items() if self.state(name) not in (None, ContainerState.GONE)
+        }
 
     def device(self, node: str, gpu: str) -> DeviceReport | None:
         report = self.nodes.get(node)

@@ -3,7 +3,7 @@
     needless_containers   what is shut down, or idle beyond what is wanted, ends
     missing_containers    what is wanted and not there, as far as tenants' limits allow it
     plan                  where it starts, and what is cut for it (`pilotlight_placement.plan.plan`)
-    preemption_round      which idle containers are drained for a version without a place
+    preemption_round      which containers are drained for a version without a place: idle ones, and what others owe
     moving_plan           what moves for one that has none even so
     pass_reservations     which devices are kept for the one that has waited longest
     shortage_reports      what callers hear who still wait
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
-from pilotlight_autoscaler.passes.missing_containers import MissingContainers, in_turn
+from pilotlight_autoscaler.passes.missing_containers import MissingContainers
 from pilotlight_autoscaler.passes.moving_plan import plan_with_moves, shortfalls_without
 from pilotlight_autoscaler.passes.needless_containers import drain_surplus, end_shut_down
 from pilotlight_autoscaler.passes.pass_input import PassInput
@@ -72,16 +72,17 @@ class Pass:
             drain_surplus(state)
         asks = self._missing.find(only)
         missing = {ask: len(names) for ask, names in asks.items()}
-        desired = DesiredState(wants=(), starts=in_turn(missing), epoch=state.given.epoch, kept=self._kept)
+        desired = DesiredState(wants=(), starts=self._missing.starts, epoch=state.given.epoch, kept=self._kept)
         made = plan(state.fleet, desired, state.at, options.plain)
-        shorts, blocked = made.short, PreemptionRound(state, asks, self._kept).run(made)
+        shorts, blocked = made.short, PreemptionRound(state, asks, self._missing.shares, self._kept).run(made)
         helped = shortfalls_without(shorts, blocked)
         if only is None and ((blocked and options.force) or options.repack):
-            made = plan_with_moves(state, missing, made, blocked, self._kept)
+            made = plan_with_moves(state, self._missing.starts, missing, made, blocked, self._kept)
             blocked = list(made.short)
         self._add_commands(made, asks)
         if only is None:
-            state.world.reservation = reservation_after(state, [*helped, *blocked], asks)
+            state.world.forget_reclaimed()
+            state.world.reservation = reservation_after(state, [*helped, *blocked], asks, self._missing.shares)
         for short in blocked:
             report_shortfall(state, short, asks)
         for limited in self._missing.limited:

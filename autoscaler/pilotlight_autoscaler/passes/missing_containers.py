@@ -4,39 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pilotlight_autoscaler.passes.pass_shares import free_resources, shares_of
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, holders
 from pilotlight_autoscaler.policy.scaling_policy import wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policy.shares import MissingStarts, TenantShares
 from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.tenant_holdings import HeldResources, resources_asked
+
+AskCounts = tuple[tuple[Ask, int], ...]
+"""What to start, in order; an ask may come several times."""
 
 
 class MissingContainers:
     def __init__(self, state: PassState) -> None:
         given = state.given
         self._state = state
-        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions, given.at), given.weight_of)
+        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions, given.at))
+        self._taken: dict[str, HeldResources] = {}
+        """What of each tenant's borrowing limit is taken by what is missing."""
         self.limited: list[LimitedVersion] = []
         """The versions with more missing than their tenant's limits allow."""
+        self.shares: TenantShares = shares_of(state, ())
+        self.starts: AskCounts = ()
+        """What was found, in the order in which it is to start."""
 
     def find(self, only: str | None) -> dict[Ask, list[str]]:
-        """For each ask the versions that miss a container, in turn, each as often as it misses one."""
+        """For each ask the versions that miss a container, each as often as it misses one."""
         asks: dict[Ask, list[str]] = {}
         short = self._short(only)
         backoff = self._state.world.backoff
         delayed = backoff.refused(short, self._state.at)
-        for version in self._in_order(short.keys() - delayed):
+        self.shares = shares_of(self._state, {self._state.versions[version].tenant for version in short})
+        for version in self._longest_waiting(short.keys() - delayed):
+            if only is not None and self._is_held_back(version):
+                continue
             # One that fails is tried by one container, however many should be there.
-            allowed = self._allowed(version, 1 if backoff.is_failing(version) else short[version])
+            ask = self._state.ask(version)
+            allowed = self._allowed(version, ask, 1 if backoff.is_failing(version) else short[version])
             if allowed > 0:
                 backoff.tried(version, self._state.at)
-                asks.setdefault(self._state.ask(version), []).extend([version] * allowed)
+                asks.setdefault(ask, []).extend([version] * allowed)
+        offers = self._state.fleet.offers
+        missing = [
+            MissingStarts(ask=ask, tenant=ask.tenant, need=resources_asked(offers(ask)), count=len(names))
+            for ask, names in asks.items()
+        ]
+        self.starts = tuple(self.shares.in_turn(missing, free_resources(self._state.fleet)))
         return asks
 
-    def _allowed(self, version: str, wanted: int) -> int:
+    def _is_held_back(self, version: str) -> bool:
+        """Whether a place was just made by draining for another tenant: the next whole pass says who has it."""
+        tenant = self._state.versions[version].tenant
+        return any(whose != tenant for whose in self._state.world.reclaimed_free())
+
+    def _allowed(self, version: str, ask: Ask, wanted: int) -> int:
         """How many of the missing containers the tenant's limits allow; the rest is noted."""
         record = self._state.versions[version]
-        allowed, reached = self._rooms.take(record.tenant, record.spec, wanted)
+        need, taken = resources_asked(self._state.fleet.offers(ask)), self._taken.get(ask.tenant, HeldResources())
+        room = self.shares.room(ask.tenant, need, taken)
+        allowed, reached = self._rooms.take(record.tenant, record.spec, wanted if room is None else min(room, wanted))
+        if reached is None and allowed < wanted:
+            reached = self.shares.reached(ask.tenant)
+        self._taken[ask.tenant] = taken.plus(need, allowed)
         if reached is not None:
             self.limited.append(LimitedVersion(version=version, missing=wanted - allowed, reached=reached))
         return allowed
@@ -53,14 +84,22 @@ class MissingContainers:
                 short[version] = count
         return short
 
-    def _in_order(self, versions: Iterable[str]) -> list[str]:
-        """The one that has waited longest first, of the tenant that holds least for its weight."""
-        waiting = {name: view.demand.oldest_ms if view.demand else 0.0 for name, view in self._state.views.items()}
-        ordered = sorted(versions, key=lambda version: (-waiting[version], version))
-        return self._rooms.in_turn((version, self._state.versions[version].tenant) for version in ordered)
+    def _longest_waiting(self, versions: Iterable[str]) -> list[str]:
+        """The one whose calls have waited longest first: the order among those of one tenant."""
+        views = self._state.views
+
+        def waited(version: str) -> tuple[float, str]:
+            demand = views[version].demand
+            return -demand.oldest_ms if demand is not None else 0.0, version
+
+        return sorted(versions, key=waited)
 
 
-def in_turn(missing: Mapping[Ask, int]) -> tuple[tuple[Ask, int], ...]:
-    """What to start, in order: the first of each before the second of any, so that a burst leaves others a place."""
-    first = [(ask, 1) for ask, count in missing.items() if count > 0]
-    return (*first, *((ask, count - 1) for ask, count in missing.items() if count > 1))
+def within(starts: AskCounts, counts: Mapping[Ask, int]) -> AskCounts:
+    """The starts in their order, of each ask no more than so many."""
+    left, found = dict(counts), []
+    for ask, count in starts:
+        if (most := min(count, left[ask])) > 0:
+            found.append((ask, most))
+            left[ask] -= most
+    return tuple(found)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pilotlight_autoscaler.observations.world import LIVE
-from pilotlight_autoscaler.passes.missing_containers import in_turn
+from pilotlight_autoscaler.passes.missing_containers import AskCounts, within
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import function_of
 from pilotlight_placement.asks.ask import Ask
@@ -26,12 +26,16 @@ def shortfalls_without(shorts: Sequence[Shortfall], others: Sequence[Shortfall])
 
 def plan_with_moves(
     state: PassState,
+    starts: AskCounts,
     missing: Mapping[Ask, int],
     plain: Plan,
     blocked: Sequence[Shortfall],
     kept: Reservation | None,
 ) -> Plan:
-    """The plan in which containers are moved for blocked versions, and devices emptied."""
+    """The plan in which containers are moved for blocked versions, and devices emptied.
+
+    `starts` are in the order in which they are made, `missing` says how many of each ask there are.
+    """
     counts = dict(missing)
     for short in shortfalls_without(plain.short, blocked):
         counts[short.refusal.record.ask] -= short.missing  # a drain makes room for it
@@ -48,7 +52,7 @@ def plan_with_moves(
     fixed = leaving | state.leaving | state.world.draining.keys() | (state.fleet.held.keys() - state.running.keys())
     desired = DesiredState(
         wants=_movable(state),
-        starts=in_turn(counts),
+        starts=within(starts, counts),
         epoch=state.given.epoch,
         fixed=frozenset(fixed),
         waiting=frozenset(tenant for tenant in tenants if not moves.allows(state.at, tenant)),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.policy.shares import TenantShares
 from pilotlight_autoscaler.policy.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.plan import Shortfall
@@ -35,15 +36,13 @@ def drain_reserved(state: PassState, kept: Reservation) -> None:
 
 
 def reservation_after(
-    state: PassState, shorts: Sequence[Shortfall], asks: Mapping[Ask, list[str]]
+    state: PassState, shorts: Sequence[Shortfall], asks: Mapping[Ask, list[str]], shares: TenantShares
 ) -> VersionReservation | None:
-    """The next reservation; none for a tenant with more than an even share."""
-    even = state.fleet.size / max(1, len(state.idle.held))
-    greedy = {tenant for tenant, count in state.idle.held.items() if count > even}
+    """The next reservation; none for a tenant above its share."""
     waiting = []
     for short in shorts:
         ask = short.refusal.record.ask
         demand = state.views[asks[ask][0]].demand
-        if not short.refusal.never and demand is not None and demand.waiting and ask.tenant not in greedy:
+        if not short.refusal.never and demand is not None and demand.waiting and not shares.is_above(ask.tenant):
             waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
     return next_reservation(state.world.reservation, waiting, state.fleet, state.at)

@@ -51,9 +51,7 @@ class PassState:
         )
         self.functions = by_function(self.views, given.versions)
         self._wishes: dict[str, Wish] = {}
-        self.idle = IdleContainers(
-            views=self.views, tenants={name: record.tenant for name, record in given.versions.items()}
-        )
+        self.idle = IdleContainers(views=self.views)
 
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
         return speed_of(self.versions[version], self.given.curves.get(version), containers, self.fleet)

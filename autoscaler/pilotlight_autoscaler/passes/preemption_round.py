@@ -1,15 +1,21 @@
-"""Idle containers are drained for versions without a place: each such version in turn, in one pass."""
+"""Containers are drained for versions without a place: in one pass first idle ones, for each such version in turn; then
+what tenants above their share owe to those below, as `policy/reclaim` says, for all that these miss at once.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.passes.moving_plan import shortfalls_without
 from pilotlight_autoscaler.passes.pass_reservations import drain_reserved
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.shortage_reports import report_shortfall
-from pilotlight_autoscaler.policy.preemption import TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.policy.reclaim import Reclaim, shape_of
+from pilotlight_autoscaler.policy.shares import TenantShares
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import Plan, Shortfall
@@ -19,22 +25,30 @@ from pilotlight_placement.search.place import place
 
 ROOM_S = 2.0
 """An idle container ends within this after its drain; until then no other one is drained for the same version."""
+RECLAIMS = 64
+"""Containers that are taken back in one pass."""
 
 
 class PreemptionRound:
-    def __init__(self, state: PassState, asks: Mapping[Ask, list[str]], kept: Reservation | None) -> None:
+    def __init__(
+        self, state: PassState, asks: Mapping[Ask, list[str]], shares: TenantShares, kept: Reservation | None
+    ) -> None:
         """`asks` has the versions of each ask, `kept` is what is reserved."""
         self._state = state
         self._asks = asks
+        self._shares = shares
         self._kept = kept
+        self._trials = TrialBudget()
+        self._rest: dict[Ask, list[str]] = {}
+        """The versions whose containers were not started, by ask."""
 
     def run(self, made: Plan) -> list[Shortfall]:
-        """Drain idle containers for versions without a place; the shortfalls that remain."""
+        """Drain containers for versions without a place; the shortfalls that remain."""
         state = self._state
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
-        rest = {ask: names[started[ask] :] for ask, names in self._asks.items()}
+        self._rest = {ask: names[started[ask] :] for ask, names in self._asks.items()}
         first, state.world.preemption_turn = state.world.preemption_turn, 0
-        shorts, trials = round_robin(made.short, first), TrialBudget()
+        shorts = round_robin(made.short, first)
         helped: list[Shortfall] = []
         with state.fleet.trial():
             for command in (planned.command for planned in made.commands):
@@ -46,42 +60,121 @@ class PreemptionRound:
             if self._kept is not None:
                 mine = [short for short in shorts if short.refusal.record.ask == self._kept.ask]
                 shorts = [short for short in shorts if short.refusal.record.ask != self._kept.ask]
-                helped += [short for short in mine if self._help(short, rest, trials)]
+                helped += [short for short in mine if self._help(short)]
                 if len(helped) < len(mine):
                     drain_reserved(state, self._kept)
                 reserve(state.fleet, self._kept)
             for number, short in enumerate(shorts):
-                if self._help(short, rest, trials):
+                if self._help(short):
                     helped.append(short)
-                if trials.left <= 0:
+                if self._trials.left <= 0:
                     # The next pass begins with the versions that this one had no time for.
                     state.world.preemption_turn = first + number
                     break
+            helped += self._reclaim(made.short, helped)
+        for short in helped:
+            report_shortfall(state, short, self._rest)
         return shortfalls_without(made.short, helped)
 
-    def _help(self, short: Shortfall, asks: dict[Ask, list[str]], trials: TrialBudget) -> bool:
+    def _help(self, short: Shortfall) -> bool:
         """Whether a version has a place once draining containers are gone; drains more idle ones if needed."""
-        state = self._state
         ask = short.refusal.record.ask
-        version = asks[ask][0]
-        view = state.views[version]
-        waited_for = view.demand is not None and bool(view.demand.waiting)
-        if short.refusal.never or not (waited_for or view.size < view.floor):
+        version = self._rest[ask][0]
+        if short.refusal.never or not (self._is_waited_for(version) or self._lacks_floor(version)):
             return False
-        if not self._is_placed(ask):
-            leaving = choose_victims(
-                state.fleet, ask, version, state.idle, waited_for=waited_for, spared=state.leaving, trials=trials
-            )
-            for container, whose in leaving:
-                state.drain(container.id, state.versions[whose], f"gives way to {state.versions[version].ref}")
-                state.fleet.release(container.id)
-                state.idle.held[state.versions[whose].tenant] -= 1
-            if not leaving:
-                return False
-            self._is_placed(ask)
-        state.idle.held[ask.tenant] += 1  # counts for the share of the versions after it
-        report_shortfall(state, short, asks)
-        return True
+        return self._is_placed(ask) or (self._drain_idle(version, ask) and self._is_placed(ask))
+
+    def _reclaim(self, shorts: tuple[Shortfall, ...], helped: list[Shortfall]) -> list[Shortfall]:
+        """Take back what is owed, for the tenant whose turn it is; those that are helped by it, and were not before."""
+        state, shares, known = self._state, self._shares, {id(short) for short in helped}
+        missing = [short.missing - (id(short) in known) for short in shorts]
+        waiting = [
+            (shares.turn(short.refusal.record.ask.tenant), number)
+            for number, short in enumerate(shorts)
+            if missing[number] > 0 and not short.refusal.never
+        ]
+        if not waiting:
+            return []
+        tenants = {version: record.tenant for version, record in state.versions.items()}
+        reclaim = Reclaim(state.fleet, shares, state.views, tenants)
+        any_leaves = self._release_leaving()
+        full: set[Ask] = set()
+        """Shapes of asks for which nothing is free, or becomes free."""
+        found: dict[int, Shortfall] = {}
+        heapify(waiting)
+        budget = RECLAIMS
+        while waiting and budget > 0 and self._trials.left > 0:
+            turn, number = heappop(waiting)
+            ask = shorts[number].refusal.record.ask
+            if (now := shares.turn(ask.tenant)) > turn:
+                heappush(waiting, (now, number))
+                continue
+            version, shape = self._rest[ask][0], shape_of(ask)
+            placed = any_leaves and shape not in full and self._is_placed(ask)
+            if not placed and self._take_back(reclaim, version, ask):
+                budget -= 1
+                any_leaves, placed = True, self._is_placed(ask)
+                full.clear()
+            if not placed:
+                full.add(shape)
+                continue
+            if id(shorts[number]) not in known:
+                found[number] = shorts[number]
+            missing[number] -= 1
+            if missing[number] > 0:
+                heappush(waiting, (shares.turn(ask.tenant), number))
+        return list(found.values())
+
+    def _take_back(self, reclaim: Reclaim, version: str, ask: Ask) -> bool:
+        """Drain idle containers, or else what is owed to a version's tenant."""
+        below = self._shares.is_below_guarantee(ask.tenant)
+        wanted = self._is_waited_for(version) or (below and self._lacks_floor(version))
+        if not wanted or not reclaim.is_due(version, ask):
+            return False
+        if self._drain_idle(version, ask):
+            return True
+        state = self._state
+        owed = reclaim.choose(version, ask, spared=state.leaving, trials=self._trials)
+        for container, whose in owed:
+            state.world.reclaimed[container.id] = ask.tenant
+            self._drain(container.id, whose, f"its place is owed to {state.versions[version].ref}")
+        return bool(owed)
+
+    def _drain_idle(self, version: str, ask: Ask) -> bool:
+        """Whether idle containers were drained so that the ask has a place."""
+        state = self._state
+        idle = state.idle.beyond_floors(waited_for=self._is_waited_for(version))
+        others: list[PreemptionVictim] = [victim for victim in idle if victim[1] != version]
+        leaving = choose_victims(state.fleet, ask, others, spared=state.leaving, trials=self._trials)
+        for container, whose in leaving:
+            self._drain(container.id, whose, f"gives way to {state.versions[version].ref}")
+        return bool(leaving)
+
+    def _drain(self, container: str, version: str, reason: str) -> None:
+        self._state.drain(container, self._state.versions[version], reason)
+        self._state.fleet.release(container)
+
+    def _release_leaving(self) -> bool:
+        """Whether containers leave whose places were not counted as free yet; now they are."""
+        state, fleet = self._state, self._state.fleet
+        leaving = [
+            each.id
+            for node, each in state.world.containers(state.at)
+            if (each.state is ContainerState.DRAINING or each.id in state.world.draining)
+            and each.id in fleet.held
+            and not state.world.nodes[node].draining
+        ]
+        for container in leaving:
+            fleet.release(container)
+        return bool(leaving)
+
+    def _is_waited_for(self, version: str) -> bool:
+        demand = self._state.views[version].demand
+        return demand is not None and bool(demand.waiting)
+
+    def _lacks_floor(self, version: str) -> bool:
+        view = self._state.views[version]
+        return view.size < view.floor
 
     def _is_placed(self, ask: Ask) -> bool:
         fleet = self._state.fleet

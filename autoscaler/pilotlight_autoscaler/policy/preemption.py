@@ -1,20 +1,13 @@
-"""The choice of idle containers to drain for a version without a place. Pure."""
+"""The choice of containers to drain for a version without a place, of those that may go. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 
-from pilotlight_autoscaler.policy.scaling_policy import (
-    FLOOR_IDLE_S,
-    MIN_RESIDENCY_S,
-    VersionView,
-    idle_ones,
-    may_give_way,
-)
+from pilotlight_autoscaler.policy.scaling_policy import FLOOR_IDLE_S, MIN_RESIDENCY_S, VersionView, may_give_way
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
@@ -45,62 +38,54 @@ class TrialBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class IdleContainers:
-    """The idle containers of all versions, computed once per pass."""
+    """The idle containers of all versions beyond their floors, computed once per pass."""
 
     views: Mapping[str, VersionView]
-    tenants: Mapping[str, str]
 
     def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
-        """Idle containers beyond the floors; with `waited_for` (calls wait) also recently used ones."""
+        """Idle containers beyond the floors, the longest idle first; with `waited_for` (calls wait) also recently used
+        ones.
+        """
         return self._for_a_call if waited_for else self._for_a_floor
 
     @cached_property
     def _for_a_call(self) -> list[PreemptionVictim]:
-        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, MIN_RESIDENCY_S)]
+        return self._longest_idle(MIN_RESIDENCY_S)
 
     @cached_property
     def _for_a_floor(self) -> list[PreemptionVictim]:
-        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_IDLE_S)]
+        return self._longest_idle(FLOOR_IDLE_S)
 
-    @cached_property
-    def with_floors(self) -> list[PreemptionVictim]:
-        """All idle containers, including those of floors."""
-        return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
-
-    @cached_property
-    def held(self) -> Counter[str]:
-        """Number of containers by tenant."""
-        counts: Counter[str] = Counter(dict.fromkeys(self.tenants.values(), 0))
-        for name, view in self.views.items():
-            counts[self.tenants[name]] += view.size
-        return counts
+    def _longest_idle(self, at_least_s: float) -> list[PreemptionVictim]:
+        idle = [(each, name) for name, view in self.views.items() for each in may_give_way(view, at_least_s)]
+        return sorted(idle, key=lambda victim: (-victim[0].idle_s, victim[0].id))
 
 
 def choose_victims(
     fleet: Fleet,
     ask: Ask,
-    version: str,
-    idle: IdleContainers,
+    victims: Iterable[PreemptionVictim],
     *,
-    waited_for: bool,
     spared: Collection[str] = (),
     trials: TrialBudget | None = None,
+    allows: Callable[[Sequence[PreemptionVictim]], bool] = lambda _: True,
 ) -> Sequence[PreemptionVictim]:
-    """The idle containers to drain so that the ask has a place: as few as possible, the longest idle first.
+    """The containers to drain so that the ask has a place: as few as possible, the first ones first.
 
-    Containers of a floor stay, unless calls wait and the floor's tenant has more than an even share. A switch of MIG
-    mode is considered only if no set of containers makes a place without one.
+    `allows` is asked of a set whose containers are released. A switch of MIG mode is considered only if no set makes a
+    place without one.
     """
     trials = trials or TrialBudget()
-    spare = [victim for victim in idle.beyond_floors(waited_for=waited_for) if victim[1] != version]
-    if found := _enough(fleet, ask, spare, spared, trials):
-        return found
-    # A floor is guaranteed within the tenant's share only: it must not keep others from running at all.
-    greedy = tenants_over_share(idle.tenants[version], idle.held, fleet.size) if waited_for else set()
-    if not greedy:
+    there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
+    if not there or trials.left <= 0:
         return ()
-    kept = [victim for victim in idle.with_floors if idle.tenants[victim[1]] in greedy and victim[1] != version]
-    return _enough(fleet, ask, kept, spared, trials)
+    of_use = fleet.offers(ask).by_group
+    there.sort(key=lambda victim: group_of(fleet, victim[0].id) not in of_use)
+    for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
+        attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, allows=allows, trials=trials)
+        if group := attempt.one(there) or attempt.several(there):
+            return group
+    return ()
 
 
 def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
@@ -113,30 +98,9 @@ def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
     return ordered[start:] + ordered[:start]
 
 
-def tenants_over_share(waiting: str, held: Mapping[str, int], size: int) -> set[str]:
-    """The tenants with more containers than an even share of the slices, if `waiting` has none of its own."""
-    if held[waiting]:
-        return set()
-    return {tenant for tenant, count in held.items() if count > size / len(held)}
-
-
-def _enough(
-    fleet: Fleet, ask: Ask, victims: list[PreemptionVictim], spared: Collection[str], trials: TrialBudget
-) -> Sequence[PreemptionVictim]:
-    there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
-    if not there or trials.left <= 0:
-        return ()
-    of_use = fleet.offers(ask).by_group
-    there.sort(key=lambda victim: (_group_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
-    for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
-        attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, trials=trials)
-        if group := attempt.one(there) or attempt.several(there):
-            return group
-    return ()
-
-
-def _group_of(fleet: Fleet, victim: PreemptionVictim) -> DeviceGroup:
-    slice_ = fleet.held[victim[0].id].slice
+def group_of(fleet: Fleet, container: str) -> DeviceGroup:
+    """The group of the devices that a container holds."""
+    slice_ = fleet.held[container].slice
     return fleet.places[slice_.node].by_id[slice_.ids[0]].group
 
 
@@ -151,6 +115,7 @@ class PreemptionSearch:
     fleet: Fleet
     ask: Ask
     fits: Callable[[Fleet, Ask], bool]
+    allows: Callable[[Sequence[PreemptionVictim]], bool]
     trials: TrialBudget
 
     def one(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
@@ -184,4 +149,4 @@ class PreemptionSearch:
         with self.fleet.trial():
             for container, _ in group:
                 self.fleet.release(container.id)
-            return self.fits(self.fleet, self.ask)
+            return self.allows(group) and self.fits(self.fleet, self.ask)

@@ -6,10 +6,9 @@ stops nothing that runs; it lets nothing new start, and no floor above it stays.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.policy.preemption import PreemptionVictim
 from pilotlight_core.model.limits import NO_LIMITS, Limits, ReachedLimit
@@ -18,6 +17,8 @@ from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 
 LimitsOf = Callable[[str], Limits]
+BORROW = "borrow"
+"""The limit on a tenant's share of the fleet, which `shares` counts."""
 
 
 def unlimited(_tenant: str) -> Limits:
@@ -36,6 +37,11 @@ class LimitedVersion:
     @property
     def reason(self) -> str:
         """For the tenant's own people, and the operator."""
+        if self.reached.limit == BORROW:
+            return (
+                f"{self.reached.tenant} has {self.reached.current:.0%} of the fleet, "
+                f"and with what it may borrow {self.reached.allowed:.0%} are its most"
+            )
         what = "containers" if self.reached.limit == "containers" else "GPUs of its containers"
         return (
             f"{self.reached.tenant} has {self.reached.current:g} {what}, "
@@ -45,46 +51,23 @@ class LimitedVersion:
     @property
     def for_callers(self) -> str:
         """For whoever waits, who may be of another tenant."""
-        return f"the function's owner may have {self.reached.allowed:g} at a time (limit {self.reached.limit})"
+        allowed = (
+            f"{self.reached.allowed:.0%} of the fleet" if self.reached.limit == BORROW else f"{self.reached.allowed:g}"
+        )
+        return f"the function's owner may have {allowed} at a time (limit {self.reached.limit})"
 
 
 class TenantRooms:
     """What all tenants' containers hold, against their limits."""
 
-    def __init__(
-        self,
-        limits_of: LimitsOf,
-        containers: Iterable[tuple[str, FunctionSpec | None]],
-        weight_of: Callable[[str], float] = lambda _: 1.0,
-    ) -> None:
+    def __init__(self, limits_of: LimitsOf, containers: Iterable[tuple[str, FunctionSpec | None]]) -> None:
         """`containers` are the tenant and spec of each; a spec that is not known counts without GPUs."""
         self._limits_of = limits_of
-        self._weight_of = weight_of
         self._containers: Counter[str] = Counter()
         self._gpus: Counter[str] = Counter()
         for tenant, spec in containers:
             self._containers[tenant] += 1
             self._gpus[tenant] += spec.gpus if spec is not None else 0
-
-    def in_turn(self, versions: Iterable[tuple[str, str]]) -> list[str]:
-        """Versions (with their tenants) so that the tenant with the fewest containers for its weight is always next.
-
-        Those of one tenant keep their order; so do tenants that are equal.
-        """
-        queues: dict[str, deque[tuple[int, str]]] = {}
-        for place, (version, tenant) in enumerate(versions):
-            queues.setdefault(tenant, deque()).append((place, version))
-        held = {tenant: float(self._containers[tenant]) for tenant in queues}
-        heap = [(held[tenant] / self._weight_of(tenant), queue[0][0], tenant) for tenant, queue in queues.items()]
-        heapify(heap)
-        ordered = []
-        while heap:
-            _, _, tenant = heappop(heap)
-            ordered.append(queues[tenant].popleft()[1])
-            held[tenant] += 1.0
-            if queue := queues[tenant]:
-                heappush(heap, (held[tenant] / self._weight_of(tenant), queue[0][0], tenant))
-        return ordered
 
     def take(self, tenant: str, spec: FunctionSpec, wanted: int) -> tuple[int, ReachedLimit | None]:
         """How many of `wanted` further containers may start, which then count; and the limit that allows no more."""

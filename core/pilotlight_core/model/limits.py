@@ -104,6 +104,11 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, omit_defaults=True):
     """GPUs that these containers ask for at a time; a part of a GPU counts as one."""
     floor_containers: WholeCount | None = None
     """Containers kept without calls: the sum of `min_containers=` over its functions."""
+    guarantee: CapacityShare | None = None
+    """The part of the fleet, 0 to 1, that it gets back from others when it wants it. Of a tier: for each of its
+    tenants."""
+    borrow: CapacityShare | None = None
+    """How much more of the fleet than its guarantee it may have, 0 to 1."""
 
     @property
     def request_burst(self) -> float:

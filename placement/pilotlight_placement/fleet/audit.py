@@ -8,6 +8,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.group_index import actual_index, expected_index
 from pilotlight_placement.fleet.occupancy import Unit, idle_cuts, occupied
+from pilotlight_placement.fleet.tenant_holdings import NOTHING_HELD, HeldResources, resources_of
 from pilotlight_placement.hardware.node import SHARE_UNITS
 
 
@@ -29,6 +30,7 @@ def check_integrity(fleet: Fleet) -> None:
     _groups(fleet)
     _models(fleet)
     _counts(fleet)
+    _holdings(fleet)
 
 
 def _unit(unit: Unit) -> None:
@@ -65,6 +67,15 @@ def _models(fleet: Fleet) -> None:
         if unit.gpu is not None and unit.is_offered:
             free[unit.group.kind.name] += round(SHARE_UNITS * unit.part_free)
     _require(fleet.models.contents() == {name: parts for name, parts in free.items() if parts}, "free parts by model")
+
+
+def _holdings(fleet: Fleet) -> None:
+    sums: dict[str, HeldResources] = {}
+    for held in fleet.held.values():
+        if not fleet.places[held.slice.node].node.draining:
+            sums[held.tenant] = sums.get(held.tenant, NOTHING_HELD).plus(resources_of(held.slice))
+    counted = {tenant: fleet.holdings.of(tenant) for tenant in fleet.holdings.tenants()}
+    _require(counted == sums, f"tenants hold {sums}, counted are {counted}")
 
 
 def _groups(fleet: Fleet) -> None:

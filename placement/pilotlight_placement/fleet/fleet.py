@@ -21,6 +21,7 @@ from pilotlight_placement.fleet.function_containers import FunctionContainers
 from pilotlight_placement.fleet.history import Journal, Op, Trail
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, Offers, offers_of
+from pilotlight_placement.fleet.tenant_holdings import HeldResources, TenantHoldings, resources_in
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
 from pilotlight_placement.hardware.node import Domain, Node, PlacedContainer, parts_of
 
@@ -53,6 +54,7 @@ class Fleet:
         self.nodes = FleetNodes(self.device_groups)
         self.held: dict[str, PlacedContainer] = {}
         self._containers = FunctionContainers()
+        self.holdings = TenantHoldings()
 
         # What searches read stands here too, as they read it often.
         self.places: Mapping[str, NodeOccupancy] = self.nodes.by_name
@@ -73,12 +75,20 @@ class Fleet:
         self._trials = 0
         self._standing = 0
         self._offers: dict[Ask, tuple[tuple[int, int], Offers]] = {}
+        self._capacity: tuple[int, HeldResources] | None = None
         for node in nodes:
             self.put(node)
 
     @property
     def size(self) -> int:
         return len(self.units) - self.nodes.draining - self.nodes.withdrawn
+
+    @property
+    def capacity(self) -> HeldResources:
+        """What its devices and slots that serve have in all."""
+        if self._capacity is None or self._capacity[0] != self.nodes.inventory:
+            self._capacity = self.nodes.inventory, resources_in(self.groups.values())
+        return self._capacity[1]
 
     @property
     def standing(self) -> int:
@@ -277,6 +287,7 @@ class Fleet:
         for unit in units:
             group_index.offer(unit)
         self._containers.add(held, place)
+        self.holdings.add(held, place)
 
     def _release(self, container: str) -> PlacedContainer:
         held = self.held.pop(container)
@@ -289,4 +300,5 @@ class Fleet:
         for unit in units:
             group_index.offer(unit)
         self._containers.remove(held, place)
+        self.holdings.remove(held, place)
         return held

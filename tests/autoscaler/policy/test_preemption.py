@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_autoscaler.policy.preemption import IdleContainers, TrialBudget, choose_victims, round_robin
+from pilotlight_autoscaler.policy.preemption import (
+    IdleContainers,
+    PreemptionVictim,
+    TrialBudget,
+    choose_victims,
+    round_robin,
+)
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.model.messages.node_messages import ContainerReport, SliceKind
 from pilotlight_placement.fleet.fleet import Fleet
@@ -27,9 +33,9 @@ def view(*containers: ContainerReport, **options: Any) -> VersionView:
     return VersionView(spec=function_spec(**options), deployed=True, demand=None, containers=containers)
 
 
-def acme(views: dict[str, VersionView]) -> IdleContainers:
-    """All of one tenant."""
-    return IdleContainers(views=views, tenants=dict.fromkeys(views, "acme"))
+def idle(views: dict[str, VersionView]) -> list[PreemptionVictim]:
+    """What may go for calls that wait."""
+    return IdleContainers(views=views).beyond_floors(waited_for=True)
 
 
 def test_only_what_makes_a_place_goes() -> None:
@@ -38,18 +44,12 @@ def test_only_what_makes_a_place_goes() -> None:
     fleet.hold(held("c1", "t", "T4"))
     fleet.hold(held("c2", "h", "H100-80GB"))
     views = {"a": view(container("c1", idle_s=90.0)), "b": view(container("c2", idle_s=5.0)), "w": view()}
-    tenants = dict.fromkeys(views, "acme")
 
-    found = choose_victims(fleet, ask("H100"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
+    found = choose_victims(fleet, ask("H100"), idle(views))
 
     assert [victim[0].id for victim in found] == ["c2"]
     assert set(fleet.held) == {"c1", "c2"}
-    assert (
-        choose_victims(
-            fleet, ask("H100"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True, spared={"c2"}
-        )
-        == ()
-    )
+    assert choose_victims(fleet, ask("H100"), idle(views), spared={"c2"}) == ()
 
 
 def test_several_of_a_node_go_if_one_is_not_enough() -> None:
@@ -59,7 +59,7 @@ def test_several_of_a_node_go_if_one_is_not_enough() -> None:
     fleet.hold(held("c2", "b", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "b": view(container("c2", idle_s=5.0)), "w": view()}
 
-    found = choose_victims(fleet, ask("T4:2"), "w", acme(views), waited_for=True)
+    found = choose_victims(fleet, ask("T4:2"), idle(views))
 
     assert [victim[0].id for victim in found] == ["c1", "c2"]
 
@@ -74,12 +74,11 @@ def test_a_whole_node_goes_where_a_hundred_are_idle() -> None:
             fleet.hold(PlacedContainer(container=f"c{n}_{m}", slice=slice_, function="f"))
             busy = m == 7 and n != 5
             views[f"v{n}_{m}"] = view(container(f"c{n}_{m}", idle_s=0.0 if busy else 9.0 + n + m))
-    tenants = dict.fromkeys(views, "acme")
 
-    found = choose_victims(fleet, ask("H100:8"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
+    found = choose_victims(fleet, ask("H100:8"), idle(views))
 
     assert sorted(victim[0].id for victim in found) == [f"c5_{m}" for m in range(8)]
-    fewer = choose_victims(fleet, ask("H100:2"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
+    fewer = choose_victims(fleet, ask("H100:2"), idle(views))
     assert len({victim[0].id.partition("_")[0] for victim in fewer}) == 1
     assert len(fewer) == 2
 
@@ -92,7 +91,7 @@ def test_whoever_is_of_no_use_stays() -> None:
         fleet.hold(held(f"c{number}", name, kind))
         views[name] = view(container(f"c{number}", idle_s=90.0 - number))
 
-    found = choose_victims(fleet, ask("H100:2"), "w", acme(views), waited_for=True)
+    found = choose_victims(fleet, ask("H100:2"), idle(views))
 
     assert [victim[0].id for victim in found] == ["c2", "c3"]
 
@@ -102,10 +101,9 @@ def test_what_is_tried_in_a_pass_is_bounded() -> None:
     fleet = Fleet([node("n", gpu("a", "T4"))])
     fleet.hold(held("c1", "a", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
-    idle = IdleContainers(views=views, tenants=dict.fromkeys(views, "acme"))
 
-    assert choose_victims(fleet, ask("T4"), "w", idle, waited_for=True, trials=TrialBudget(left=0)) == ()
-    assert choose_victims(fleet, ask("T4"), "w", idle, waited_for=True, trials=TrialBudget(left=1))
+    assert choose_victims(fleet, ask("T4"), idle(views), trials=TrialBudget(left=0)) == ()
+    assert choose_victims(fleet, ask("T4"), idle(views), trials=TrialBudget(left=1))
 
 
 def blocked(tenant: str, function: str) -> Shortfall:
@@ -129,7 +127,7 @@ def test_nothing_goes_for_what_cannot_be_helped() -> None:
     fleet.hold(held("c1", "a", "T4"))
     views = {"a": view(container("c1", idle_s=9.0)), "w": view()}
 
-    assert choose_victims(fleet, ask("H100"), "w", acme(views), waited_for=True) == ()
+    assert choose_victims(fleet, ask("H100"), idle(views)) == ()
 
 
 def on_1g(name: str, gpu_id: str) -> PlacedContainer:
@@ -145,15 +143,12 @@ def test_an_idle_container_gives_way_where_a_change_of_mode_must_follow() -> Non
     fleet = Fleet([node("n", gpu("a", mig=True), gpu("b", mig=True))])
     fleet.hold(on_1g("c1", "a"))
     views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
-    tenants = dict.fromkeys(views, "acme")
 
-    found = choose_victims(fleet, ask("H100:2"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True)
+    found = choose_victims(fleet, ask("H100:2"), idle(views))
 
     assert [victim[0].id for victim in found] == ["c1"]
     assert set(fleet.held) == {"c1"}
-    assert (
-        choose_victims(fleet, ask("H100:4"), "w", IdleContainers(views=views, tenants=tenants), waited_for=True) == ()
-    )
+    assert choose_victims(fleet, ask("H100:4"), idle(views)) == ()
 
 
 def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
@@ -162,4 +157,4 @@ def test_nobody_gives_way_where_idle_gpus_can_change_their_mode() -> None:
     fleet.hold(on_1g("c1", "a"))
     views = {"a": view(container("c1", idle_s=3.0)), "w": view()}
 
-    assert choose_victims(fleet, ask("H100:2"), "w", acme(views), waited_for=True) == ()
+    assert choose_victims(fleet, ask("H100:2"), idle(views)) == ()

@@ -64,17 +64,6 @@ def test_what_was_taken_counts() -> None:
     assert TenantRooms(unlimited, []).take("acme", function_spec(), 9) == (9, None)
 
 
-def test_the_tenant_with_the_fewest_containers_for_its_weight_is_next() -> None:
-    """Each version that has its turn counts; among equals, and within a tenant, the order stays."""
-    held = [("a", None), ("a", None), ("c", None)]
-    weights = {"c": 4.0}
-    room = TenantRooms(unlimited, held, lambda tenant: weights.get(tenant, 1.0))
-    versions = [("a1", "a"), ("a2", "a"), ("c1", "c"), ("b1", "b"), ("b2", "b"), ("b3", "b"), ("c2", "c")]
-
-    assert room.in_turn(versions) == ["b1", "c1", "c2", "b2", "a1", "b3", "a2"]
-    assert room.in_turn([]) == []
-
-
 def limited(limit: str = "containers", missing: int = 1) -> LimitedVersion:
     reached = ReachedLimit(limit=limit, tenant="acme", allowed=2, current=2)
     return LimitedVersion(version="ver_1", missing=missing, reached=reached)

@@ -1,0 +1,210 @@
+"""What tenants above their share give back to those below theirs, once nothing idle is left. Pure.
+
+    1. idle floors   that no guarantee covers: such a floor is borrowed
+    2. batch         containers of versions that run batch calls alone
+    3. over-share    the others, of the tenant with the highest level first
+    4. siblings      of the same tenant, for a version that has no container at all, from one that has several
+
+Of these, those with the fewest running calls come first. What is busy ends its calls: it is drained, which lasts at
+most as long as its function's timeout. `shares` says who may take from whom. A floor inside the guarantee of its tenant
+is never taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+
+from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudget, choose_victims, group_of
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, is_idle
+from pilotlight_autoscaler.policy.shares import NEGLIGIBLE, TenantShares
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.spec import Priority
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.tenant_holdings import (
+    NOTHING_HELD,
+    HeldResources,
+    resources_asked,
+    resources_of,
+)
+
+SETTLED_S = 10.0
+"""A younger container is not drained for weights alone: what was just started does some work."""
+WAITED_S = 3.0
+"""Calls wait for so long before a busy container of another tenant is drained, unless a guarantee is due: meanwhile one
+may have become idle, or a move may have made room."""
+SIBLING_WAITED_S = 15.0
+"""The same for one of their own tenant."""
+CANDIDATES = 64
+"""Containers that are looked at for one that waits."""
+IDLE_FLOOR, BATCH, BUSY = range(3)
+
+
+def is_batch(view: VersionView) -> bool:
+    """Whether all calls that wait or run are of the class batch."""
+    classes = view.demand.classes if view.demand is not None else {}
+    return bool(classes) and all(name == Priority.BATCH for name in classes)
+
+
+def waited_s(view: VersionView) -> float:
+    """How long the calls of a version have waited; those that were refused come again, and count as waiting for ever."""
+    if view.demand is None or not view.demand.waiting:
+        return 0.0
+    return view.demand.oldest_ms / 1000.0 if view.demand.queued else math.inf
+
+
+class Reclaim:
+    """What may be taken back in one pass. The caller releases from the fleet what was chosen."""
+
+    def __init__(
+        self, fleet: Fleet, shares: TenantShares, views: Mapping[str, VersionView], tenants: Mapping[str, str]
+    ) -> None:
+        """`tenants` is by version."""
+        self._fleet = fleet
+        self._shares = shares
+        self._views = views
+        self._tenants = tenants
+        self._levels = {tenant: shares.level(tenant) for tenant in fleet.holdings.tenants()}
+        self._highest = max(self._levels.values(), default=0.0)
+        self._sizes = {version: self._size(view) for version, view in views.items() if view.floor}
+        """What each container holds of versions with a floor."""
+        self._taken = Counter[str]()
+        """Containers that were chosen, by version."""
+        self._futile: set[tuple[bool, bool, Ask]] = set()
+        """Asks, whichever function's, for which nothing can be taken in this pass."""
+
+    def is_due(self, version: str, ask: Ask) -> bool:
+        """Whether there may be anything to take for a version."""
+        return self._shares.may_claim(ask.tenant, self._need(ask), self._highest) or self._asks_siblings(version)
+
+    def choose(
+        self, version: str, ask: Ask, *, spared: Collection[str], trials: TrialBudget
+    ) -> Sequence[PreemptionVictim]:
+        """The containers to drain so that the ask has a place; none if nobody has to give any."""
+        view = self._views[version]
+        kind = (self._asks_siblings(version), waited_s(view) < WAITED_S, shape_of(ask))
+        if kind in self._futile:
+            return ()
+        candidates = list(islice(self._candidates(version, ask, spared), CANDIDATES))
+        found = choose_victims(
+            self._fleet, ask, candidates, trials=trials, allows=lambda group: self._allows(version, ask, group)
+        )
+        if not found:
+            self._futile.add(kind)
+        self._taken.update(whose for _, whose in found)
+        return found
+
+    def _need(self, ask: Ask) -> HeldResources:
+        return resources_asked(self._fleet.offers(ask))
+
+    def _candidates(self, version: str, ask: Ask, spared: Collection[str]) -> Iterator[PreemptionVictim]:
+        """Containers on devices of use that may go one by one, in the order in which they go."""
+        of_use, need, due = (
+            self._fleet.offers(ask).by_group,
+            self._need(ask),
+            self._shares.is_below_guarantee(ask.tenant),
+        )
+        claim, is_new = self._shares.level(ask.tenant, need), waited_s(self._views[version]) < WAITED_S
+        others = sorted(
+            (tenant for tenant, level in self._levels.items() if tenant != ask.tenant and (due or level >= claim)),
+            key=lambda tenant: (-self._levels[tenant], tenant),
+        )
+        givers = [(kind, tenant) for kind in (IDLE_FLOOR, BATCH, BUSY) for tenant in others]
+        givers += [(kind, ask.tenant) for kind in (IDLE_FLOOR, BATCH, BUSY) if self._asks_siblings(version)]
+        for kind, tenant in givers:
+            for container, whose in self._by_tenant.get((tenant, kind), ()):
+                held = self._fleet.held.get(container.id)
+                if held is None or container.id in spared or group_of(self._fleet, container.id) not in of_use:
+                    continue
+                if kind != IDLE_FLOOR and not due and (is_new or container.age_s < SETTLED_S):
+                    continue
+                if tenant != ask.tenant and not self._shares.may_take(
+                    ask.tenant, need, tenant, resources_of(held.slice)
+                ):
+                    continue
+                if self._keeps_floor(whose, 1) and (tenant != ask.tenant or self._gives_sibling(version, {whose: 1})):
+                    yield container, whose
+
+    def _allows(self, version: str, ask: Ask, group: Sequence[PreemptionVictim]) -> bool:
+        """Whether the version may have what these, which are released, have held."""
+        going = Counter(whose for _, whose in group)
+        tenants = {self._tenants[whose] for whose in going}
+        if ask.tenant in tenants and not self._gives_sibling(version, going):
+            return False
+        need = self._need(ask)
+        others = tenants - {ask.tenant}
+        return all(self._shares.may_take(ask.tenant, need, tenant) for tenant in others) and all(
+            self._keeps_floor(whose, count) for whose, count in going.items()
+        )
+
+    def _asks_siblings(self, version: str) -> bool:
+        """Whether it has waited for long without any container, and others of its tenant have several."""
+        view = self._views[version]
+        return not view.size and waited_s(view) >= SIBLING_WAITED_S and self._tenants[version] in self._with_siblings
+
+    def _gives_sibling(self, version: str, going: Mapping[str, int]) -> bool:
+        """Whether its siblings keep a container each, and give no other calls' place for those of the class batch."""
+        mine = [whose for whose in going if self._tenants[whose] == self._tenants[version]]
+        lower = is_batch(self._views[version])
+        return all(self._left(whose) > going[whose] and (not lower or is_batch(self._views[whose])) for whose in mine)
+
+    def _left(self, version: str) -> int:
+        return self._views[version].size - self._taken[version]
+
+    def _keeps_floor(self, version: str, going: int) -> bool:
+        """Whether its floor stays, or what is left of its tenant's floors is all that the guarantee covers."""
+        short = min(going, self._views[version].floor - self._left(version) + going)
+        if short <= 0:
+            return True
+        tenant = self._tenants[version]
+        left = self._floors_held(tenant).plus(self._sizes[version], -short)
+        return self._shares.part(left) >= self._shares.terms(tenant).guarantee - NEGLIGIBLE
+
+    def _floors_held(self, tenant: str) -> HeldResources:
+        """What containers of a tenant's floors hold."""
+        held = NOTHING_HELD
+        for version in self._floored[tenant]:
+            held = held.plus(self._sizes[version], max(0, min(self._views[version].floor, self._left(version))))
+        return held
+
+    def _size(self, view: VersionView) -> HeldResources:
+        """What one of its containers holds."""
+        there = (self._fleet.held.get(container.id) for container in view.containers)
+        return next((resources_of(held.slice) for held in there if held is not None), NOTHING_HELD)
+
+    @cached_property
+    def _floored(self) -> dict[str, list[str]]:
+        """The versions with a floor, by tenant."""
+        found: dict[str, list[str]] = {}
+        for version in self._sizes:
+            found.setdefault(self._tenants[version], []).append(version)
+        return found
+
+    @cached_property
+    def _with_siblings(self) -> set[str]:
+        """The tenants with a version that has several containers."""
+        return {self._tenants[version] for version, view in self._views.items() if len(view.containers) > 1}
+
+    @cached_property
+    def _by_tenant(self) -> dict[tuple[str, int], list[PreemptionVictim]]:
+        """What each tenant could give of each kind: those with the fewest calls first, of these the youngest."""
+        found: dict[tuple[str, int], list[PreemptionVictim]] = {}
+        for version, view in self._views.items():
+            busy = BATCH if is_batch(view) else BUSY
+            for container in view.containers:
+                if container.state is ContainerState.READY:  # one that starts is of use to nobody before
+                    kind = IDLE_FLOOR if is_idle(container, MIN_RESIDENCY_S) else busy
+                    found.setdefault((self._tenants[version], kind), []).append((container, version))
+        for each in found.values():
+            each.sort(key=lambda victim: (victim[0].running, -victim[0].idle_s, victim[0].age_s, victim[0].id))
+        return found
+
+
+def shape_of(ask: Ask) -> Ask:
+    """The ask, whichever function's it is: what finds no place for one finds none for another of the tenant."""
+    return replace(ask, function="", weights="") if ask.spread is None and not ask.avoid else ask
