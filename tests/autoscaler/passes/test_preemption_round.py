@@ -72,15 +72,16 @@ def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
     """One tenant's min_containers fill the fleet: a waiting tenant without a container gets a slice of it."""
     world = World()
     hog = msgspec.structs.replace(record("ver_2", min_containers=2), tenant="hog")
-    idle = [container(f"c{n}", "ver_2", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(2)]
+    idle = [container(f"c{n}", "ver_2", tenant="hog", idle_s=2.0 + n, slice=f"cpu-{n}") for n in range(2)]
     world.on_report(report(*idle, slots=2), 1.0)
     world.on_demand(demand(queued=1), 1.0)
 
     decision = decide(world, record(), hog)
     assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c1")]
 
-    same = msgspec.structs.replace(hog, tenant="acme")
-    assert decide(world, record(), same).commands == []
+    own = [msgspec.structs.replace(each, tenant="acme") for each in idle]
+    world.on_report(report(*own, slots=2, seq=2), 1.0)
+    assert decide(world, record(), msgspec.structs.replace(hog, tenant="acme")).commands == []
 
 
 def test_a_floor_is_filled_from_what_has_long_been_idle() -> None:
