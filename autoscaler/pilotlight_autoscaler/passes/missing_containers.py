@@ -85,12 +85,12 @@ class MissingContainers:
         return short
 
     def _longest_waiting(self, versions: Iterable[str]) -> list[str]:
-        """The one whose calls have waited longest first: the order among those of one tenant."""
+        """The order among those of one tenant: first those without any container, then whose calls have waited longest."""
         views = self._state.views
 
-        def waited(version: str) -> tuple[float, str]:
+        def waited(version: str) -> tuple[bool, float, str]:
             demand = views[version].demand
-            return -demand.oldest_ms if demand is not None else 0.0, version
+            return views[version].size > 0, -demand.oldest_ms if demand is not None else 0.0, version
 
         return sorted(versions, key=waited)
 

@@ -55,7 +55,7 @@ class PreemptionRound:
                 if isinstance(command, PlannedStart) and not state.fleet.refusal(command.held):
                     state.fleet.hold(command.held)
             for container in state.world.lately_drained(state.at, ROOM_S):
-                if container in state.fleet.held:
+                if container in state.fleet.held and container not in state.world.reclaimed:
                     state.fleet.release(container)
             if self._kept is not None:
                 mine = [short for short in shorts if short.refusal.record.ask == self._kept.ask]
@@ -88,6 +88,7 @@ class PreemptionRound:
         """Take back what is owed, for the tenant whose turn it is; those that are helped by it, and were not before."""
         state, shares, known = self._state, self._shares, {id(short) for short in helped}
         missing = [short.missing - (id(short) in known) for short in shorts]
+        any_leaves = self._release_leaving()
         waiting = [
             (shares.turn(short.refusal.record.ask.tenant), number)
             for number, short in enumerate(shorts)
@@ -97,7 +98,6 @@ class PreemptionRound:
             return []
         tenants = {version: record.tenant for version, record in state.versions.items()}
         reclaim = Reclaim(state.fleet, shares, state.views, tenants)
-        any_leaves = self._release_leaving()
         full: set[Ask] = set()
         """Shapes of asks for which nothing is free, or becomes free."""
         found: dict[int, Shortfall] = {}
@@ -118,6 +118,7 @@ class PreemptionRound:
             if not placed:
                 full.add(shape)
                 continue
+            reclaim.found_place(version)
             if id(shorts[number]) not in known:
                 found[number] = shorts[number]
             missing[number] -= 1

@@ -75,6 +75,10 @@ class Reclaim:
         """What each container holds of versions with a floor."""
         self._taken = Counter[str]()
         """Containers that were chosen, by version."""
+        self._served = set[str]()
+        """Versions for which a place was found."""
+        self._changed = set[str]()
+        """Tenants whose levels are not those that were counted last."""
         self._futile: set[tuple[bool, bool, Ask]] = set()
         """Asks, whichever function's, for which nothing can be taken in this pass."""
 
@@ -97,7 +101,12 @@ class Reclaim:
         if not found:
             self._futile.add(kind)
         self._taken.update(whose for _, whose in found)
+        self._changed.update((ask.tenant, *(self._tenants[whose] for _, whose in found)))
         return found
+
+    def found_place(self, version: str) -> None:
+        """Note that a container of it has a place, so that it asks less of its siblings."""
+        self._served.add(version)
 
     def _need(self, ask: Ask) -> HeldResources:
         return resources_asked(self._fleet.offers(ask))
@@ -109,6 +118,8 @@ class Reclaim:
             self._need(ask),
             self._shares.is_below_guarantee(ask.tenant),
         )
+        self._levels |= {tenant: self._shares.level(tenant) for tenant in self._changed}
+        self._changed.clear()
         claim, is_new = self._shares.level(ask.tenant, need), waited_s(self._views[version]) < WAITED_S
         others = sorted(
             (tenant for tenant, level in self._levels.items() if tenant != ask.tenant and (due or level >= claim)),
@@ -145,7 +156,7 @@ class Reclaim:
     def _asks_siblings(self, version: str) -> bool:
         """Whether it has waited for long without any container, and others of its tenant have several."""
         view = self._views[version]
-        return not view.size and waited_s(view) >= SIBLING_WAITED_S and self._tenants[version] in self._with_siblings
+        return version not in self._served and not view.size and waited_s(view) >= SIBLING_WAITED_S and self._tenants[version] in self._with_siblings
 
     def _gives_sibling(self, version: str, going: Mapping[str, int]) -> bool:
         """Whether its siblings keep a container each, and give no other calls' place for those of the class batch."""
@@ -192,17 +203,19 @@ class Reclaim:
 
     @cached_property
     def _by_tenant(self) -> dict[tuple[str, int], list[PreemptionVictim]]:
-        """What each tenant could give of each kind: those with the fewest calls first, of these the youngest."""
-        found: dict[tuple[str, int], list[PreemptionVictim]] = {}
+        """What each tenant could give of each kind, first of the version that has most; of a version those with the
+        fewest calls, and of these the youngest.
+        """
+        found: dict[tuple[str, int], list[tuple[int, PreemptionVictim]]] = {}
         for version, view in self._views.items():
             busy = BATCH if is_batch(view) else BUSY
-            for container in view.containers:
-                if container.state is ContainerState.READY:  # one that starts is of use to nobody before
-                    kind = IDLE_FLOOR if is_idle(container, MIN_RESIDENCY_S) else busy
-                    found.setdefault((self._tenants[version], kind), []).append((container, version))
-        for each in found.values():
-            each.sort(key=lambda victim: (victim[0].running, -victim[0].idle_s, victim[0].age_s, victim[0].id))
-        return found
+            # One that starts is of use to nobody before it is ready.
+            ready = [each for each in view.containers if each.state is ContainerState.READY]
+            ready.sort(key=lambda each: (each.running, -each.idle_s, each.age_s, each.id))
+            for number, container in enumerate(ready):
+                kind = IDLE_FLOOR if is_idle(container, MIN_RESIDENCY_S) else busy
+                found.setdefault((self._tenants[version], kind), []).append((number - view.size, (container, version)))
+        return {key: [victim for _, victim in sorted(each, key=lambda one: one[0])] for key, each in found.items()}
 
 
 def shape_of(ask: Ask) -> Ask:

@@ -33,6 +33,7 @@ NEGLIGIBLE = 1e-9
 AskT = TypeVar("AskT")
 Turn = tuple[bool, float]
 """Whether a tenant has its guarantee, and how much it has of what it should: the least is next."""
+LAST: Turn = (True, math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,6 @@ class TenantShares:
         self._capacity = capacity
         self._held_by = held_by
         self._terms = affordable(terms)
-        self._weights = sum(each.weight for each in terms.values())
 
     def terms(self, tenant: str) -> ShareTerms:
         """Its terms, as far as the fleet can keep them."""
@@ -97,12 +97,6 @@ class TenantShares:
     def is_below_guarantee(self, tenant: str) -> bool:
         """Whether it holds less than is guaranteed to it."""
         return self.share(tenant) < self.terms(tenant).guarantee - NEGLIGIBLE
-
-    def is_above(self, tenant: str) -> bool:
-        """Whether it holds more than its weight's part of the fleet, and than its guarantee."""
-        terms = self.terms(tenant)
-        even = terms.weight / max(self._weights, terms.weight)
-        return self.share(tenant) > max(terms.guarantee, even) + NEGLIGIBLE
 
     def room(self, tenant: str, need: HeldResources, taken: HeldResources = HeldResources()) -> int | None:
         """How many more containers its borrowing limit allows, after those that take `taken`; None: any number."""
