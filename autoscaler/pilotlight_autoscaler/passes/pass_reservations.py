@@ -9,7 +9,6 @@ from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.policy.shares import LAST, TenantShares
 from pilotlight_autoscaler.policy.version_reservation import VersionReservation, WaitingVersion, next_reservation
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.tenant_holdings import resources_asked
 from pilotlight_placement.plan.plan import Shortfall
 from pilotlight_placement.plan.reservation import Reservation, missing_host
 
@@ -40,13 +39,12 @@ def reservation_after(
     state: PassState, shorts: Sequence[Shortfall], asks: Mapping[Ask, list[str]], shares: TenantShares
 ) -> VersionReservation | None:
     """The next reservation, for one of the tenants whose turn it is: nobody has devices kept beyond its share."""
-    offers = state.fleet.offers
-    asked = {short.refusal.record.ask for short in shorts if not short.refusal.never}
-    latest = min((shares.turn(ask.tenant, resources_asked(offers(ask))) for ask in asked), default=LAST)
+    tenants = {short.refusal.record.ask.tenant for short in shorts if not short.refusal.never}
+    first = min(map(shares.turn, tenants), default=LAST)
     waiting = []
     for short in shorts:
         ask = short.refusal.record.ask
         demand = state.views[asks[ask][0]].demand
-        if not short.refusal.never and demand is not None and demand.waiting and shares.turn(ask.tenant) <= latest:
+        if not short.refusal.never and demand is not None and demand.waiting and shares.turn(ask.tenant) <= first:
             waiting.append(WaitingVersion(version=asks[ask][0], ask=ask, waited_s=demand.oldest_ms / 1000.0))
     return next_reservation(state.world.reservation, waiting, state.fleet, state.at)

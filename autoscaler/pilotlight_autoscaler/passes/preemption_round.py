@@ -89,8 +89,9 @@ class PreemptionRound:
         state, shares, known = self._state, self._shares, {id(short) for short in helped}
         missing = [short.missing - (id(short) in known) for short in shorts]
         any_leaves = self._release_leaving()
+        there = [state.views[self._rest[short.refusal.record.ask][0]].size for short in shorts]
         waiting = [
-            (shares.turn(short.refusal.record.ask.tenant), number)
+            (shares.turn(short.refusal.record.ask.tenant), there[number], number)
             for number, short in enumerate(shorts)
             if missing[number] > 0 and not short.refusal.never
         ]
@@ -104,10 +105,10 @@ class PreemptionRound:
         heapify(waiting)
         budget = RECLAIMS
         while waiting and budget > 0 and self._trials.left > 0:
-            turn, number = heappop(waiting)
+            turn, _, number = heappop(waiting)
             ask = shorts[number].refusal.record.ask
             if (now := shares.turn(ask.tenant)) > turn:
-                heappush(waiting, (now, number))
+                heappush(waiting, (now, there[number], number))
                 continue
             version, shape = self._rest[ask][0], shape_of(ask)
             placed = any_leaves and shape not in full and self._is_placed(ask)
@@ -121,9 +122,9 @@ class PreemptionRound:
             reclaim.found_place(version)
             if id(shorts[number]) not in known:
                 found[number] = shorts[number]
-            missing[number] -= 1
+            missing[number], there[number] = missing[number] - 1, there[number] + 1
             if missing[number] > 0:
-                heappush(waiting, (shares.turn(ask.tenant), number))
+                heappush(waiting, (shares.turn(ask.tenant), there[number], number))
         return list(found.values())
 
     def _take_back(self, reclaim: Reclaim, version: str, ask: Ask) -> bool:
