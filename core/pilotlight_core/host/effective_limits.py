@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, RateLimitStart, Tier, effective
+from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart, Tier, effective
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 
 KEPT_AT_MOST = 10_000
@@ -30,6 +30,11 @@ class Allowances:
     def limits(self, tenant: str, function: str) -> EffectiveLimits:
         found = self._kept.get((tenant, function))
         return found if found is not None else self._work_out(tenant, function)
+
+    def own(self, tenant: str) -> Limits:
+        """What is set for the tenant itself."""
+        record: LimitsRecord | None = self._records.get(f"limits.{tenant}")
+        return record.limits if record is not None else NO_LIMITS
 
     def tier_of(self, tenant: str) -> Tier:
         """The tenant's tier; for an unknown tenant, or one whose tier is gone, the one that is shed first."""

@@ -114,6 +114,10 @@ class Registry:
     def tier_of(self, tenant: str) -> Tier:
         return self._allowances.tier_of(tenant)
 
+    def own_limits(self, tenant: str) -> Limits:
+        """What is set for a tenant over its tier's limits."""
+        return self._allowances.own(tenant)
+
     def weight_of(self, tenant: str) -> float:
         return self._allowances.weight_of(tenant)
 

@@ -19,6 +19,7 @@ from pilotlight_core.model.limits import (
     Tier,
 )
 from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_gateway.tenancy.guarantees import check_guarantees
 from pilotlight_gateway.tenancy.name_hints import check_owned
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -88,8 +89,11 @@ async def set_limits(
     `home` is the epoch of the present, or a recent, home of its limits.
 
     Raises:
+        BadInput: more than the whole fleet would be guaranteed.
         Conflict: too many functions have limits of their own.
     """
+    if function is None:
+        check_guarantees(registry, own={tenant: limits})
 
     def changed(present: LimitsRecord | None) -> LimitsRecord:
         record = present or LimitsRecord(tenant=tenant)
@@ -148,6 +152,7 @@ async def clear_limits(registry: RegistryPort, tenant: str, function: str | None
     """Return to the tier's limits, or to none for `function`.
 
     Raises:
+        BadInput: the tier's would guarantee more than the whole fleet.
         NotFound: none are set for the function.
     """
     if function is None:
@@ -185,10 +190,11 @@ async def put_tier(registry: RegistryPort, name: str, request: TierRequest) -> T
     """Create or replace a tier, also over a configured one.
 
     Raises:
-        BadInput: the name is invalid.
+        BadInput: the name is invalid, or more than the whole fleet would be guaranteed.
         Conflict: there are too many tiers.
     """
     tier = Tier(name=check_name(name, "tier"), **msgspec.structs.asdict(request))
+    check_guarantees(registry, tiers={tier.name: tier.limits})
     if registry.tier(name) is None and len(registry.tiers()) >= TIERS_AT_MOST:
         raise Conflict(f"There are {TIERS_AT_MOST} tiers already.")
     await registry.change_tier(name, lambda _: tier)
@@ -200,11 +206,15 @@ async def drop_tier(registry: RegistryPort, name: str) -> None:
 
     Raises:
         NotFound: the registry has no such tier.
+        BadInput: the configured one would guarantee more than the whole fleet.
         Conflict: none is configured, and tenants are in it.
     """
     if not NAME.fullmatch(name):
         raise _no_tier(name)
-    if registry.tier_configured(name) is None and any(tenant.tier == name for tenant in registry.tenants()):
+    configured = registry.tier_configured(name)
+    if configured is not None:
+        check_guarantees(registry, tiers={name: configured.limits})
+    elif any(tenant.tier == name for tenant in registry.tenants()):
         raise Conflict(f"There are tenants in the tier {name}: move them to another one first.")
 
     def dropped(present: Tier | None) -> None:

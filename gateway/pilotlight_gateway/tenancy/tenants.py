@@ -9,6 +9,7 @@ from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.guarantees import check_guarantees
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 RESERVED = ("operator",)
@@ -42,11 +43,13 @@ async def create_tenant(registry: RegistryPort, request: TenantRequest, at: floa
 
     Raises:
         NotFound: there is no such tier.
+        BadInput: its tier's guarantee is more than what is left of the fleet.
         Conflict: the name is taken or reserved.
     """
     if request.name in RESERVED:
         raise Conflict(f"The name {request.name} is reserved.", field="name")
     _check_tier(registry, request.tier)
+    check_guarantees(registry, moves={request.name: request.tier})
     record = TenantRecord(name=request.name, created_at=at, tier=request.tier, weight=request.weight, home=home)
 
     def only_new(present: TenantRecord | None) -> TenantRecord:
@@ -62,6 +65,7 @@ async def change_tenant(registry: RegistryPort, principal: Principal, name: str,
 
     Raises:
         NotFound: there is no such tenant or tier.
+        BadInput: the tier's guarantee is more than what is left of the fleet.
         Conflict: an operator would disable the tenant of its own key.
     """
     given = {key: value for key, value in msgspec.structs.asdict(change).items() if value is not None}
@@ -70,6 +74,8 @@ async def change_tenant(registry: RegistryPort, principal: Principal, name: str,
         raise no_tenant(name)
     if change.disabled and name == principal.tenant:
         raise Conflict("This would disable the key that asks for it: use an operator's key of another tenant.")
+    if change.tier is not None and registry.tenant_nowait(name) is not None:
+        check_guarantees(registry, moves={name: change.tier})
 
     def changed(present: TenantRecord | None) -> TenantRecord:
         if present is None:

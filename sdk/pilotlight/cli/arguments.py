@@ -13,6 +13,7 @@ import typer
 from pilotlight_core.model.ids import Ref, parse_ref
 
 SPAN = re.compile(r"(\d{1,6})([smhd])")
+PART = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)(%?)")
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -53,6 +54,19 @@ def read_span(text: str, option: str) -> float:
     if found is None:
         raise typer.BadParameter(f"{option} {text!r}: expected a time such as 12h or 30d.")
     return float(int(found[1]) * SECONDS[found[2]])
+
+
+def read_part(text: str, option: str) -> float:
+    """Return the part, from 0 to 1, of `20%` or `0.2`.
+
+    Raises:
+        typer.BadParameter: naming the option.
+    """
+    found = PART.fullmatch(text)
+    part = float(found[1]) / (100.0 if found[2] else 1.0) if found is not None else 2.0
+    if part > 1.0:
+        raise typer.BadParameter(f"{option} {text!r}: expected a part such as 20%, at most 100%.")
+    return round(part, 12)
 
 
 def read_ref(text: str, method: str | None) -> tuple[Ref, str | None]:

@@ -68,7 +68,7 @@ def test_a_rate_without_a_burst_has_a_sensible_one() -> None:
 @pytest.mark.parametrize("field", Limits.__struct_fields__)
 def test_a_limit_out_of_bounds_is_refused_where_it_is_read(field: str) -> None:
     """Negative, enormous and not-a-number values, and zero except where it means none; None is no limit."""
-    zero = () if field in ("gpus", "floor_containers", "open_functions") else (0,)
+    zero = () if field in ("gpus", "floor_containers", "open_functions", "guarantee", "borrow") else (0,)
     for value in (*zero, -1, 1e300, float("nan"), float("inf"), "1"):
         with pytest.raises(msgspec.ValidationError, match=field):
             msgspec.convert({field: value}, Limits)

@@ -76,7 +76,8 @@ TENANCY = (
     ),
     Operation(
         method="DELETE", path="/v1/tenants/{tenant}/limits", name="clearLimits", endpoint=tenants.clear_limits,
-        about="Return to the tier's limits.", scopes=("operator",), status=204, errors=("not_found", "conflict"),
+        about="Return to the tier's limits.", scopes=("operator",), status=204,
+        errors=("not_found", "bad_input", "conflict"),
     ),
     Operation(
         method="GET", path="/v1/tenants/{tenant}/limits/{function}", name="getFunctionLimits",
@@ -134,7 +135,7 @@ TENANCY = (
     Operation(
         method="DELETE", path="/v1/tiers/{tier}", name="dropTier", endpoint=tenants.drop_tier, status=204,
         about="Remove a tier, or return to the configured one.", scopes=("operator",),
-        errors=("not_found", "conflict"),
+        errors=("not_found", "bad_input", "conflict"),
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/shares", name="listShares", endpoint=shares.list_shares,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, problem
@@ -63,6 +64,55 @@ def test_a_quota_is_set_and_cleared(platform: ScriptedPlatform) -> None:
     assert run("quota", "clear", "acme").endswith("for acme.\n")
     assert run("quota", "clear", "acme", *function).endswith("to zoo:llm.chat.\n")
     assert msgspec.json.decode(run("quota", "set", "acme", "concurrency=3", "--json")) == LIMITS
+
+
+def test_a_guarantee_is_set_beside_what_is_set_already(platform: ScriptedPlatform) -> None:
+    """In percent, of a tenant or of each tenant of a tier; with other limits it replaces what was set."""
+    tier = {"name": "gold", "rank": 5, "weight": 2.0, "priority_ceiling": "batch", "reserved_share": 0.1,
+            "limits": {"concurrency": 4}, "source": "registry"}  # fmt: skip
+    shared = LIMITS | {"limits": {"concurrency": 3, "guarantee": 0.2, "borrow": 0.5}}
+    platform.will("GET", "/v1/tenants/acme/limits", answer(LIMITS))
+    platform.will("PUT", "/v1/tenants/acme/limits", answer(shared))
+    platform.will("GET", "/v1/tiers", answer({"tiers": [tier]}))
+    platform.will("PUT", "/v1/tiers/gold", answer(tier | {"limits": {"concurrency": 4, "guarantee": 0.075}}))
+
+    shown = run("quota", "set", "acme", "--guarantee", "20%", "--borrow", "0.5")
+    assert shown == "all calls of acme: concurrency=3 guarantee=20% borrow=50%\n"
+    assert platform.requests[-1].json == {"concurrency": 3, "guarantee": 0.2, "borrow": 0.5}
+    run("quota", "set", "acme", "burst=2", "--guarantee", "20%")
+    assert platform.requests[-1].json == {"burst": 2, "guarantee": 0.2}
+    shown = run("quota", "set", "--tier", "gold", "--guarantee", "7.5%")
+    assert shown == "each tenant of the tier gold: concurrency=4 guarantee=7.5%\n"
+    assert platform.requests[-1].json == {
+        "rank": 5, "weight": 2.0, "priority_ceiling": "batch", "reserved_share": 0.1,
+        "limits": {"concurrency": 4, "guarantee": 0.075},
+    }  # fmt: skip
+    assert msgspec.json.decode(run("quota", "set", "--tier", "gold", "--borrow", "1%", "--json"))["name"] == "gold"
+
+
+@pytest.mark.parametrize(
+    ("words", "about"),
+    [
+        (("acme", "--guarantee", "120%"), "at most 100%"),
+        (("acme", "--guarantee", "much"), "--guarantee 'much'"),
+        (("acme", "--borrow", "5%", "--function", "llm.chat"), "not of its calls"),
+        (("acme", "borrow=0.5", "--borrow", "5%"), "borrow is given twice"),
+        (("acme", "--tier", "gold", "--guarantee", "5%"), "set-tier"),
+        (("--tier", "gold"), "set-tier"),
+        (("--guarantee", "5%"), "name a tenant"),
+        (("--tier", "silver", "--guarantee", "5%"), "no tier silver"),
+    ],
+)
+def test_a_guarantee_that_says_nothing_is_refused(
+    platform: ScriptedPlatform, words: tuple[str, ...], about: str
+) -> None:
+    """Before anything is asked for."""
+    platform.will("GET", "/v1/tiers", answer({"tiers": []}))
+
+    done = invoke("quota", "set", *words)
+
+    assert done.exit_code == 2
+    assert about in " ".join(done.stderr.replace("\u2502", " ").split())
 
 
 def test_a_tier_is_set_and_dropped(platform: ScriptedPlatform) -> None:
