@@ -11,6 +11,7 @@ from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.version_speed import speed_of
 from pilotlight_autoscaler.passes.version_views import ask_of, by_function, function_of, views
 from pilotlight_autoscaler.policy.desired import desired, more_needs
+from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed
 from pilotlight_autoscaler.policy.wish import Wish
@@ -52,6 +53,9 @@ class PassState:
         self.functions = by_function(self.views, given.versions)
         self._wishes: dict[str, Wish] = {}
         self.idle = IdleContainers(views=self.views)
+        self.room_s: dict[str, float] = {}
+        """When a place is expected that others leave for a version."""
+        self._next_idle_s: dict[bool, float] = {}
 
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
         return speed_of(self.versions[version], self.given.curves.get(version), containers, self.fleet)
@@ -77,6 +81,15 @@ class PassState:
 
     def ask(self, version: str) -> Ask:
         return ask_of(self.versions[version], self.given.curves.get(version))
+
+    def expected_room_s(self, version: str) -> float:
+        """When a place for a version is expected, in seconds; 0.0: not known."""
+        if (known := self.room_s.get(version)) is not None:
+            return known
+        on_gpu = bool(self.versions[version].spec.gpu)
+        if on_gpu not in self._next_idle_s:
+            self._next_idle_s[on_gpu] = next_idle_s(self.views.values(), on_gpu=on_gpu)
+        return self._next_idle_s[on_gpu]
 
     def drain(self, container: str, record: VersionRecord, reason: str) -> None:
         """Have a container take no more calls, end those that it has, and end."""

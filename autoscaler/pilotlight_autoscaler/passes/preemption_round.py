@@ -4,6 +4,7 @@ what tenants above their share owe to those below, as `policy/reclaim` says, for
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
@@ -12,11 +13,13 @@ from pilotlight_autoscaler.passes.moving_plan import shortfalls_without
 from pilotlight_autoscaler.passes.pass_reservations import drain_reserved
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.shortage_reports import report_shortfall
+from pilotlight_autoscaler.policy.expected_room import call_s
 from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudget, choose_victims, round_robin
 from pilotlight_autoscaler.policy.reclaim import Reclaim, shape_of
 from pilotlight_autoscaler.policy.shares import TenantShares
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import Plan, Shortfall
 from pilotlight_placement.plan.reservation import Reservation, reserve
@@ -41,6 +44,8 @@ class PreemptionRound:
         self._trials = TrialBudget()
         self._rest: dict[Ask, list[str]] = {}
         """The versions whose containers were not started, by ask."""
+        self._ends_in_s: dict[tuple[str, str], float] = {}
+        """By node and device: when what leaves it is expected to be gone."""
 
     def run(self, made: Plan) -> list[Shortfall]:
         """Drain containers for versions without a place; the shortfalls that remain."""
@@ -111,21 +116,27 @@ class PreemptionRound:
                 heappush(waiting, (now, there[number], number))
                 continue
             version, shape = self._rest[ask][0], shape_of(ask)
-            placed = any_leaves and shape not in full and self._is_placed(ask)
-            if not placed and self._take_back(reclaim, version, ask):
+            held = self._placed(ask) if any_leaves and shape not in full else None
+            if held is None and self._take_back(reclaim, version, ask):
                 budget -= 1
-                any_leaves, placed = True, self._is_placed(ask)
+                any_leaves, held = True, self._placed(ask)
                 full.clear()
-            if not placed:
+            if held is None:
                 full.add(shape)
                 continue
             reclaim.found_place(version)
+            self._expect_room(version, held)
             if id(shorts[number]) not in known:
                 found[number] = shorts[number]
             missing[number], there[number] = missing[number] - 1, there[number] + 1
             if missing[number] > 0:
                 heappush(waiting, (shares.turn(ask.tenant), there[number], number))
         return list(found.values())
+
+    def _expect_room(self, version: str, held: PlacedContainer) -> None:
+        """Note when the place of a version's next container is expected to be free."""
+        ends = max(self._ends_in_s.get((held.slice.node, name), 0.0) for name in held.slice.ids)
+        self._state.room_s[version] = min(ends, self._state.room_s.get(version, math.inf))
 
     def _take_back(self, reclaim: Reclaim, version: str, ask: Ask) -> bool:
         """Drain idle containers, or else what is owed to a version's tenant."""
@@ -154,20 +165,28 @@ class PreemptionRound:
 
     def _drain(self, container: str, version: str, reason: str) -> None:
         self._state.drain(container, self._state.versions[version], reason)
-        self._state.fleet.release(container)
+        self._release(container, version)
+
+    def _release(self, container: str, version: str) -> None:
+        """Count its place as free, from when its calls are expected to end."""
+        state = self._state
+        held = state.fleet.release(container)
+        drained_s = state.at - state.world.draining.get(container, state.at)
+        left_s = max(0.0, call_s(state.views[version]) - drained_s) if version in state.views else 0.0
+        self._ends_in_s |= {(held.slice.node, name): left_s for name in held.slice.ids}
 
     def _release_leaving(self) -> bool:
         """Whether containers leave whose places were not counted as free yet; now they are."""
         state, fleet = self._state, self._state.fleet
         leaving = [
-            each.id
+            (each.id, each.version)
             for node, each in state.world.containers(state.at)
             if (each.state is ContainerState.DRAINING or each.id in state.world.draining)
             and each.id in fleet.held
             and not state.world.nodes[node].draining
         ]
-        for container in leaving:
-            fleet.release(container)
+        for container, version in leaving:
+            self._release(container, version)
         return bool(leaving)
 
     def _is_waited_for(self, version: str) -> bool:
@@ -179,11 +198,15 @@ class PreemptionRound:
         return view.size < view.floor
 
     def _is_placed(self, ask: Ask) -> bool:
+        return self._placed(ask) is not None
+
+    def _placed(self, ask: Ask) -> PlacedContainer | None:
+        """A container for the ask, which holds its place from now on; None if there is no place."""
         fleet = self._state.fleet
         found = place(fleet, ask)
         if isinstance(found, NoFit):
-            return False
+            return None
         held = found.held(f"{ask.function}~{fleet.revision}")
         if not fleet.refusal(held):
             fleet.hold(held)
-        return True
+        return held

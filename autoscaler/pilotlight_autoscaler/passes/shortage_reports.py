@@ -20,9 +20,16 @@ def report_shortfall(state: PassState, short: Shortfall, asks: Mapping[Ask, list
         short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
     for version in dict.fromkeys(asks[short.refusal.record.ask]):
         state.world.decisions.add(short.refusal, version=state.versions[version].ref, at=state.at)
+        room_s = 0.0 if short.refusal.never else state.expected_room_s(version)
+        reason = short.refusal.reason
+        if version in state.room_s:
+            reason = f"{reason}; a place is made for it, where calls of others still run"
         state.decision.shortages.append(
-            Shortage(version=version, epoch=state.given.epoch, reason=short.refusal.reason, never=short.refusal.never)
-        )
+            Shortage(
+                version=version, epoch=state.given.epoch, reason=reason, never=short.refusal.never,
+                room_ms=room_s * 1000.0,
+            )
+        )  # fmt: skip
 
 
 def report_limit(state: PassState, limited: LimitedVersion) -> None:

@@ -201,6 +201,8 @@ class Home:
         queue = self._queues.get(shortage.version)
         if queue is not None and queue.note_shortage(shortage, at):
             self._queued.drop_all(queue, "no_capacity", shortage.reason)
+        elif queue is not None:
+            self._queued.drop_without_room(queue, at)
 
     # -- for the driver --------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 A call leaves with its caller, or with its gateway. It is *dropped*, with an error for its caller, if
 
     its time is over (`VersionQueue.why_out_of_time`), or too short for what its version takes (`why_too_late`),
+    no container is there, and no place for one is expected in its time (`why_without_room`),
     the capacity that is left cannot serve it (`shed`: the lowest tier first),
     its version cannot start or fits nowhere (`start_failure`, `note_shortage`),
     too many containers of its version or tenant were lost in a row (`LossAttribution.lost`).
@@ -83,6 +84,14 @@ class QueuedCalls:
             detail = f"Capacity has shrunk: its turn would come in {wait / 1000.0:.1f} s."
             self._drop(entry, "no_capacity", detail, retry_after=wait / 1000.0)
         self._awake[queue.version] = queue
+
+    def drop_without_room(self, queue: VersionQueue, at: float) -> None:
+        """Drop the calls whose time ends before there is a place for a container; they want one nevertheless."""
+        for entry, refusal in queue.without_room(at):
+            self.remove(entry.call_id, at)
+            queue.refused_at, queue.refused_calls = at, queue.refused_calls + 1
+            queue.expect_back(at)
+            self._drop(entry, refusal.wire_code, refusal.detail, retry_after=refusal.retry_after)
 
     def drop_broken(self, queue: VersionQueue, whose: str, at: float) -> None:
         """Drop the calls of a tenant, or of all (""), whose breaker has opened."""

@@ -18,6 +18,8 @@ def demand_of(queue: VersionQueue, gateway: str, epoch: int, granted: Mapping[st
     oldest = queue.calls.oldest()
     if queue.refused_at is not None and at - queue.refused_at > REFUSED_S:
         queue.refused_at = None
+    if queue.back_until is not None and at > queue.back_until:
+        queue.back_until = None
     running, first_at = _running(queue, granted, at)
     demand = Demand(
         version=queue.version,
@@ -30,7 +32,7 @@ def demand_of(queue: VersionQueue, gateway: str, epoch: int, granted: Mapping[st
         arrivals=queue.arrivals,
         service_ms=queue.service_time.hold_ms or 0.0,
         edge=queue.edge,
-        refused=queue.refused_at is not None,
+        refused=queue.refused_at is not None or queue.back_until is not None,
         refused_calls=queue.refused_calls,
         late=queue.late,
         oldest_run_ms=(at - first_at) * 1000.0,

@@ -8,6 +8,7 @@ from pilotlight_core.model.errors import DeadlineExceeded, TooMuch, Unavailable
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, is_misconfigured
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
+from pilotlight_core.model.units import duration_text
 from pilotlight_gateway.home.breakers import ContainerVerdict, LossAttribution, verdict
 from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, admit, expected_ms
 from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, PooledContainer
@@ -25,6 +26,8 @@ NEVER_FITS_S = 10.0
 """A version must fit nowhere for this long before its calls are refused: a node may be restarting."""
 SHUT_DOWN_S = 1.0
 """The same for one that is shut down: the controller may not have read yet that it was deployed again."""
+BACK_WITHIN_S, BACK_AT_MOST_S = 5.0, 60.0
+"""Whoever was told when to come again has so long, beyond that instant, before others may have the place."""
 GRACE_S = 0.5
 """Lost capacity may be replaced for this long before calls are shed; a start from a blank takes less."""
 SCAN_EVERY_S = 1.0
@@ -37,8 +40,8 @@ class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity", "_limits", "_scan_at", "arrivals", "calls", "function", "late", "load_errors", "losses",
-        "never_since", "pool", "refused_at", "refused_calls", "reported_at", "reported_busy", "reported_waiting",
+        "_capacity", "_limits", "_scan_at", "arrivals", "back_until", "calls", "function", "late", "load_errors", "losses",
+        "never_since", "pool", "room_at", "refused_at", "refused_calls", "reported_at", "reported_busy", "reported_waiting",
         "service_time", "shortage", "shortage_at", "slowdowns", "tenant", "used_at", "version",
     )  # fmt: skip
 
@@ -69,6 +72,10 @@ class VersionQueue:
         self.shortage = ""
         self.shortage_at = float("-inf")
         self.never_since: float | None = None
+        self.room_at = float("-inf")
+        """When the controller expects a place for a first container; in the past: it does not know."""
+        self.back_until: float | None = None
+        """Calls were told to come again when there is a place: until then one is wanted, and kept for them."""
 
     def set_function(self, function: str, counters: FunctionCounters) -> None:
         """Set the function and share its counters. Nothing may be queued or granted yet."""
@@ -86,7 +93,8 @@ class VersionQueue:
     @property
     def busy(self) -> bool:
         """Whether another demand is due."""
-        wants = bool(self.calls) or bool(self.arrivals) or self.refused_at is not None
+        refused = self.refused_at is not None or self.back_until is not None
+        wants = bool(self.calls) or bool(self.arrivals) or refused
         return self.reported_busy or wants
 
     def admit(self, call: CallDescriptor, at: float) -> None:
@@ -98,6 +106,9 @@ class VersionQueue:
             DeadlineExceeded: its time is over already.
         """
         try:
+            if (without_room := self.why_without_room(at, call.remaining_ms / 1000.0)) is not None:
+                self.expect_back(at)
+                raise without_room
             admit(call, self.calls, self.pool, self.service_time, self._limits, at)
         except Unavailable:
             self.losses.admit(call.call_id, call.tenant, at)
@@ -214,6 +225,7 @@ class VersionQueue:
         """Reserve a slot for a picked call; returns the grant of its home, `gateway`, which acts under `epoch`."""
         call, pool = entry.call, self.pool
         pool.reserve(pooled, call.call_id, at)
+        self.back_until = None
         waited_ms, timeline = 0.0, {}
         if pool.ready_since is not None and entry.pushed_at < pool.ready_since:
             # The call waited while no container was ready.
@@ -261,8 +273,26 @@ class VersionQueue:
         elif self.never_since is None or at - self.shortage_at > SHORTAGE_S:
             self.never_since = at
         self.shortage, self.shortage_at = shortage.reason, at
+        self.room_at = at + shortage.room_ms / 1000.0
         patience_s = SHUT_DOWN_S if shortage.shut_down else NEVER_FITS_S
         return self.never_since is not None and at - self.never_since >= patience_s
+
+    def why_without_room(self, at: float, left_s: float) -> Unavailable | None:
+        """The refusal of a call that has less time left than the first container needs to find a place; else None."""
+        room_s = self.room_at - at
+        if room_s <= left_s or not self.shortage_now(at) or self.pool.capacity or self.pool.has(*STARTING):
+            return None
+        expected = f"a place is expected in {duration_text(room_s)}, and the call has {duration_text(max(0.0, left_s))}"
+        return Unavailable(f"{self.shortage}; {expected}.", retry_after=room_s)
+
+    def expect_back(self, at: float) -> None:
+        """Calls are refused for want of a place, and come again when there is one, or a tenth of the time later."""
+        self.back_until = self.room_at + min(BACK_AT_MOST_S, 0.1 * (self.room_at - at) + BACK_WITHIN_S)
+
+    def without_room(self, at: float) -> list[tuple[QueueEntry, Unavailable]]:
+        """The waiting calls that have less time left than that, each with its refusal."""
+        waiting = ((entry, self.why_without_room(at, entry.leaves_at - at)) for entry in self.calls)
+        return [(entry, refusal) for entry, refusal in waiting if refusal is not None]
 
     def shortage_now(self, at: float) -> str:
         return self.shortage if at - self.shortage_at <= SHORTAGE_S else ""

@@ -69,6 +69,32 @@ def test_a_shortage_is_the_reason_for_a_while() -> None:
     assert version_queue.never_since is None
 
 
+def test_a_call_that_has_less_time_than_a_place_needs_is_refused_at_once() -> None:
+    """With the controller's reason and the time until then; one with more time waits, and the place stays wanted."""
+    version_queue = queue()
+    version_queue.note_shortage(Shortage(version="ver_1", epoch=1, reason="all are taken", room_ms=30_000.0), 1.0)
+    version_queue.admit(call("long", remaining_ms=40_000.0), 2.0)
+    with pytest.raises(Unavailable, match="all are taken; a place is expected in 29 s, and the call has 10 s") as refused:
+        version_queue.admit(call("short", remaining_ms=10_000.0), 2.0)
+    assert refused.value.retry_after == pytest.approx(29.0)
+
+    told = demand_of(version_queue, "gw1", 7, {}, 30.0)
+    assert (told.refused, told.refused_calls) == (True, 1)
+    assert demand_of(version_queue, "gw1", 7, {}, 31.0 + 7.0).refused
+    assert not demand_of(version_queue, "gw1", 7, {}, 31.0 + 8.0).refused
+    assert not version_queue.busy
+
+
+@pytest.mark.parametrize("state", [ContainerState.LOADING, ContainerState.READY])
+def test_a_container_that_is_there_or_starts_needs_no_place(state: ContainerState) -> None:
+    """What was expected before does not count any more."""
+    version_queue = queue()
+    version_queue.note_shortage(Shortage(version="ver_1", epoch=1, reason="all are taken", room_ms=30_000.0), 1.0)
+    version_queue.pool.update(credit("c1", 1, state=state), 1.0)
+
+    assert version_queue.why_without_room(2.0, 10.0) is None
+
+
 def test_two_failed_starts_in_a_row_are_due_to_the_function() -> None:
     """One may be due to its node, while another container is starting."""
     version_queue, error = queue(), RemoteError("ImportError", "no", "")

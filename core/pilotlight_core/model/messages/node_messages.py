@@ -169,6 +169,8 @@ class Shortage(Message, frozen=True, kw_only=True):
     """Whether the whole fleet could not hold it, even if it were free."""
     shut_down: bool = False
     """Whether nothing of the version is to run: its app was stopped, or its tenant disabled."""
+    room_ms: float = 0.0
+    """When a place is expected, from now; 0: not known. A call with less time, and without a container, may leave."""
 
 
 class Bind(Message, frozen=True, kw_only=True):
