@@ -44,6 +44,8 @@ class PreemptionRound:
         self._trials = TrialBudget()
         self._rest: dict[Ask, list[str]] = {}
         """The versions whose containers were not started, by ask."""
+        self._served = set[str]()
+        """The versions that have a place for another container: one that starts, or an idle one that goes."""
         self._ends_in_s: dict[tuple[str, str], float] = {}
         """By node and device: when what leaves it is expected to be gone."""
 
@@ -52,6 +54,7 @@ class PreemptionRound:
         state = self._state
         started = Counter(outcome.record.ask for name, outcome in made.outcomes if name)
         self._rest = {ask: names[started[ask] :] for ask, names in self._asks.items()}
+        self._served = {version for ask, names in self._asks.items() for version in names[: started[ask]]}
         first, state.world.preemption_turn = state.world.preemption_turn, 0
         shorts = round_robin(made.short, first)
         helped: list[Shortfall] = []
@@ -72,6 +75,7 @@ class PreemptionRound:
             for number, short in enumerate(shorts):
                 if self._help(short):
                     helped.append(short)
+                    self._served.add(self._rest[short.refusal.record.ask][0])
                 if self._trials.left <= 0:
                     # The next pass begins with the versions that this one had no time for.
                     state.world.preemption_turn = first + number
@@ -104,6 +108,8 @@ class PreemptionRound:
             return []
         tenants = {version: record.tenant for version, record in state.versions.items()}
         reclaim = Reclaim(state.fleet, shares, state.views, tenants)
+        for version in self._served:
+            reclaim.found_place(version)
         full: set[Ask] = set()
         """Shapes of asks for which nothing is free, or becomes free."""
         found: dict[int, Shortfall] = {}
