@@ -1,7 +1,7 @@
 """How the fleet is shared when tenants want twice what there is, on a virtual clock: the controller's own decisions.
 
-    settled    ten tenants of eight functions each, weights 1, 2 and 4, want 416 of 200 GPUs; calls take 5 to 30 s and the
-               timeout is 30 s. The first four tenants come 40 s before the others, and hold all GPUs by then
+    settled    ten tenants of eight functions each, weights 1, 2 and 4, want 416 of 200 GPUs; calls take 5 to 30 s and
+               the timeout is 30 s. The first four tenants come 40 s before the others, and hold all GPUs by then
     newcomer   an eleventh one comes late and has a guarantee of a tenth
     floors     a twelfth keeps one idle container of each of its functions (`min_containers=1`), within its guarantee
 
@@ -28,8 +28,8 @@ NODES, GPUS = 26, 8
 TIMEOUT_S, LOAD_S = 30.0, 2.0
 CALLS_S = (5.0, TIMEOUT_S)
 CALLS = {1.0: 3, 2.0: 5, 4.0: 10}
-"""Wanted of each function at any time, by its tenant's weight: 416 in all, for 200 GPUs beside those of the floors. Each
-tenant wants about twice what its weight makes."""
+"""Wanted of each function at any time, by its tenant's weight: 416 in all, for 200 GPUs beside those of the floors.
+Each tenant wants about twice what its weight makes."""
 FULL = 16
 """The same of those that are there first, alone."""
 GUARANTEE = 0.1

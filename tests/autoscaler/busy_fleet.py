@@ -1,4 +1,4 @@
-"""Nodes whose containers run calls that last, and a controller over them on a virtual clock: who has how much, and when.
+"""Nodes whose containers run calls that last, and a controller over them on a virtual clock: who has how much.
 
 Time is a number of seconds and goes on in steps of a pass. What is wanted is kept wanted: a function has so many calls
 under way at any time, and each that ends is followed by another. The decisions are the controller's own.
@@ -223,8 +223,8 @@ def lasting(
     tenant: str, name: str, *, calls: int = 0, call_s: tuple[float, float] = (1.0, 1.0), seed: int = 0,
     load_s: float = 1.0, priority: Priority = Priority.STANDARD, **options: Any,
 ) -> LastingLoad:  # fmt: skip
-    """A tenant's function of which so many calls are wanted at any time; each takes a time between those of `call_s`."""
-    random = Random(f"{seed} {tenant} {name}")  # noqa: S311 - reproducible, not secret
+    """A tenant's function of which so many calls are wanted at any time; each takes a time within `call_s`."""
+    random = Random(f"{seed} {tenant} {name}")
     made = version_record(function_spec(**{"max_containers": 100} | options), id=f"ver_{tenant}_{name}")
     made = msgspec.structs.replace(made, tenant=tenant, function=name)
     return LastingLoad(

@@ -1,4 +1,4 @@
-"""A tenant's calls hold the whole fleet, and another one has a guarantee: its call is told when to come, or is served."""
+"""One tenant's calls hold the whole fleet, another has a guarantee: its call is told when to come, or is served."""
 
 from __future__ import annotations
 

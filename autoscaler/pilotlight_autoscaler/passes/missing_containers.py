@@ -85,7 +85,7 @@ class MissingContainers:
         return short
 
     def _longest_waiting(self, versions: Iterable[str]) -> list[str]:
-        """The order among those of one tenant: first those without any container, then whose calls have waited longest."""
+        """The order in a tenant: first those without any container, then whose calls have waited longest."""
         views = self._state.views
 
         def waited(version: str) -> tuple[bool, float, str]:

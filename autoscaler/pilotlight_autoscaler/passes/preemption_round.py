@@ -109,7 +109,7 @@ class PreemptionRound:
         tenants = {version: record.tenant for version, record in state.versions.items()}
         reclaim = Reclaim(state.fleet, shares, state.views, tenants)
         for version in self._served:
-            reclaim.found_place(version)
+            reclaim.note_place(version)
         full: set[Ask] = set()
         """Shapes of asks for which nothing is free, or becomes free."""
         found: dict[int, Shortfall] = {}
@@ -130,7 +130,7 @@ class PreemptionRound:
             if held is None:
                 full.add(shape)
                 continue
-            reclaim.found_place(version)
+            reclaim.note_place(version)
             self._expect_room(version, held)
             if id(shorts[number]) not in known:
                 found[number] = shorts[number]

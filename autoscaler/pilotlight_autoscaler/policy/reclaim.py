@@ -52,7 +52,7 @@ def is_batch(view: VersionView) -> bool:
 
 
 def waited_s(view: VersionView) -> float:
-    """How long the calls of a version have waited; those that were refused come again, and count as waiting for ever."""
+    """How long the calls of a version have waited; those that were refused come again, and count as for ever."""
     if view.demand is None or not view.demand.waiting:
         return 0.0
     return view.demand.oldest_ms / 1000.0 if view.demand.queued else math.inf
@@ -104,7 +104,7 @@ class Reclaim:
         self._changed.update((ask.tenant, *(self._tenants[whose] for _, whose in found)))
         return found
 
-    def found_place(self, version: str) -> None:
+    def note_place(self, version: str) -> None:
         """Note that a container of it has a place, so that it asks less of its siblings."""
         self._served.add(version)
 
@@ -156,7 +156,8 @@ class Reclaim:
     def _asks_siblings(self, version: str) -> bool:
         """Whether it has waited for long without any container, and others of its tenant have several."""
         view = self._views[version]
-        return version not in self._served and not view.size and waited_s(view) >= SIBLING_WAITED_S and self._tenants[version] in self._with_siblings
+        has_none = version not in self._served and not view.size
+        return has_none and waited_s(view) >= SIBLING_WAITED_S and self._tenants[version] in self._with_siblings
 
     def _gives_sibling(self, version: str, going: Mapping[str, int]) -> bool:
         """Whether its siblings keep a container each, and give no other calls' place for those of the class batch."""

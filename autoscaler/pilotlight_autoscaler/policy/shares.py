@@ -26,7 +26,7 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 from pilotlight_core.model.limits import ReachedLimit
-from pilotlight_placement.fleet.tenant_holdings import HeldResources
+from pilotlight_placement.fleet.tenant_holdings import NOTHING_HELD, HeldResources
 
 NEGLIGIBLE = 1e-9
 """Shares that differ by less are equal."""
@@ -81,11 +81,11 @@ class TenantShares:
         """Its terms, as far as the fleet can keep them."""
         return self._terms.get(tenant, EVEN_TERMS)
 
-    def share(self, tenant: str, more: HeldResources = HeldResources(), times: int = 1) -> float:
+    def share(self, tenant: str, more: HeldResources = NOTHING_HELD, times: int = 1) -> float:
         """A tenant's share, with `times` of `more`."""
         return self.part(self._held_by(tenant).plus(more, times))
 
-    def level(self, tenant: str, more: HeldResources = HeldResources()) -> float:
+    def level(self, tenant: str, more: HeldResources = NOTHING_HELD) -> float:
         """Its share for its weight."""
         return self.share(tenant, more) / self.terms(tenant).weight
 
@@ -98,7 +98,7 @@ class TenantShares:
         """Whether it holds less than is guaranteed to it."""
         return self.share(tenant) < self.terms(tenant).guarantee - NEGLIGIBLE
 
-    def room(self, tenant: str, need: HeldResources, taken: HeldResources = HeldResources()) -> int | None:
+    def room(self, tenant: str, need: HeldResources, taken: HeldResources = NOTHING_HELD) -> int | None:
         """How many more containers its borrowing limit allows, after those that take `taken`; None: any number."""
         most, each = self.terms(tenant).most, self.part(need)
         if math.isinf(most) or not each:
@@ -114,7 +114,7 @@ class TenantShares:
         """Whether there may be anything to take for it, where `highest` is the highest level of all."""
         return self.is_below_guarantee(claimant) or self.level(claimant, need) <= highest + NEGLIGIBLE
 
-    def may_take(self, claimant: str, need: HeldResources, victim: str, given: HeldResources = HeldResources()) -> bool:
+    def may_take(self, claimant: str, need: HeldResources, victim: str, given: HeldResources = NOTHING_HELD) -> bool:
         """Whether a claimant may have what the victim gives: `given`, and what has been released of it already."""
         left = self.share(victim, given, -1)
         terms = self.terms(victim)
@@ -122,7 +122,7 @@ class TenantShares:
             return False
         return self.is_below_guarantee(claimant) or self.level(claimant, need) <= left / terms.weight + NEGLIGIBLE
 
-    def turn(self, tenant: str, more: HeldResources = HeldResources()) -> Turn:
+    def turn(self, tenant: str, more: HeldResources = NOTHING_HELD) -> Turn:
         """When it is its turn; tenants are served in this order."""
         share, terms = self.share(tenant, more), self.terms(tenant)
         if share < terms.guarantee - NEGLIGIBLE:
@@ -132,8 +132,8 @@ class TenantShares:
     def in_turn(self, missing: Sequence[MissingStarts[AskT]], free: HeldResources) -> list[tuple[AskT, int]]:
         """In which order to start what is missing, as asks with numbers of containers.
 
-        Those of one tenant take turns, in the given order: the first container of each before the second of any. What is
-        `free` is dealt out one by one; what then finds no room comes last, and holds up nothing of the same tenant.
+        Those of one tenant take turns, in the given order: the first container of each before the second of any. What
+        is `free` is dealt out one by one; what then finds no room comes last, and holds up nothing of the same tenant.
         """
         queues: dict[str, deque[tuple[int, MissingStarts[AskT]]]] = {}
         for place, each in enumerate(missing):

@@ -31,7 +31,7 @@ from pilotlight_core.host.registry_records import OnRecord, RegistryRecords
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
+from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord

@@ -40,9 +40,31 @@ class VersionQueue:
     """One version at its home."""
 
     __slots__ = (
-        "_capacity", "_limits", "_scan_at", "arrivals", "back_until", "calls", "function", "late", "load_errors", "losses",
-        "never_since", "pool", "room_at", "refused_at", "refused_calls", "reported_at", "reported_busy", "reported_waiting",
-        "service_time", "shortage", "shortage_at", "slowdowns", "tenant", "used_at", "version",
+        "_capacity",
+        "_limits",
+        "_scan_at",
+        "arrivals",
+        "back_until",
+        "calls",
+        "function",
+        "late",
+        "load_errors",
+        "losses",
+        "never_since",
+        "pool",
+        "refused_at",
+        "refused_calls",
+        "reported_at",
+        "reported_busy",
+        "reported_waiting",
+        "room_at",
+        "service_time",
+        "shortage",
+        "shortage_at",
+        "slowdowns",
+        "tenant",
+        "used_at",
+        "version",
     )  # fmt: skip
 
     def __init__(self, version: str, limits: QueueLimits, epoch: int, at: float) -> None:

@@ -17,7 +17,7 @@ from pilotlight_core.host.price_records import PriceRegistry
 from pilotlight_core.host.registry import OnRecord
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
-from pilotlight_core.model.limits import EffectiveLimits, Tier, load_tiers
+from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_autoscaler.policy.expected_room import call_s, idle_in_s, next_idle_s
@@ -12,10 +14,12 @@ from tests.builders.nodes import container
 from tests.builders.specs import function_spec
 
 
-def view(*, gpu: bool = False, running: int = 1, **told: float) -> VersionView:
+def view(*, gpu: bool = False, running: int = 1, **told: Any) -> VersionView:
     """A version with one container, whose calls may take a minute."""
-    spec = function_spec(timeout=60, **{"gpu": (GpuAsk("H100"),)} if gpu else {})
-    return VersionView(spec=spec, deployed=True, demand=demand(**told), containers=(container(running=running),))
+    spec = function_spec(timeout=60, gpu=(GpuAsk("H100"),) if gpu else ())
+    return VersionView(
+        spec=spec, deployed=True, demand=demand("ver_1", **told), containers=(container(running=running),)
+    )
 
 
 def test_a_call_takes_what_calls_took_or_may_take() -> None:

@@ -56,7 +56,7 @@ def test_weights_alone_take_from_what_has_worked_for_a_while() -> None:
 
     assert passed(fleet, 7.0) == []
     assert len(passed(fleet, 10.0)) == 2
-    assert all("owed" in reason for reason in passed(fleet, 60.0)) and fleet.drains == {"crowd": 2}
+    assert passed(fleet, 60.0) == []
     assert fleet.held() == {"crowd": 2, "late": 2}
 
 
@@ -128,7 +128,7 @@ def test_shares_settle_and_floors_stay(seed: int) -> None:
     """Whatever tenants come and go: no guaranteed floor is touched, and in the end none has a container more than
     another that waits could have by their weights; then nothing moves any more.
     """
-    random = Random(seed)  # noqa: S311 - reproducible, not secret
+    random = Random(seed)
     fleet = BusyFleet(
         slices=cpu_nodes(3, 4), terms={"keeper": Limits(guarantee=0.2), "t0": Limits(guarantee=0.25)},
         weights={f"t{n}": random.choice((1.0, 1.0, 2.0)) for n in range(3)},

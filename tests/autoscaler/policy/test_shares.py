@@ -108,9 +108,7 @@ def test_exchanges_come_to_an_end_and_leave_guarantees_alone(
     """All tenants want all: nobody takes back what it gave at once, and in the end nobody may take anything."""
     capacity = slots(max(1, sum(held)))
     has = {f"t{n}": slots(count) for n, count in enumerate(held)}
-    terms = {
-        f"t{n}": ShareTerms(weight=weights[n], guarantee=guarantees[n]) for n in range(len(held))
-    }
+    terms = {f"t{n}": ShareTerms(weight=weights[n], guarantee=guarantees[n]) for n in range(len(held))}
     known = TenantShares(capacity, lambda tenant: has[tenant], terms)
     exchanges = 0
     while True:

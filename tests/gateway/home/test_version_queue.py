@@ -74,7 +74,9 @@ def test_a_call_that_has_less_time_than_a_place_needs_is_refused_at_once() -> No
     version_queue = queue()
     version_queue.note_shortage(Shortage(version="ver_1", epoch=1, reason="all are taken", room_ms=30_000.0), 1.0)
     version_queue.admit(call("long", remaining_ms=40_000.0), 2.0)
-    with pytest.raises(Unavailable, match="all are taken; a place is expected in 29 s, and the call has 10 s") as refused:
+    with pytest.raises(
+        Unavailable, match="all are taken; a place is expected in 29 s, and the call has 10 s"
+    ) as refused:
         version_queue.admit(call("short", remaining_ms=10_000.0), 2.0)
     assert refused.value.retry_after == pytest.approx(29.0)
 

@@ -8,8 +8,8 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.tenant_holdings import NOTHING_HELD, HeldResources, resources_asked
-from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slice, Slot
 from pilotlight_placement.hardware.catalogue import standard
+from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slice, Slot
 
 H100 = standard()["H100-80GB"]
 
