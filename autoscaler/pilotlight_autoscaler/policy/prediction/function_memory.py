@@ -77,13 +77,15 @@ class FunctionMemory:
         self._times = _idle_times(record)
         self._keeping = [LearntKeepAlive((self._worth,), times) for times in self._times]
         self._learnt = PlannedWarmth(self._keeping)
-        self._learnt.ages[: len(record.ages)] = [None if age < 0 else age for age in record.ages]
         forecasts = [_forecast(record, quantile, self.lead) for quantile in QUANTILES]
         self._forecast = forecasts[0]
         costs = {name: ShadowCost(idle / 16, cold / 16) for name, (idle, cold) in record.costs.items()}
         standard = standard_methods(self._learnt, self._worth, forecasts, _seen(record))
         self._window_s = window_s
         self._pool = ShadowPool(standard.methods, round(window_s / MINUTE_S), costs)
+        self._ages = [None if age < 0 else age for age in (*record.ages, *[-1] * MOST_KEPT)][:MOST_KEPT]
+        """Minutes since each level of concurrency was needed; None: it never was."""
+        self._pool.resume(self._ages)
         self.age_minutes = record.minutes
         """Minutes that it has seen end."""
         self._choice = MethodChoice(standard.priors, record.chosen)
@@ -200,7 +202,7 @@ class FunctionMemory:
             loads_ms=tuple(round(seconds * 1000) for seconds in self._loads),
             idle=tuple(_heaviest(times) for times in self._times),
             never=tuple(round(16 * times.never) for times in self._times),
-            ages=tuple(-1 if age is None else age for age in self._learnt.ages),
+            ages=tuple(-1 if age is None else age for age in self._ages),
             costs={name: (round(16 * cost[0]), round(16 * cost[1])) for name, cost in self._pool.costs.items()},
             chosen=self.method,
             forecast=(round(16 * self._forecast.level), round(16 * self._forecast.trend)),
@@ -214,6 +216,8 @@ class FunctionMemory:
     def _end_minute(self) -> None:
         self.prewarms.observe(self._ahead, self._needed)
         self._pool.observe(self._needed)
+        for level, age in enumerate(self._ages):
+            self._ages[level] = 0 if self._needed > level else None if age is None else age + 1
         self._minute += 1
         self.age_minutes += 1
         self._before = self._needed

@@ -58,6 +58,14 @@ class FixedWarmth:
         while self._falling and self._falling[0][0] <= self._now - self._minutes:
             self._falling.popleft()
 
+    def resume(self, ages: Sequence[int | None]) -> None:
+        """So many minutes ago each level of concurrency was needed last, up to `MOST_KEPT` levels."""
+        self._falling.clear()
+        for needed, age in reversed([*enumerate(ages, start=1)]):
+            newest = self._falling[-1][0] if self._falling else self._now - self._minutes
+            if age is not None and self._now - age > newest:
+                self._falling.append((self._now - age, needed))
+
     def level(self) -> int:
         return min(self._most, self._falling[0][1]) if self._falling else 0
 
@@ -106,6 +114,10 @@ class PlannedWarmth:
                 break
             count += 1
         return count
+
+    def resume(self, ages: Sequence[int | None]) -> None:
+        """So many minutes ago each level of concurrency was needed last."""
+        self.ages = list(ages[: len(self._policies)])
 
     def forget_plans(self) -> None:
         """A policy has changed."""

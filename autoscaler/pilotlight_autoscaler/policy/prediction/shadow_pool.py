@@ -12,10 +12,10 @@ In a minute with calls the cheapest is chosen, by what a cold start is worth in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.prediction.minute_methods import MinuteMethod
+from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
 
 HALF_LIFE_MINUTES = 1_440.0
 DECAY = 0.5 ** (1 / HALF_LIFE_MINUTES)
@@ -67,6 +67,12 @@ class ShadowPool:
             method.observe(needed)
         self.recent.append(needed)
         return levels
+
+    def resume(self, ages: Sequence[int | None]) -> None:
+        """So many minutes ago each level of concurrency was needed last; None: never."""
+        for method in self._methods.values():
+            if isinstance(method, FixedWarmth | PlannedWarmth):
+                method.resume(ages)
 
     def set_window(self, minutes: int) -> None:
         """From now on containers stay so long anyway."""
