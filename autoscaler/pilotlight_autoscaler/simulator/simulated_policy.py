@@ -1,0 +1,127 @@
+"""The controller's own rules over a simulated function: the one place that binds the simulation to them.
+
+What the rules see is what the controller would see of the function: the demand that its home tells, and the reports of
+its containers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from pilotlight_autoscaler.policy import scale_down_pace, scaling_policy
+from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, to_drain, wanted
+from pilotlight_autoscaler.simulator.function_run import FunctionRun
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+
+CONSTANTS: Mapping[str, ModuleType] = {
+    "WAIT_TARGET_S": scaling_policy,
+    "TARGET_UTILISATION": scaling_policy,
+    "FIRST_LOAD_S": scaling_policy,
+    "STEP_PART": scale_down_pace,
+    "STEP_EVERY_S": scale_down_pace,
+}
+"""The policy's constants that a simulation may change, and where they stand."""
+
+
+@dataclass(kw_only=True)
+class SimulatedPolicy:
+    _pace: ScaleDownPace = field(default_factory=ScaleDownPace)
+
+    def wanted(self, run: FunctionRun, at: float) -> int:
+        """How many containers a function should have."""
+        return wanted(view_of(run, at))
+
+    def leaving(self, run: FunctionRun, at: float) -> set[str]:
+        """The idle containers that go now."""
+        view = view_of(run, at)
+        due = to_drain(view)
+        due = due[: self._pace.room(run.function.key, view.size, at)] if due else []
+        if due:
+            self._pace.spend(run.function.key, run.function.spec.scaledown_window, at)
+        return {each.id for each in due}
+
+    def next_room_s(self, run: FunctionRun) -> float:
+        """How long none of a function's containers goes after some went."""
+        return min(scale_down_pace.STEP_EVERY_S, run.function.spec.scaledown_window)
+
+
+def view_of(run: FunctionRun, at: float) -> VersionView:
+    """A function as the policy sees it at an instant."""
+    reports = [_report_of(run, each, at) for each in run.ready]
+    reports += [_report_of(run, each, at) for each in run.starting]
+    return VersionView(spec=run.function.spec, deployed=True, demand=demand_of_run(run, at), containers=reports)
+
+
+def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
+    """What the function's home tells; None: it is silent, as nothing waits or runs."""
+    if not (run.queued or run.running or run.refused or run.late):
+        return None
+    oldest_run_s = at - run.first_grant_at if run.hold_s is None and run.running else 0.0
+    return Demand(
+        version=run.function.key,
+        tenant=run.function.tenant,
+        gateway="simulation",
+        epoch=1,
+        queued=run.queued,
+        oldest_ms=run.oldest_wait_s(at) * 1000.0,
+        running=run.running,
+        arrivals=run.arrivals,
+        service_ms=(run.hold_s or 0.0) * 1000.0,
+        refused_calls=run.refused,
+        late=run.late,
+        oldest_run_ms=oldest_run_s * 1000.0,
+        function=run.function.key,
+    )
+
+
+def _report_of(run: FunctionRun, container: SimulatedContainer, at: float) -> ContainerReport:
+    is_ready = container.ready_at <= at
+    running = container.running
+    if run.by_counts and running:
+        # By counts it is known how many are busy, and how many calls run in all of them.
+        running = run.running // len(run.busy_stack) + (container is run.busy_stack[0]) * (
+            run.running % len(run.busy_stack)
+        )
+    return ContainerReport(
+        id=container.name,
+        version=run.function.key,
+        tenant=run.function.tenant,
+        app="app",
+        function=run.function.name,
+        slice="",
+        state=ContainerState.READY if is_ready else ContainerState.LOADING,
+        slots=run.slots,
+        running=running,
+        age_s=at - container.began_at,
+        idle_s=at - container.idle_since if is_ready and not running else 0.0,
+        calls=container.calls,
+    )
+
+
+@contextmanager
+def changed_constants(values: Mapping[str, float]) -> Iterator[None]:
+    """Within the block the policy's constants have other values, in this process.
+
+    Raises:
+        ValueError: there is no such constant, or the value is none for it.
+    """
+    for name, value in values.items():
+        if name not in CONSTANTS:
+            raise ValueError(f"{name!r} is no constant of the policy: expected one of {', '.join(CONSTANTS)}")
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name}: expected a number above 0, not {value:g}")
+    before = {name: getattr(CONSTANTS[name], name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(CONSTANTS[name], name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(CONSTANTS[name], name, value)

@@ -1,0 +1,136 @@
+"""The simulation: functions over a fleet on a virtual clock, with the controller's own decisions.
+
+Functions touch each other only through the fleet. So each is moved alone, up to the instant at which its policy is to be
+asked or the end of its minute, and those questions are answered in the order of their instants. That is why a day of
+thousands of functions takes minutes: nothing is looked at that has not changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from pilotlight_autoscaler.simulator.call_steps import move_by_calls
+from pilotlight_autoscaler.simulator.count_steps import move_by_counts
+from pilotlight_autoscaler.simulator.function_run import PASS_S, FunctionRun
+from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
+from pilotlight_autoscaler.simulator.simulated_fleet import SimulatedFleet
+from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy
+from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S
+
+RETRY_S = 1.0
+"""How long a function without a place waits for the next try."""
+
+
+@dataclass(kw_only=True)
+class Simulation:
+    runs: list[FunctionRun]
+    fleet: SimulatedFleet
+    policy: SimulatedPolicy
+    minutes: int
+    result: SimulationResult
+
+    def run(self, progress: Callable[[float], None] = lambda _: None) -> SimulationResult:
+        """Run to the end; `progress` is told the virtual time of every step. May be interrupted at any time."""
+        end = self.minutes * MINUTE_S
+        self.fleet.expect(run.function.ask for run in self.runs)
+        queue = [(self._wakes_at(run, 0), number) for number, run in enumerate(self.runs)]
+        heapify(queue)
+        while queue:
+            at, number = heappop(queue)
+            if at >= end:
+                break
+            self.result.at = at
+            progress(at)
+            run = self.runs[number]
+            self._move(run, at)
+            if run.is_asleep and run.at >= run.minute_end:
+                heappush(queue, (self._wakes_at(run, int(run.at // MINUTE_S)), number))
+            else:
+                heappush(queue, (run.at, number))
+        self.result.at = end
+        return self.result
+
+    def _wakes_at(self, run: FunctionRun, minute: int) -> float:
+        """When something happens to a function that has nothing but calls to come, from a minute on."""
+        if run.look_at < math.inf:
+            return run.look_at
+        found = run.traffic.next_minute(minute)
+        return math.inf if found is None else found * MINUTE_S
+
+    def _move(self, run: FunctionRun, at: float) -> None:
+        """Answer the question that is due, then move the function to its next one, or to the end of its minute."""
+        if at >= run.minute_end:
+            if run.minute_end:
+                self._observe(run)
+            run.begin_minute(int(at // MINUTE_S))
+        if run.look_at <= run.at:
+            self._decide(run, run.at)
+        if run.by_counts:
+            move_by_counts(run, run.minute_end)
+        else:
+            move_by_calls(run, run.minute_end)
+
+    def _decide(self, run: FunctionRun, at: float) -> None:
+        run.drop_late(at)
+        if run.blocked_at is not None and run.blocked_at == self.fleet.revision:
+            run.look_at = at + RETRY_S
+            return
+        run.blocked_at = None
+        run.wanted = self.policy.wanted(run, at)
+        missing = run.wanted - run.size
+        if missing > 0:
+            self._start(run, missing, at)
+        elif at >= run.drain_at and run.ready:
+            self._drain(run, at)
+        run.on_looked(at)
+        if run.blocked_at is not None:
+            run.look_at = min(run.look_at, at + RETRY_S)
+
+    def _start(self, run: FunctionRun, missing: int, at: float) -> None:
+        started = self.fleet.start(run.function, missing, at)
+        for container in started:
+            run.begin(container)
+        run.sums.starts += len(started)
+        self.result.timeline.act(at, len(started))
+        if len(started) < missing:
+            run.blocked_at = self.fleet.revision
+
+    def _drain(self, run: FunctionRun, at: float) -> None:
+        gone = run.remove(self.policy.leaving(run, at))
+        for container in gone:
+            self.fleet.release(container)
+            run.sums.add_container(container, at)
+            run.sums.ended += 1
+            run.sums.unused += not container.calls
+        run.sums.drains += len(gone)
+        self.result.timeline.act(at, len(gone))
+        self._set_drain(run, at, any_gone=bool(gone))
+
+    def _set_drain(self, run: FunctionRun, at: float, *, any_gone: bool) -> None:
+        """When the next idle container may go."""
+        window_s = run.function.spec.scaledown_window
+        due_at = min((each.idle_since + window_s for each in run.idle), default=math.inf)
+        if due_at > at:
+            run.drain_at = due_at
+        elif any_gone:
+            run.drain_at = at + max(PASS_S, self.policy.next_room_s(run))
+        else:
+            run.drain_at, run.is_stuck = math.inf, True
+
+    def _observe(self, run: FunctionRun) -> None:
+        """The end of a function's minute, for the picture of all."""
+        if run.running != run.covered or run.queued != run.covered_queue:
+            run.wanted = self.policy.wanted(run, run.at)
+        self.result.timeline.observe(
+            int(run.minute_end // MINUTE_S) - 1, wanted=run.wanted, ready=len(run.ready), starting=len(run.starting)
+        )
+
+
+def runs_of(runs: Iterable[FunctionRun], fleet: SimulatedFleet, minutes: int) -> Simulation:
+    """A simulation of these functions over so many minutes."""
+    found = list(runs)
+    result = SimulationResult(runs=found, minutes=minutes)
+    return Simulation(runs=found, fleet=fleet, policy=SimulatedPolicy(), minutes=minutes, result=result)
