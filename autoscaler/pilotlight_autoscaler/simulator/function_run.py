@@ -104,8 +104,8 @@ class FunctionRun:
         """No idle container is due before."""
         self.is_stuck = False
         """Whether containers are due that were still wanted."""
-        self.blocked_at: int | None = None
-        """The fleet's revision at which there was no place."""
+        self.blocked_tries = 0
+        """How often in a row there was no place for a container of it."""
         self.wanted = 0
 
     @property
@@ -183,7 +183,7 @@ class FunctionRun:
 
     def on_wait(self, at: float) -> None:
         """Calls begin to wait, or more do."""
-        if self.blocked_at is None and self.size < self.function.spec.max_containers:
+        if not self.blocked_tries and self.size < self.function.spec.max_containers:
             if not self.covered_queue:
                 self.look_at = min(self.look_at, at)
             elif self.queued > self.covered_queue:
@@ -191,7 +191,7 @@ class FunctionRun:
 
     def on_more(self, at: float) -> None:
         """More calls run than when the policy was asked."""
-        if self.blocked_at is None and self.size < self.function.spec.max_containers:
+        if not self.blocked_tries and self.size < self.function.spec.max_containers:
             self.look_at = min(self.look_at, max(at, self.looked_at + PASS_S))
 
     def on_fewer(self, at: float) -> None:

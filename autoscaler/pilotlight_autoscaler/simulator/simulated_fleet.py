@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
@@ -23,8 +24,8 @@ from pilotlight_placement.plan.plan import DesiredState, Plan, plan
 GPUS_PER_NODE = 8
 CPU_SLOTS = 64
 """Of one node without GPUs."""
-LIMITS = PlanLimits(moves=0, blocked=2, empties=0)
-"""Nothing is moved; idle GPUs change their MIG mode where that needs no reset."""
+LIMITS = PlanLimits(moves=0, blocked=0, empties=0)
+"""Nothing is moved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +40,18 @@ class GpuGroup:
 
 class SimulatedFleet:
     def __init__(self, groups: Iterable[GpuGroup], prices: Prices | None = None) -> None:
-        self._fleet = Fleet(_nodes_of(groups), prices=prices)
-        self._plans = self._started = 0
+        self.fleet = Fleet(_nodes_of(groups), prices=prices)
+        self._plans = self._started = self._freed = 0
+        self._refused: dict[Ask, int] = {}
+        """What had no place, whoever asked -> how many containers had gone by then."""
 
-    @property
-    def revision(self) -> int:
-        """Changes with everything that starts or goes."""
-        return self._fleet.revision
+    def is_full_for(self, ask: Ask) -> bool:
+        """Whether an ask like this one had no place, and no container has gone since."""
+        return self._refused.get(_anybodys(ask)) == self._freed
 
     @property
     def size(self) -> int:
-        return self._fleet.size
+        return self.fleet.size
 
     def expect(self, asks: Iterable[Ask]) -> None:
         """Score places by what will be asked for."""
@@ -58,36 +60,39 @@ class SimulatedFleet:
             if (shape := AskShape.of(ask)) is not None:
                 histogram.observe(shape, 0.0)
         if mix := histogram.shares():
-            self._fleet.retune(mix)
+            self.fleet.retune(mix)
 
     def start(self, function: SimulatedFunction, count: int, at: float) -> list[SimulatedContainer]:
         """Start so many containers of a function, as far as there are places."""
         self._plans += 1
         desired = DesiredState(wants=(), starts=((function.ask, count),), revision=self._plans)
-        made = plan(self._fleet, desired, at, LIMITS)
+        made = plan(self.fleet, desired, at, LIMITS)
+        if made.short:
+            self._refused[_anybodys(function.ask)] = self._freed
         return [self._container_of(held, function, at) for held in self._carry_out(made)]
 
     def release(self, container: SimulatedContainer) -> None:
         """A container has ended."""
-        held = self._fleet.held[container.name]
-        place = self._fleet.places[held.slice.node]
+        held = self.fleet.held[container.name]
+        place = self.fleet.places[held.slice.node]
         unit = place.by_id[held.slice.ids[0]]
         if held.slice.profile and unit.gpu is not None:
             # Its MIG instance stays, idle.
             self._describe(place.node, replace(unit.gpu, instances=tuple(sorted({*unit.gpu.instances, *unit.instances()}))))
-        self._fleet.release(container.name)
+        self.fleet.release(container.name)
+        self._freed += 1
 
     def _carry_out(self, made: Plan) -> Iterator[PlacedContainer]:
         for planned in made.commands:
             command = planned.command
             if isinstance(command, PlannedStart):
-                self._fleet.hold(command.held)
+                self.fleet.hold(command.held)
                 yield command.held
             elif isinstance(command, Cut | SwitchMig):
                 self._change(planned.node, command)
 
     def _change(self, node: str, command: Cut | SwitchMig) -> None:
-        place = self._fleet.places[node]
+        place = self.fleet.places[node]
         gpu = place.by_id[command.device].gpu
         if gpu is None:
             raise LookupError(f"{command.device} is no GPU")
@@ -98,12 +103,12 @@ class SimulatedFleet:
         self._describe(place.node, replace(gpu, instances=tuple(sorted(there - {*command.destroy} | {*command.create}))))
 
     def _describe(self, node: Node, gpu: Gpu) -> None:
-        self._fleet.put(replace(node, gpus=tuple(gpu if other.id == gpu.id else other for other in node.gpus)))
+        self.fleet.put(replace(node, gpus=tuple(gpu if other.id == gpu.id else other for other in node.gpus)))
 
     def _container_of(self, held: PlacedContainer, function: SimulatedFunction, at: float) -> SimulatedContainer:
         self._started += 1
-        place, slice_ = self._fleet.places[held.slice.node], held.slice
-        part, prices = slice_.ppm * len(slice_.ids) / WHOLE_DEVICE, self._fleet.prices
+        place, slice_ = self.fleet.places[held.slice.node], held.slice
+        part, prices = slice_.ppm * len(slice_.ids) / WHOLE_DEVICE, self.fleet.prices
         unit = place.by_id[slice_.ids[0]]
         if unit.gpu is not None:
             dollars = prices.of(unit.gpu.device, place.node.domain)
@@ -118,6 +123,12 @@ class SimulatedFleet:
             gpus=0.0 if slice_.kind is SliceKind.CPU else part,
             dollars_per_hour=dollars * part,
         )
+
+
+@lru_cache(maxsize=100_000)
+def _anybodys(ask: Ask) -> Ask:
+    """The ask without whose it is, where its place does not depend on that."""
+    return ask if ask.spread or ask.avoid else replace(ask, function="", tenant="")
 
 
 def _nodes_of(groups: Iterable[GpuGroup]) -> Iterator[Node]:

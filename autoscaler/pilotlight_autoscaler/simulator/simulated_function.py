@@ -22,11 +22,11 @@ class SimulatedFunction:
     priority: str = ""
     """The class of its calls, by which waits are told apart."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.spec.name
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Of placement: `tenant:app.function`."""
         return f"{self.tenant}:{self.name}"

@@ -7,18 +7,22 @@ its containers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from types import ModuleType
 
 from pilotlight_autoscaler.policy import scale_down_pace, scaling_policy
+from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, to_drain, wanted
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way, to_drain, wanted
 from pilotlight_autoscaler.simulator.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
 
 CONSTANTS: Mapping[str, ModuleType] = {
     "WAIT_TARGET_S": scaling_policy,
@@ -28,6 +32,10 @@ CONSTANTS: Mapping[str, ModuleType] = {
     "STEP_EVERY_S": scale_down_pace,
 }
 """The policy's constants that a simulation may change, and where they stand."""
+
+
+IdleContainer = tuple[SimulatedContainer, FunctionRun]
+"""A container and its function."""
 
 
 @dataclass(kw_only=True)
@@ -47,9 +55,39 @@ class SimulatedPolicy:
             self._pace.spend(run.function.key, run.function.spec.scaledown_window, at)
         return {each.id for each in due}
 
+    def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> list[IdleContainer]:
+        """The containers of these functions that may give way to calls of others, the longest idle first."""
+        found = []
+        for run in runs:
+            spare = {each.id for each in may_give_way(view_of(run, at), MIN_RESIDENCY_S)}
+            found += [(each, run) for each in run.idle if each.name in spare] if spare else []
+        return sorted(found, key=lambda idle: (idle[0].idle_since, idle[0].number))
+
+    def victims(self, fleet: Fleet, run: FunctionRun, idle: list[IdleContainer], at: float) -> list[IdleContainer]:
+        """The idle containers, with their functions, that end for a function without a place.
+
+        `idle` may be some seconds old: what had calls since then, or is gone, stays out.
+        """
+        of_use = fleet.offers(run.function.ask).by_group
+        still = ((c, r) for c, r in idle if r is not run and not c.is_gone and not c.running and c.idle_since <= at - 1.0)
+        near = {each.name: (each, other) for each, other in islice(_placed(fleet, still, of_use), ALONE)}
+        search = PreemptionSearch(fleet=fleet, ask=run.function.ask, fits=has_place, trials=TrialBudget())
+        found = search.one([(_report_of(other, each, at), other.function.key) for each, other in near.values()])
+        return [near[each.id] for each, _ in found]
+
     def next_room_s(self, run: FunctionRun) -> float:
         """How long none of a function's containers goes after some went."""
         return min(scale_down_pace.STEP_EVERY_S, run.function.spec.scaledown_window)
+
+
+def _placed(
+    fleet: Fleet, idle: Iterable[IdleContainer], groups: Mapping[DeviceGroup, object]
+) -> Iterator[IdleContainer]:
+    """Those on devices of these groups."""
+    for container, run in idle:
+        slice_ = fleet.held[container.name].slice
+        if fleet.places[slice_.node].by_id[slice_.ids[0]].group in groups:
+            yield container, run
 
 
 def view_of(run: FunctionRun, at: float) -> VersionView:
@@ -83,18 +121,17 @@ def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
 
 def _report_of(run: FunctionRun, container: SimulatedContainer, at: float) -> ContainerReport:
     is_ready = container.ready_at <= at
-    running = container.running
-    if run.by_counts and running:
+    running, function = container.running, run.function
+    if running and run.by_counts:
         # By counts it is known how many are busy, and how many calls run in all of them.
-        running = run.running // len(run.busy_stack) + (container is run.busy_stack[0]) * (
-            run.running % len(run.busy_stack)
-        )
+        busy = run.busy_stack
+        running = run.running // len(busy) + (run.running % len(busy) if container is busy[0] else 0)
     return ContainerReport(
         id=container.name,
-        version=run.function.key,
-        tenant=run.function.tenant,
+        version=function.key,
+        tenant=function.tenant,
         app="app",
-        function=run.function.name,
+        function=function.name,
         slice="",
         state=ContainerState.READY if is_ready else ContainerState.LOADING,
         slots=run.slots,

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.simulator.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.count_steps import move_by_counts
 from pilotlight_autoscaler.simulator.function_run import PASS_S, FunctionRun
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.simulated_fleet import SimulatedFleet
-from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy
+from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S
 
-RETRY_S = 1.0
-"""How long a function without a place waits for the next try."""
+RETRY_S, LONGEST_RETRY_S = 1.0, 5.0
+"""How long a function without a place waits for the next try: longer each time, up to a bound."""
+IDLE_KNOWN_S = 5.0
+"""How long the idle containers are known that may give way to others: to list them takes as long as a pass."""
 
 
 @dataclass(kw_only=True)
@@ -31,6 +34,9 @@ class Simulation:
     policy: SimulatedPolicy
     minutes: int
     result: SimulationResult
+    _idle: list[IdleContainer] = field(default_factory=list)
+    """Of all functions, the longest idle first; what had calls since then is told apart."""
+    _idle_until: float = -math.inf
 
     def run(self, progress: Callable[[float], None] = lambda _: None) -> SimulationResult:
         """Run to the end; `progress` is told the virtual time of every step. May be interrupted at any time."""
@@ -75,39 +81,57 @@ class Simulation:
 
     def _decide(self, run: FunctionRun, at: float) -> None:
         run.drop_late(at)
-        if run.blocked_at is not None and run.blocked_at == self.fleet.revision:
-            run.look_at = at + RETRY_S
+        if run.blocked_tries and self.fleet.is_full_for(run.function.ask) and at < run.drain_at:
+            run.blocked_tries += 1
+            run.look_at = at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S)
             return
-        run.blocked_at = None
         run.wanted = self.policy.wanted(run, at)
         missing = run.wanted - run.size
-        if missing > 0:
-            self._start(run, missing, at)
-        elif at >= run.drain_at and run.ready:
+        blocked = missing > 0 and self._start(run, missing, at) < missing
+        if at >= run.drain_at:
             self._drain(run, at)
+        run.blocked_tries = run.blocked_tries + 1 if blocked else 0
         run.on_looked(at)
-        if run.blocked_at is not None:
-            run.look_at = min(run.look_at, at + RETRY_S)
+        if blocked:
+            run.look_at = min(run.look_at, at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S))
 
-    def _start(self, run: FunctionRun, missing: int, at: float) -> None:
-        started = self.fleet.start(run.function, missing, at)
+    def _start(self, run: FunctionRun, missing: int, at: float) -> int:
+        """Start so many containers, or as many as there are places for; how many."""
+        started = [] if self.fleet.is_full_for(run.function.ask) else self.fleet.start(run.function, missing, at)
+        while len(started) < missing and run.queued and self._preempt(run, at):
+            more = self.fleet.start(run.function, 1, at)
+            if not more:
+                break
+            started += more
         for container in started:
             run.begin(container)
         run.sums.starts += len(started)
         self.result.timeline.act(at, len(started))
-        if len(started) < missing:
-            run.blocked_at = self.fleet.revision
+        return len(started)
+
+    def _preempt(self, run: FunctionRun, at: float) -> bool:
+        """End idle containers of others, so that one of a function whose calls wait has a place; whether there are."""
+        if at >= self._idle_until:
+            self._idle_until = at + IDLE_KNOWN_S
+            self._idle = self.policy.idle_containers((r for r in self.runs if r.ready and r is not run), at)
+        victims = self.policy.victims(self.fleet.fleet, run, self._idle, at)
+        for container, other in victims:
+            self._end(other, other.remove({container.name}), at)
+            other.covered = min(other.covered, other.running)
+        return bool(victims)
 
     def _drain(self, run: FunctionRun, at: float) -> None:
         gone = run.remove(self.policy.leaving(run, at))
+        self._end(run, gone, at)
+        self._set_drain(run, at, any_gone=bool(gone))
+
+    def _end(self, run: FunctionRun, gone: list[SimulatedContainer], at: float) -> None:
         for container in gone:
             self.fleet.release(container)
             run.sums.add_container(container, at)
-            run.sums.ended += 1
             run.sums.unused += not container.calls
         run.sums.drains += len(gone)
         self.result.timeline.act(at, len(gone))
-        self._set_drain(run, at, any_gone=bool(gone))
 
     def _set_drain(self, run: FunctionRun, at: float, *, any_gone: bool) -> None:
         """When the next idle container may go."""

@@ -11,7 +11,7 @@ LEVELS_S = (0.5, 5.0, 30.0)
 
 class FunctionSums:
     __slots__ = (
-        "busy_gpu_s", "calls", "cold", "dollars", "drains", "ended", "idle_gpu_s", "late", "loading_gpu_s", "met",
+        "busy_gpu_s", "calls", "cold", "dollars", "drains", "idle_gpu_s", "late", "loading_gpu_s", "met",
         "refused", "starts", "unused", "waits",
     )  # fmt: skip
 
@@ -26,10 +26,8 @@ class FunctionSums:
         """Of those that had their turn."""
         self.met = [0] * len(LEVELS_S)
         self.starts = self.drains = 0
-        self.ended = 0
-        """Containers that went."""
         self.unused = 0
-        """Those of them that never had a call."""
+        """Containers that went and never had a call."""
         self.busy_gpu_s = self.loading_gpu_s = self.idle_gpu_s = 0.0
         self.dollars = 0.0
 
