@@ -125,7 +125,7 @@ def _occupy(run: FunctionRun, comes: int) -> None:
     fewer = len(stack) > busy
     while len(stack) > busy:
         container = stack.pop()
-        container.free(run.at)
+        container.stop_work(run.at)
         idle.append(container)
     if comes and stack:
         stack[0].calls += comes

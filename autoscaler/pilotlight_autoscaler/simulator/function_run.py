@@ -19,10 +19,11 @@ from heapq import heappush
 from random import Random
 
 from pilotlight_autoscaler.simulator.results.function_sums import FunctionSums
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedClock, SimulatedContainer
 from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic, TimedCall
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.node_messages import ContainerState
 
 PASS_S = 0.25
 """Between two passes of the controller."""
@@ -61,8 +62,10 @@ class FunctionRun:
         self.sums = FunctionSums()
         self.dice = Random(f"{seed}/{function.key}")
         self.slots = function.spec.slots
+        self.clock = SimulatedClock()
+        """When its policy was asked last; its containers have their ages by it."""
         self.at = 0.0
-        """Its own clock."""
+        """How far it has been moved."""
         self.minute_end = 0.0
         self.by_counts = False
         self.calls: list[TimedCall] = []
@@ -145,24 +148,16 @@ class FunctionRun:
         self.calls, self.next_call, self.ends, self.open = [], 0, [], []
         self.busy_stack = [each for each in self.ready if each.running]
         self.idle_stack = sorted((c for c in self.ready if not c.running), key=lambda c: (c.idle_since, -c.number))
-        # Counts do not say where a call runs: a container has at least one while it is among the busy ones.
-        for each in self.busy_stack:
-            each.running = 1
 
     def _take_apart(self) -> None:
         """From counts to calls."""
         self.by_counts = False
         self.left = 0
-        number, left = 0, self.running
-        for each in self.busy_stack:
-            each.running = 0
-        for each in self.busy_stack:
-            count = min(self.slots, left - (len(self.busy_stack) - number - 1))
-            number, left = number + 1, left - count
-            each.running = count
-            for _ in range(count):
+        self.spread()
+        for container in self.busy_stack:
+            for _ in range(container.running):
                 duration_s = self.draw_s()
-                heappush(self.ends, (self.at + duration_s, self.next_grant(), each, duration_s))
+                heappush(self.ends, (self.at + duration_s, self.next_grant(), container, duration_s))
         self.open = [(c.number, c) for c in self.ready if self.slots == 1 and not c.running]
         self.open.sort()
         self.waiting = deque(
@@ -170,6 +165,13 @@ class FunctionRun:
             for each in self.waiting
             for _ in range(each.count)
         )
+
+    def spread(self) -> None:
+        """Let the busy containers hold what runs, if by counts: of several slots each, about as many each."""
+        if self.by_counts and self.slots > 1 and self.busy_stack:
+            each, more = divmod(self.running, len(self.busy_stack))
+            for number, container in enumerate(self.busy_stack):
+                container.running = each + (number < more)
 
     def draw_s(self) -> float:
         """How long a call takes, of those of the present minute."""
@@ -227,18 +229,22 @@ class FunctionRun:
 
     def begin(self, container: SimulatedContainer) -> None:
         """A container starts."""
+        function = self.function
+        container.version, container.tenant = function.key, function.tenant
+        container.function, container.slots, container.clock = function.name, self.slots, self.clock
         self.starting.append(container)
 
     def take_ready(self) -> SimulatedContainer:
         """The next one of those that start is ready."""
         container = self.starting.popleft()
+        container.state = ContainerState.READY
         self.ready.append(container)
         self.on_fewer(container.ready_at)
         return container
 
     def remove(self, containers: set[str]) -> list[SimulatedContainer]:
         """Idle containers go."""
-        gone = [each for each in self.ready if each.name in containers]
+        gone = [each for each in self.ready if each.id in containers]
         for each in gone:
             each.is_gone = True
         self.ready = [each for each in self.ready if not each.is_gone]

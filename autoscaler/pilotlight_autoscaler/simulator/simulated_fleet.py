@@ -73,13 +73,13 @@ class SimulatedFleet:
 
     def release(self, container: SimulatedContainer) -> None:
         """A container has ended."""
-        held = self.fleet.held[container.name]
+        held = self.fleet.held[container.id]
         place = self.fleet.places[held.slice.node]
         unit = place.by_id[held.slice.ids[0]]
         if held.slice.profile and unit.gpu is not None:
             # Its MIG instance stays, idle.
             self._describe(place.node, replace(unit.gpu, instances=tuple(sorted({*unit.gpu.instances, *unit.instances()}))))
-        self.fleet.release(container.name)
+        self.fleet.release(container.id)
         self._freed += 1
 
     def _carry_out(self, made: Plan) -> Iterator[PlacedContainer]:
@@ -115,14 +115,11 @@ class SimulatedFleet:
         else:
             slot = next(each for each in place.node.slots if each.id == slice_.ids[0])
             dollars = prices.of_slot(slot, place.node.domain)
-        return SimulatedContainer(
-            held.container,
-            self._started,
-            at,
-            function.load_s,
-            gpus=0.0 if slice_.kind is SliceKind.CPU else part,
-            dollars_per_hour=dollars * part,
-        )
+        container = SimulatedContainer(held.container, self._started, at, function.load_s)
+        container.gpus = 0.0 if slice_.kind is SliceKind.CPU else part
+        container.dollars_per_hour = dollars * part
+        container.slice = slice_.id
+        return container
 
 
 @lru_cache(maxsize=100_000)

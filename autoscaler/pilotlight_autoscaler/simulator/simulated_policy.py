@@ -7,11 +7,13 @@ its containers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from types import ModuleType
+from typing import cast
 
 from pilotlight_autoscaler.policy import scale_down_pace, scaling_policy
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
@@ -20,7 +22,7 @@ from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, Version
 from pilotlight_autoscaler.simulator.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
 from pilotlight_core.model.messages.demand import Demand
-from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 
@@ -55,24 +57,27 @@ class SimulatedPolicy:
             self._pace.spend(run.function.key, run.function.spec.scaledown_window, at)
         return {each.id for each in due}
 
-    def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> list[IdleContainer]:
+    def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> deque[IdleContainer]:
         """The containers of these functions that may give way to calls of others, the longest idle first."""
         found = []
         for run in runs:
             spare = {each.id for each in may_give_way(view_of(run, at), MIN_RESIDENCY_S)}
-            found += [(each, run) for each in run.idle if each.name in spare] if spare else []
-        return sorted(found, key=lambda idle: (idle[0].idle_since, idle[0].number))
+            found += [(each, run) for each in run.idle if each.id in spare] if spare else []
+        return deque(sorted(found, key=lambda idle: (idle[0].idle_since, idle[0].number)))
 
-    def victims(self, fleet: Fleet, run: FunctionRun, idle: list[IdleContainer], at: float) -> list[IdleContainer]:
+    def victims(self, fleet: Fleet, run: FunctionRun, idle: deque[IdleContainer], at: float) -> list[IdleContainer]:
         """The idle containers, with their functions, that end for a function without a place.
 
         `idle` may be some seconds old: what had calls since then, or is gone, stays out.
         """
+        while idle and not _is_idle(idle[0][0], at):
+            idle.popleft()
         of_use = fleet.offers(run.function.ask).by_group
-        still = ((c, r) for c, r in idle if r is not run and not c.is_gone and not c.running and c.idle_since <= at - 1.0)
-        near = {each.name: (each, other) for each, other in islice(_placed(fleet, still, of_use), ALONE)}
+        still = ((container, other) for container, other in idle if other is not run and _is_idle(container, at))
+        near = {each.id: (each, other) for each, other in islice(_placed(fleet, still, of_use), ALONE)}
         search = PreemptionSearch(fleet=fleet, ask=run.function.ask, fits=has_place, trials=TrialBudget())
-        found = search.one([(_report_of(other, each, at), other.function.key) for each, other in near.values()])
+        reports = cast("dict[str, tuple[ContainerReport, FunctionRun]]", near)
+        found = search.one([(each, other.function.key) for each, other in reports.values()])
         return [near[each.id] for each, _ in found]
 
     def next_room_s(self, run: FunctionRun) -> float:
@@ -85,15 +90,21 @@ def _placed(
 ) -> Iterator[IdleContainer]:
     """Those on devices of these groups."""
     for container, run in idle:
-        slice_ = fleet.held[container.name].slice
+        slice_ = fleet.held[container.id].slice
         if fleet.places[slice_.node].by_id[slice_.ids[0]].group in groups:
             yield container, run
 
 
+def _is_idle(container: SimulatedContainer, at: float) -> bool:
+    return not container.is_gone and not container.running and container.idle_since <= at - MIN_RESIDENCY_S
+
+
 def view_of(run: FunctionRun, at: float) -> VersionView:
     """A function as the policy sees it at an instant."""
-    reports = [_report_of(run, each, at) for each in run.ready]
-    reports += [_report_of(run, each, at) for each in run.starting]
+    run.clock.at = at
+    run.spread()
+    # They have all that a report has (`SimulatedContainer`).
+    reports = cast("Sequence[ContainerReport]", [*run.ready, *run.starting])
     return VersionView(spec=run.function.spec, deployed=True, demand=demand_of_run(run, at), containers=reports)
 
 
@@ -116,29 +127,6 @@ def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
         late=run.late,
         oldest_run_ms=oldest_run_s * 1000.0,
         function=run.function.key,
-    )
-
-
-def _report_of(run: FunctionRun, container: SimulatedContainer, at: float) -> ContainerReport:
-    is_ready = container.ready_at <= at
-    running, function = container.running, run.function
-    if running and run.by_counts:
-        # By counts it is known how many are busy, and how many calls run in all of them.
-        busy = run.busy_stack
-        running = run.running // len(busy) + (run.running % len(busy) if container is busy[0] else 0)
-    return ContainerReport(
-        id=container.name,
-        version=function.key,
-        tenant=function.tenant,
-        app="app",
-        function=function.name,
-        slice="",
-        state=ContainerState.READY if is_ready else ContainerState.LOADING,
-        slots=run.slots,
-        running=running,
-        age_s=at - container.began_at,
-        idle_s=at - container.idle_since if is_ready and not running else 0.0,
-        calls=container.calls,
     )
 
 

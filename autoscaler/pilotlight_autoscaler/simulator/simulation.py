@@ -8,6 +8,7 @@ thousands of functions takes minutes: nothing is looked at that has not changed.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -34,7 +35,7 @@ class Simulation:
     policy: SimulatedPolicy
     minutes: int
     result: SimulationResult
-    _idle: list[IdleContainer] = field(default_factory=list)
+    _idle: deque[IdleContainer] = field(default_factory=deque)
     """Of all functions, the longest idle first; what had calls since then is told apart."""
     _idle_until: float = -math.inf
 
@@ -116,7 +117,7 @@ class Simulation:
             self._idle = self.policy.idle_containers((r for r in self.runs if r.ready and r is not run), at)
         victims = self.policy.victims(self.fleet.fleet, run, self._idle, at)
         for container, other in victims:
-            self._end(other, other.remove({container.name}), at)
+            self._end(other, other.remove({container.id}), at)
             other.covered = min(other.covered, other.running)
         return bool(victims)
 
