@@ -16,7 +16,6 @@ from typing import NamedTuple
 from pilotlight_autoscaler.simulator.simulated_function import DEFAULT_TENANT, SimulatedFunction, spec_of
 from pilotlight_autoscaler.simulator.trace_files import FunctionKey
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.spec import check_spec
 from pilotlight_core.model.units import parse_gpu
 
 MOST_ROWS = 1_000_000
@@ -82,8 +81,8 @@ class FunctionTable:
                 max_containers=int(numbers["max_containers"]),
                 buffer_containers=int(numbers["buffer_containers"]),
             )
-        except ValueError as error:
-            raise BadFunctionTable(f"{key[1]}: gpu: {error}") from None
+        except BadInput as error:
+            raise BadFunctionTable(f"{key[1]}: {error}") from None
         if spec.min_containers > spec.max_containers:
             raise BadFunctionTable(f"{key[1]}: min_containers is more than max_containers")
         return SimulatedFunction(
@@ -136,7 +135,7 @@ def _row(row: dict[str, str | None], line: int) -> tuple[FunctionKey, dict[str, 
         for each in settings.get("gpu", "").split("|"):
             if each and each.upper() != "CPU":
                 parse_gpu(each)
-    except ValueError as error:
+    except (ValueError, BadInput) as error:
         raise BadFunctionTable(f"line {line}: {error}") from None
     return (tenant, name), settings
 

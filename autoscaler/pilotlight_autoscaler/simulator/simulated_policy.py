@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from itertools import islice
 from types import ModuleType
 from typing import cast
@@ -36,6 +37,8 @@ CONSTANTS: Mapping[str, ModuleType] = {
 """The policy's constants that a simulation may change, and where they stand."""
 
 
+MOST_IDLE = 1_000
+"""Idle containers that are known at a time, of those that may give way."""
 IdleContainer = tuple[SimulatedContainer, FunctionRun]
 """A container and its function."""
 
@@ -63,7 +66,7 @@ class SimulatedPolicy:
         for run in runs:
             spare = {each.id for each in may_give_way(view_of(run, at), MIN_RESIDENCY_S)}
             found += [(each, run) for each in run.idle if each.id in spare] if spare else []
-        return deque(sorted(found, key=lambda idle: (idle[0].idle_since, idle[0].number)))
+        return deque(nsmallest(MOST_IDLE, found, key=lambda idle: (idle[0].idle_since, idle[0].number)))
 
     def victims(self, fleet: Fleet, run: FunctionRun, idle: deque[IdleContainer], at: float) -> list[IdleContainer]:
         """The idle containers, with their functions, that end for a function without a place.

@@ -18,9 +18,11 @@ from pilotlight_autoscaler.simulator.count_steps import move_by_counts
 from pilotlight_autoscaler.simulator.function_run import PASS_S, FunctionRun
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
 from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
-from pilotlight_autoscaler.simulator.simulated_fleet import SimulatedFleet
+from pilotlight_autoscaler.simulator.simulated_fleet import GpuGroup, SimulatedFleet
+from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
 from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
-from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S
+from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic
+from pilotlight_placement.asks.options import Prices
 
 RETRY_S, LONGEST_RETRY_S = 1.0, 5.0
 """How long a function without a place waits for the next try: longer each time, up to a bound."""
@@ -154,8 +156,17 @@ class Simulation:
         )
 
 
-def runs_of(runs: Iterable[FunctionRun], fleet: SimulatedFleet, minutes: int) -> Simulation:
-    """A simulation of these functions over so many minutes."""
-    found = list(runs)
-    result = SimulationResult(runs=found, minutes=minutes)
-    return Simulation(runs=found, fleet=fleet, policy=SimulatedPolicy(), minutes=minutes, result=result)
+def simulation_of(
+    functions: Iterable[tuple[SimulatedFunction, FunctionTraffic]],
+    groups: Iterable[GpuGroup],
+    prices: Prices | None = None,
+    *,
+    minutes: int,
+    seed: int = 0,
+) -> Simulation:
+    """A simulation of functions with their traffic on a fleet, over so many minutes."""
+    runs = [FunctionRun(function, traffic, seed=str(seed)) for function, traffic in functions]
+    result = SimulationResult(runs=runs, minutes=minutes)
+    return Simulation(
+        runs=runs, fleet=SimulatedFleet(groups, prices), policy=SimulatedPolicy(), minutes=minutes, result=result
+    )
