@@ -105,6 +105,8 @@ class FunctionRun:
         """What ran and waited when the policy was asked last, for the containers that there are."""
         self.drain_at = math.inf
         """No idle container is due before."""
+        self.paced_until = 0.0
+        """So many went that no more go before."""
         self.is_stuck = False
         """Whether containers are due that were still wanted."""
         self.blocked_tries = 0

@@ -139,12 +139,11 @@ class Simulation:
     def _set_drain(self, run: FunctionRun, at: float, *, any_gone: bool) -> None:
         """When the next idle container may go."""
         window_s = run.function.spec.scaledown_window
+        if any_gone:
+            run.paced_until = at + max(PASS_S, self.policy.next_room_s(run))
         due_at = min((each.idle_since + window_s for each in run.idle), default=math.inf)
-        if due_at > at:
-            run.drain_at = due_at
-        elif any_gone:
-            run.drain_at = at + max(PASS_S, self.policy.next_room_s(run))
-        else:
+        run.drain_at = max(due_at, run.paced_until)
+        if run.drain_at <= at:
             run.drain_at, run.is_stuck = math.inf, True
 
     def _observe(self, run: FunctionRun) -> None:
