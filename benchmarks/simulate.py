@@ -34,7 +34,7 @@ def main() -> None:
     if options.quick:
         options.gpus, options.functions, options.hours, options.rate = 500, 100, 1.0, 10.0
     given = {"window_s": str(options.window_s), "load_s": "20", "duration_s": "2", "max_containers": "500"}
-    functions = FunctionTable(given=given | {"vram_gib": "20"})
+    functions = FunctionTable(given=given)
     mix = PatternMix(
         functions=options.functions,
         minutes=round(options.hours * 60),
