@@ -19,7 +19,7 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
     "up", "deploy", "run", "call", "job", "logs", "app", "container", "batch", "webhook", "fleet", "placement",
-    "explain", "profile", "usage", "price", "tenant", "key", "quota", "node", "plan", "version",
+    "explain", "profile", "usage", "price", "tenant", "key", "quota", "node", "plan", "record", "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
 PLACES = {"price": "operator.price"}
