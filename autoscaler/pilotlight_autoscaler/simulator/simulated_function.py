@@ -28,7 +28,7 @@ class SimulatedFunction:
 
     @cached_property
     def key(self) -> str:
-        """Of placement: `tenant:app.function`."""
+        """Of placement: its tenant and its name."""
         return f"{self.tenant}:{self.name}"
 
     @cached_property

@@ -60,6 +60,9 @@ class Simulation:
             else:
                 heappush(queue, (run.at, number))
         self.result.at = end
+        for run in self.runs:
+            if run.minute_end:
+                self._observe(run)
         return self.result
 
     def _wakes_at(self, run: FunctionRun, minute: int) -> float:
