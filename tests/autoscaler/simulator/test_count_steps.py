@@ -17,7 +17,7 @@ def simulated(counts: dict[int, int], **settings: float) -> SimulationResult:
 
 @pytest.mark.parametrize("slots", [1, 4])
 def test_counts_agree_with_calls(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
-    """For fifteen calls per second: containers, busy time, cold calls and waits, within a tenth."""
+    """Containers, cold calls and waits, within a tenth; of several slots each, busy ones are packed a fifth denser."""
     counts = dict.fromkeys(range(20), 900)
     by_counts = simulated(counts, slots=slots)
     assert by_counts.runs[0].by_counts is False  # the end is quiet again
@@ -27,7 +27,7 @@ def test_counts_agree_with_calls(monkeypatch: pytest.MonkeyPatch, slots: int) ->
     fluid, exact = by_counts.figures(), by_calls.figures()
     assert fluid["calls"] == exact["calls"] == 18_000
     assert fluid["cold_start_rate"] == pytest.approx(exact["cold_start_rate"], rel=0.1)
-    assert fluid["busy_gpu_s"] == pytest.approx(exact["busy_gpu_s"], rel=0.1)
+    assert fluid["busy_gpu_s"] == pytest.approx(exact["busy_gpu_s"], rel=0.1 if slots == 1 else 0.2)
     ready = (sum(each.timeline.ready[5:20]) for each in (by_counts, by_calls))
     assert next(ready) == pytest.approx(next(ready), rel=0.15)
     for level in ("met_0.5s", "met_5s", "met_30s"):

@@ -40,8 +40,8 @@ def test_less_than_was_asked_about_is_no_question() -> None:
     run.begin_minute(0)
     move_by_calls(run, 60.0)
     assert (run.at, run.running) == (1.0 + 0.0, 1)  # more runs than ever before
-    run.on_looked(run.at)
     run.drain_at = math.inf
+    run.on_looked(run.at)
     move_by_calls(run, 60.0)
     assert (run.at, run.running, run.sums.calls) == (3.0 + 30.0, 0, 3)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import note
+from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import ask, client
 from pilotlight.definitions.errors import OptionError
 
@@ -27,6 +27,7 @@ DayCount = tuple[str, str]
 def record(
     out: Annotated[Path, typer.Option("--out", help="CSV to write: function,minute,count")],
     minutes: Annotated[int, typer.Option("--minutes", help="how long to record", min=1, max=LONGEST_MINUTES)] = 60,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Record how often your functions are called, minute by minute.
 
@@ -50,7 +51,10 @@ def record(
                 before = {**before, **now}
     except OSError as error:
         raise OptionError(f"{out} cannot be written: {error.strerror}.") from None
-    note(f"{minutes} minutes are in {out}")
+    if as_json:
+        print_json({"file": str(out), "minutes": minutes})
+    else:
+        note(f"{minutes} minutes are in {out}")
 
 
 def counted_since(before: Mapping[DayCount, int], now: Mapping[DayCount, int]) -> dict[str, int]:
