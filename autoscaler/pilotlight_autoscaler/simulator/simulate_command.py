@@ -28,8 +28,8 @@ from pilotlight_autoscaler.simulator.results.result_pictures import (
     timeline_png,
 )
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult, as_table
-from pilotlight_autoscaler.simulator.simulation import Simulation, simulation_of
 from pilotlight_autoscaler.simulator.simulated_policy import CONSTANTS, changed_constants
+from pilotlight_autoscaler.simulator.simulation import Simulation, simulation_of
 from pilotlight_autoscaler.simulator.trace_files import FunctionKey, TraceFault
 from pilotlight_autoscaler.simulator.traffic.function_traffic import FunctionTraffic
 from pilotlight_autoscaler.simulator.traffic.traffic_files import read_traffic
@@ -210,7 +210,9 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=10.0, help="calls per second of all generated functions together")
     parser.add_argument("--hours", type=float, help="hours to simulate; default: the trace, or 24")
     parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
-    parser.add_argument("--fleet", action="append", required=True, help="H100-80GB:8, A100-80GB:16:mig, or a plan's JSON")
+    parser.add_argument(
+        "--fleet", action="append", required=True, help="H100-80GB:8, A100-80GB:16:mig, or a plan's JSON"
+    )
     parser.add_argument("--functions", type=Path, help="CSV: function, and what is known of it")
     parser.add_argument("--gpu", help="GPU of functions that name none: H100, H100|A100, CPU; default any")
     for name, known in NUMBERS.items():

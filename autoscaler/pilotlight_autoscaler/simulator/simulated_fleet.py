@@ -78,7 +78,9 @@ class SimulatedFleet:
         unit = place.by_id[held.slice.ids[0]]
         if held.slice.profile and unit.gpu is not None:
             # Its MIG instance stays, idle.
-            self._describe(place.node, replace(unit.gpu, instances=tuple(sorted({*unit.gpu.instances, *unit.instances()}))))
+            self._describe(
+                place.node, replace(unit.gpu, instances=tuple(sorted({*unit.gpu.instances, *unit.instances()})))
+            )
         self.fleet.release(container.id)
         self._freed += 1
 
@@ -100,7 +102,9 @@ class SimulatedFleet:
             self._describe(place.node, replace(gpu, mig=command.on, instances=()))
             return
         there = {*gpu.instances, *place.by_id[command.device].instances()}
-        self._describe(place.node, replace(gpu, instances=tuple(sorted(there - {*command.destroy} | {*command.create}))))
+        self._describe(
+            place.node, replace(gpu, instances=tuple(sorted(there - {*command.destroy} | {*command.create})))
+        )
 
     def _describe(self, node: Node, gpu: Gpu) -> None:
         self.fleet.put(replace(node, gpus=tuple(gpu if other.id == gpu.id else other for other in node.gpus)))

@@ -39,8 +39,14 @@ def test_the_guides_example(words: list[str], capsys: pytest.CaptureFixture[str]
 
 def test_pictures_and_page_are_written(words: list[str], tmp_path: Path) -> None:
     """One timeline for each simulation."""
-    assert main([*words, "--vary", "load_s=1,30", "--plot", str(tmp_path / "p"), "--html", str(tmp_path / "r.html")]) == 0
-    assert sorted(path.name for path in (tmp_path / "p").iterdir()) == ["pareto.png", "timeline-1.png", "timeline-2.png"]
+    assert (
+        main([*words, "--vary", "load_s=1,30", "--plot", str(tmp_path / "p"), "--html", str(tmp_path / "r.html")]) == 0
+    )
+    assert sorted(path.name for path in (tmp_path / "p").iterdir()) == [
+        "pareto.png",
+        "timeline-1.png",
+        "timeline-2.png",
+    ]
     assert "calls.csv on A100-80GB:4" in (tmp_path / "r.html").read_text()
 
 
@@ -55,12 +61,12 @@ def test_what_if_prices_constants_and_functions_differ(
     base = figures(capsys, *words)["simulated"]
     dear = figures(capsys, *words, "--prices", str(prices))["simulated"]
     quick = figures(capsys, *words, "--functions", str(functions))["simulated"]
-    patient = figures(capsys, *words, "--set", "FIRST_LOAD_S=0.001", "--set", "WAIT_TARGET_S=1000")["simulated"]
+    brisk = figures(capsys, *words, "--set", "STEP_EVERY_S=1")["simulated"]
 
     spent = sum(base[name] for name in ("busy_gpu_s", "loading_gpu_s", "idle_gpu_s"))
     assert dear["dollars"] == pytest.approx(spent * 0.01)
     assert quick["loading_gpu_s"] == 4.0
-    assert patient["starts"] < base["starts"]
+    assert brisk["idle_gpu_s"] < base["idle_gpu_s"]
 
 
 def test_generated_traffic_and_counts_by_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,9 @@ def test_no_command_is_left_out() -> None:
     assert set(commands()) == set(WORDS)
 
 
-@pytest.mark.parametrize("name", [name for name in WORDS if name not in ("up", "node check", "plan", "record", "simulate")])
+@pytest.mark.parametrize(
+    "name", [name for name in WORDS if name not in ("up", "node check", "plan", "record", "simulate")]
+)
 def test_the_output_of_every_command_parses(folder: Path, name: str) -> None:
     """As one document; of streams line by line."""
     done = invoke(*WORDS[name].split(), "--json")

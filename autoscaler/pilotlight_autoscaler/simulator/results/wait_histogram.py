@@ -44,6 +44,6 @@ class WaitHistogram:
         """Count what the other counts too."""
         self.calls += other.calls
         self.total_s += other.total_s
-        self._none += other._none  # noqa: SLF001 - of its own class
-        for place, calls in other._bins.items():  # noqa: SLF001 - of its own class
+        self._none += other._none
+        for place, calls in other._bins.items():
             self._bins[place] = self._bins.get(place, 0) + calls

@@ -57,9 +57,7 @@ def draw_traffic(mix: PatternMix, duration_s: Callable[[str], float]) -> dict[st
 
 def _diurnal(mean: float, minutes: int, dice: Random) -> dict[int, int]:
     depth, peak = dice.uniform(0.4, 0.95), dice.gauss(14 * 60, 120)
-    return _poisson(
-        minutes, lambda m: mean * (1 + depth * math.cos(2 * math.pi * (m - peak) / DAY_MINUTES)), dice
-    )
+    return _poisson(minutes, lambda m: mean * (1 + depth * math.cos(2 * math.pi * (m - peak) / DAY_MINUTES)), dice)
 
 
 def _bursty(mean: float, minutes: int, dice: Random) -> dict[int, int]:

@@ -42,7 +42,10 @@ def test_a_file_that_cannot_be_written_is_named(platform: ScriptedPlatform, tmp_
 
 def test_days_are_apart() -> None:
     """The first calls of a day are all new; a count that fell, as of a ledger that was restored, is none."""
-    lines = [{"day": "2", "app": "s", "function": "f", "calls": 3}, {"day": "1", "app": "s", "function": "f", "calls": 5}]
+    lines = [
+        {"day": "2", "app": "s", "function": "f", "calls": 3},
+        {"day": "1", "app": "s", "function": "f", "calls": 5},
+    ]
     now = counts_of(lines)
     assert counted_since({("1", "s.f"): 4}, now) == {"s.f": 4}
     assert counted_since({("1", "s.f"): 9, ("2", "s.f"): 3}, now) == {}
