@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from heapq import heappop, heappush
 
-from pilotlight_autoscaler.simulator.function_run import MOST_QUEUED, FunctionRun, WaitingCalls
+from pilotlight_autoscaler.simulator.function_run import MOST_QUEUED, FunctionRun, QueuedBatch
 from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
 
 
-def move_by_calls(run: FunctionRun, until: float) -> None:
-    """Move a function to `until`, or to the instant at which its policy is to be asked, if that is sooner."""
+def move_by_calls(run: FunctionRun, stops_at: float) -> None:
+    """Move a function to `stops_at`, or to the instant at which its policy is to be asked, if that is sooner."""
     calls, ends, starting = run.calls, run.ends, run.starting
     while True:
-        bound = min(until, run.look_at)
+        bound = min(stops_at, run.look_at)
         comes_at = calls[run.next_call][0] if run.next_call < len(calls) else math.inf
         ends_at = ends[0][0] if ends else math.inf
         ready_at = starting[0].ready_at if starting else math.inf
@@ -55,7 +55,7 @@ def _come(run: FunctionRun, duration_s: float) -> None:
         run.refused += 1
         run.on_more(run.at)
         return
-    run.waiting.append(WaitingCalls(run.at, 1, duration_s, is_cold=is_cold))
+    run.waiting.append(QueuedBatch(run.at, 1, duration_s, is_cold=is_cold))
     run.queued += 1
     run.on_wait(run.at)
 

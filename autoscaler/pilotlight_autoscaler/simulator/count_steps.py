@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_autoscaler.simulator.function_run import MOST_QUEUED, FunctionRun, WaitingCalls
+from pilotlight_autoscaler.simulator.function_run import MOST_QUEUED, FunctionRun, QueuedBatch
 from pilotlight_autoscaler.simulator.traffic.traffic_patterns import draw_binomial, draw_poisson
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 
@@ -19,9 +19,9 @@ COARSE_S = 1.0
 SHORTEST_STEP_S = 1e-6
 
 
-def move_by_counts(run: FunctionRun, until: float) -> None:
-    """Move a function to `until`, or to the instant at which its policy is to be asked, if that is sooner."""
-    while run.at < (bound := min(until, run.look_at)):
+def move_by_counts(run: FunctionRun, stops_at: float) -> None:
+    """Move a function to `stops_at`, or to the instant at which its policy is to be asked, if that is sooner."""
+    while run.at < (bound := min(stops_at, run.look_at)):
         step_s = FINE_S if run.queued or run.starting else COARSE_S
         end = min(bound, run.at + step_s)
         if run.starting and run.starting[0].ready_at < end:
@@ -61,7 +61,7 @@ def _crowd(run: FunctionRun, comes: int, came_at: float, most_ended: int, slots:
     """A step in which not all calls have a slot."""
     waited_before = run.queued
     if comes:
-        run.waiting.append(WaitingCalls(came_at, comes, run.mean_s, is_cold=not run.ready))
+        run.waiting.append(QueuedBatch(came_at, comes, run.mean_s, is_cold=not run.ready))
         run.queued += comes
     ended = min(run.running + run.queued, most_ended)
     running = min(slots, run.running + run.queued - ended)

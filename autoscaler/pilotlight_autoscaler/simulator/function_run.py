@@ -2,8 +2,8 @@
 
 It stands for the home (which call gets which container when) and for what the controller hears of it. `call_steps`
 moves it from call to call, `count_steps` by counts where calls are too many. Nothing else in the simulation changes it
-but `Simulation`, which gives it containers and takes idle ones away; so functions can be moved one after the other, each
-up to its next question to the policy.
+but `Simulation`, which gives it containers and takes idle ones away; so functions can be moved one after the other,
+each up to its next question to the policy.
 
 The policy is asked when there is more to hold than when it was asked last: at once when calls begin to wait, else a
 pass later (`PASS_S`). What it wants is taken to rise with the load, so with less there is nothing to ask but whether an
@@ -43,7 +43,7 @@ RunningCall = tuple[float, int, SimulatedContainer, float]
 """When it ends, its number, where it runs, and how long it takes."""
 
 
-class WaitingCalls:
+class QueuedBatch:
     """Calls that came at one time and wait: one, or a step's."""
 
     __slots__ = ("at", "count", "duration_s", "is_cold")
@@ -84,7 +84,7 @@ class FunctionRun:
         """Call by call, with one slot each: the free ones, a heap by age."""
         self.ends: list[RunningCall] = []
         """Call by call: what runs, a heap by end."""
-        self.waiting: deque[WaitingCalls] = deque()
+        self.waiting: deque[QueuedBatch] = deque()
         self.queued = 0
         self.running = 0
         self.granted = 0
@@ -155,7 +155,7 @@ class FunctionRun:
         """From counts to calls."""
         self.by_counts = False
         self.left = 0
-        self.spread()
+        self.share_out()
         for container in self.busy_stack:
             for _ in range(container.running):
                 duration_s = self.draw_s()
@@ -163,12 +163,12 @@ class FunctionRun:
         self.open = [(c.number, c) for c in self.ready if self.slots == 1 and not c.running]
         self.open.sort()
         self.waiting = deque(
-            WaitingCalls(each.at, 1, self.draw_s(), is_cold=each.is_cold)
+            QueuedBatch(each.at, 1, self.draw_s(), is_cold=each.is_cold)
             for each in self.waiting
             for _ in range(each.count)
         )
 
-    def spread(self) -> None:
+    def share_out(self) -> None:
         """Let the busy containers hold what runs, if by counts: of several slots each, about as many each."""
         if self.by_counts and self.slots > 1 and self.busy_stack:
             each, more = divmod(self.running, len(self.busy_stack))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.node_messages import ContainerState, HostShare, StepTimes
+from pilotlight_core.model.messages.node_messages import ContainerState, HostShare
 
 
 class ContainerSeconds(NamedTuple):
@@ -35,13 +35,13 @@ class SimulatedContainer:
 
     __slots__ = (
         "app", "began_at", "busy_s", "busy_since", "calls", "clock", "dollars_per_hour", "function", "gpus", "id",
-        "idle_since", "is_gone", "number", "ready_at", "running", "slice", "slots", "state", "tenant", "version",
+        "idle_since", "is_gone", "number", "ready_at", "running", "slice", "slots", "state", "tenant", "timeline",
+        "version",
     )  # fmt: skip
 
     host = HostShare()
     memory_bytes = 0
     reason = ""
-    timeline: StepTimes = {}  # noqa: RUF012 - nobody changes it
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name
@@ -49,6 +49,7 @@ class SimulatedContainer:
         """In the order of starts."""
         self.began_at = began_at
         self.ready_at = began_at + load_s
+        self.timeline = {"load": load_s * 1000.0}
         self.gpus = 0.0
         """GPUs that it holds, a slice by its metered part; 0 of a CPU slot."""
         self.dollars_per_hour = 0.0

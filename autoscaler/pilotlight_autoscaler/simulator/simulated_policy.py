@@ -17,9 +17,13 @@ from types import ModuleType
 from typing import cast
 
 from pilotlight_autoscaler.policy import scale_down_pace, scaling_policy
+from pilotlight_autoscaler.policy.desired import desired
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
-from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way, to_drain, wanted
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way, to_drain
+from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_autoscaler.simulator.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
 from pilotlight_core.model.messages.demand import Demand
@@ -37,6 +41,8 @@ CONSTANTS: Mapping[str, ModuleType] = {
 """The policy's constants that a simulation may change, and where they stand."""
 
 
+NO_PAST = FunctionMemory(0.0, 0.0)
+"""Forecasts are not simulated: only what the policy does by what it sees."""
 MOST_IDLE = 1_000
 """Idle containers that are known at a time, of those that may give way."""
 IdleContainer = tuple[SimulatedContainer, FunctionRun]
@@ -47,14 +53,15 @@ IdleContainer = tuple[SimulatedContainer, FunctionRun]
 class SimulatedPolicy:
     _pace: ScaleDownPace = field(default_factory=ScaleDownPace)
 
-    def wanted(self, run: FunctionRun, at: float) -> int:
-        """How many containers a function should have."""
-        return wanted(view_of(run, at))
+    def wish(self, run: FunctionRun, at: float) -> Wish:
+        """How many containers a function should have, by what it has now: its past is not looked at."""
+        view = FunctionView(name=run.function.key, versions={run.function.key: view_of(run, at)})
+        return desired(view, NO_PAST, at)
 
-    def leaving(self, run: FunctionRun, at: float) -> set[str]:
+    def leaving(self, run: FunctionRun, wish: Wish, at: float) -> set[str]:
         """The idle containers that go now."""
         view = view_of(run, at)
-        due = to_drain(view)
+        due = [] if wish.holds else to_drain(view, wish.count)
         due = due[: self._pace.room(run.function.key, view.size, at)] if due else []
         if due:
             self._pace.spend(run.function.key, run.function.spec.scaledown_window, at)
@@ -105,7 +112,7 @@ def _is_idle(container: SimulatedContainer, at: float) -> bool:
 def view_of(run: FunctionRun, at: float) -> VersionView:
     """A function as the policy sees it at an instant."""
     run.clock.at = at
-    run.spread()
+    run.share_out()
     # They have all that a report has (`SimulatedContainer`).
     reports = cast("Sequence[ContainerReport]", [*run.ready, *run.starting])
     return VersionView(spec=run.function.spec, deployed=True, demand=demand_of_run(run, at), containers=reports)

@@ -1,7 +1,7 @@
 """The simulation: functions over a fleet on a virtual clock, with the controller's own decisions.
 
-Functions touch each other only through the fleet. So each is moved alone, up to the instant at which its policy is to be
-asked or the end of its minute, and those questions are answered in the order of their instants. That is why a day of
+Functions touch each other only through the fleet. So each is moved alone, up to the instant at which its policy is to
+be asked or the end of its minute, and those questions are answered in the order of their instants. That is why a day of
 thousands of functions takes minutes: nothing is looked at that has not changed.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_autoscaler.simulator.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.count_steps import move_by_counts
 from pilotlight_autoscaler.simulator.function_run import PASS_S, FunctionRun
@@ -91,11 +92,12 @@ class Simulation:
             run.blocked_tries += 1
             run.look_at = at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S)
             return
-        run.wanted = self.policy.wanted(run, at)
+        wish = self.policy.wish(run, at)
+        run.wanted = wish.count
         missing = run.wanted - run.size
         blocked = missing > 0 and self._start(run, missing, at) < missing
         if at >= run.drain_at:
-            self._drain(run, at)
+            self._drain(run, wish, at)
         run.blocked_tries = run.blocked_tries + 1 if blocked else 0
         run.on_looked(at)
         if blocked:
@@ -112,7 +114,7 @@ class Simulation:
         for container in started:
             run.begin(container)
         run.sums.starts += len(started)
-        self.result.timeline.act(at, len(started))
+        self.result.timeline.count(at, len(started))
         return len(started)
 
     def _preempt(self, run: FunctionRun, at: float) -> bool:
@@ -126,8 +128,8 @@ class Simulation:
             other.covered = min(other.covered, other.running)
         return bool(victims)
 
-    def _drain(self, run: FunctionRun, at: float) -> None:
-        gone = run.remove(self.policy.leaving(run, at))
+    def _drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
+        gone = run.remove(self.policy.leaving(run, wish, at))
         self._end(run, gone, at)
         self._set_drain(run, at, any_gone=bool(gone))
 
@@ -137,7 +139,7 @@ class Simulation:
             run.sums.add_container(container, at)
             run.sums.unused += not container.calls
         run.sums.drains += len(gone)
-        self.result.timeline.act(at, len(gone))
+        self.result.timeline.count(at, len(gone))
 
     def _set_drain(self, run: FunctionRun, at: float, *, any_gone: bool) -> None:
         """When the next idle container may go."""
@@ -152,7 +154,7 @@ class Simulation:
     def _observe(self, run: FunctionRun) -> None:
         """The end of a function's minute, for the picture of all."""
         if run.running != run.covered or run.queued != run.covered_queue:
-            run.wanted = self.policy.wanted(run, run.at)
+            run.wanted = self.policy.wish(run, run.at).count
         self.result.timeline.observe(
             int(run.minute_end // MINUTE_S) - 1, wanted=run.wanted, ready=len(run.ready), starting=len(run.starting)
         )

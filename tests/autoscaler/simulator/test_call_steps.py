@@ -1,4 +1,4 @@
-"""Call by call the simulated queue does what a home does: the same calls, granted to the same containers, at the same time."""
+"""Call by call the simulated queue does what a home does: it grants the same calls at the same time."""
 
 from __future__ import annotations
 

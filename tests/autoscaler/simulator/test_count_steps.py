@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_autoscaler.simulator import function_run
@@ -12,7 +14,8 @@ from tests.autoscaler.simulator.simulated import simulation
 
 def simulated(counts: dict[int, int], **settings: float) -> SimulationResult:
     traffic = CountedCalls(counts, settings.pop("mean_s", 1.0), "seed")
-    return simulation({"f": traffic}, minutes=len(counts) + 2, max_containers=60, **settings).run()
+    given: dict[str, Any] = {"max_containers": 60, **settings}
+    return simulation({"f": traffic}, minutes=len(counts) + 2, **given).run()
 
 
 @pytest.mark.parametrize("slots", [1, 4])

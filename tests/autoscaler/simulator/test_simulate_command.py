@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
-from pilotlight_autoscaler.simulator.results import result_pictures
 from pilotlight_autoscaler.simulator.simulate_command import INTERRUPTED, main
 from pilotlight_autoscaler.simulator.simulation import Simulation
 
@@ -108,7 +108,7 @@ def test_without_the_extra_nothing_is_simulated_for_a_picture(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is named before the work."""
-    monkeypatch.setattr(result_pictures.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert main([*words, "--html", str(tmp_path / "r.html")]) == 1
     assert "pip install 'pilotlight[plots]'" in capsys.readouterr().err
 

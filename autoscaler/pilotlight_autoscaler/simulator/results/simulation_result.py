@@ -14,7 +14,7 @@ from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S
 PERCENTILES = (50, 95, 99)
 
 
-class Timeline:
+class ContainerTimeline:
     """Containers of all functions at the end of each minute, and what was started and ended in it."""
 
     def __init__(self, minutes: int) -> None:
@@ -32,7 +32,7 @@ class Timeline:
             self.ready[minute] += ready
             self.starting[minute] += starting
 
-    def act(self, at: float, actions: int) -> None:
+    def count(self, at: float, actions: int) -> None:
         """Containers were started, or ended."""
         self.actions[min(len(self.actions) - 1, int(at // MINUTE_S))] += actions
 
@@ -43,10 +43,10 @@ class SimulationResult:
     minutes: int
     at: float = 0.0
     """Seconds that were simulated."""
-    timeline: Timeline = field(init=False)
+    timeline: ContainerTimeline = field(init=False)
 
     def __post_init__(self) -> None:
-        self.timeline = Timeline(self.minutes)
+        self.timeline = ContainerTimeline(self.minutes)
 
     def totals(self) -> FunctionSums:
         """The sums of all functions, with the containers that are still there."""

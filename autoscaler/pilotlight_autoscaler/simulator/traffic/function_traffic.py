@@ -54,7 +54,7 @@ class CountedCalls:
         place = bisect_left(self._minutes, minute)
         return self._counts[place] if place < len(self._minutes) and self._minutes[place] == minute else 0
 
-    def mean_s(self, minute: int) -> float:
+    def mean_s(self, minute: int) -> float:  # noqa: ARG002 - it is the same in each minute
         return self._duration_s
 
     def calls(self, minute: int) -> list[TimedCall]:

@@ -1,4 +1,4 @@
-"""The traffic of a recorded trace, function by function. Minutes beyond the last call are not known, and not simulated."""
+"""The traffic of a recorded trace, function by function. What is beyond its last minute is not known."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -33,14 +34,14 @@ def test_each_pattern_has_its_shape() -> None:
     assert sum(bursty[: DAY // 5]) > 0.6 * sum(bursty)
 
     periodic = [minute for minute, count in enumerate(drawn("periodic")) if count]
-    assert len({after - before for before, after in zip(periodic, periodic[1:], strict=False)}) == 1
+    assert len({after - before for before, after in pairwise(periodic)}) == 1
 
     dying = drawn("dying")
     assert sum(dying[: DAY // 10]) > 0
     assert not any(dying[-DAY // 10 :])
 
     reborn = [minute for minute, count in enumerate(drawn("reborn")) if count]
-    assert max(after - before for before, after in zip(reborn, reborn[1:], strict=False)) > 60
+    assert max(after - before for before, after in pairwise(reborn)) > 60
 
 
 @pytest.mark.parametrize("pattern", sorted(PATTERNS))
