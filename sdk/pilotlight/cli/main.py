@@ -22,7 +22,7 @@ COMMANDS = (
     "explain", "profile", "usage", "price", "tenant", "key", "quota", "node", "plan", "record", "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
-PLACES = {"price": "operator.price"}
+PLACES = {"price": "operator.price", "record": "operator.traffic_record", "simulate": "operator.simulate"}
 """Modules that are in a folder of `commands`."""
 ALIASES = {"token": "key"}
 INTERRUPTED = 130

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.cli.commands import record
-from pilotlight.cli.commands.record import counted_since, counts_of
+from pilotlight.cli.commands.operator import traffic_record as record
+from pilotlight.cli.commands.operator.traffic_record import counted_since, counts_of
 from tests.sdk.cli.shell import invoke
 from tests.sdk.scripted import ScriptedPlatform, answer
 

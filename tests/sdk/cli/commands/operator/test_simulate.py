@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight.cli.commands import simulate
+from pilotlight.cli.commands.operator import simulate
 from tests.sdk.cli.shell import invoke
 
 
