@@ -43,7 +43,7 @@ def simulate(
     html: Annotated[Path | None, typer.Option(help="file for a page with table and pictures")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Simulate what the platform would do with traffic on a fleet, in virtual time.
+    """Simulate traffic on a fleet, in virtual time.
 
     \b
     pilotlight simulate --trace calls.csv --fleet A100-80GB:4 --load-s 20

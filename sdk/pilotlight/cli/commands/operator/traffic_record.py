@@ -29,7 +29,7 @@ def record(
     minutes: Annotated[int, typer.Option("--minutes", help="how long to record", min=1, max=LONGEST_MINUTES)] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Record how often your functions are called, minute by minute.
+    """Record calls of functions by minute.
 
     Counts come from the ledger of usage, where a call stands some seconds after its end. Each minute is written when it
     is over, so Ctrl-C keeps what is there.
