@@ -10,8 +10,10 @@ import csv
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pilotlight_autoscaler.simulator.minute_model import MinuteSeries, levels_of, series_of
 
@@ -27,6 +29,22 @@ FunctionKey = tuple[str, str]
 
 class TraceFault(ValueError):
     """The file is no such record; says in which line what was expected."""
+
+
+class TraceRow(NamedTuple):
+    """A line of a record: a call (`at_s` and `duration_s`), or a minute with calls (`minute` and `count`)."""
+
+    line: int
+    key: FunctionKey
+    priority: str
+    """Its `class`; "" without that column."""
+    when: float
+    amount: float
+
+
+class TraceTable(NamedTuple):
+    by_call: bool
+    rows: Iterator[TraceRow]
 
 
 @dataclass(kw_only=True)
@@ -64,47 +82,77 @@ def read_trace(path: Path) -> Trace:
     Raises:
         TraceFault: it is none.
     """
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            columns = [name.strip() for name in next(rows, [])]
-            trace = _by_call(rows, columns) if "at_s" in columns else _by_minute(rows, columns)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TraceFault(str(error)) from None
+    with open_trace(path) as table:
+        trace = _by_call(table.rows) if table.by_call else _by_minute(table.rows)
     if not trace.counts:
         raise TraceFault("there is no call in it")
     return trace
 
 
-def _by_minute(rows: Iterator[list[str]], columns: list[str]) -> Trace:
-    _check_columns(columns, BY_MINUTE)
+@contextmanager
+def open_trace(path: Path) -> Iterator[TraceTable]:
+    """The lines of a record, read one by one within the block.
+
+    Raises:
+        TraceFault: it is none; also while the lines are read.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = csv.reader(file)
+            columns = [name.strip() for name in next(lines, [])]
+            by_call = "at_s" in columns
+            yield TraceTable(by_call, _bounded(_calls(lines, columns) if by_call else _counts(lines, columns)))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceFault(str(error)) from None
+
+
+def _by_minute(rows: Iterator[TraceRow]) -> Trace:
     trace = Trace()
-    for line, row in _cells(rows, columns):
-        minute = _number(row["minute"], "minute", line, MOST_MINUTES - 1)
-        count = _number(row["count"], "count", line, 10**12)
-        if minute != int(minute) or count != int(count):
-            raise TraceFault(f"line {line}: minute and count: expected whole numbers")
-        if count:
-            counts = _counts_of(trace, row, line)
-            counts[int(minute)] = counts.get(int(minute), 0.0) + count
-            trace.calls += int(count)
-        trace.minutes = max(trace.minutes, int(minute) + 1)
+    for row in rows:
+        if row.amount:
+            counts = trace.counts.setdefault(row.key, {})
+            counts[int(row.when)] = counts.get(int(row.when), 0.0) + row.amount
+            trace.calls += int(row.amount)
+        trace.minutes = max(trace.minutes, int(row.when) + 1)
     return trace
 
 
-def _by_call(rows: Iterator[list[str]], columns: list[str]) -> Trace:
-    _check_columns(columns, BY_CALL)
+def _by_call(rows: Iterator[TraceRow]) -> Trace:
     trace, calls = Trace(by_call=True), defaultdict[FunctionKey, list[tuple[float, float]]](list)
-    for line, row in _cells(rows, columns):
-        at = _number(row["at_s"], "at_s", line, MOST_MINUTES * MINUTE_S)
-        duration = _number(row["duration_s"], "duration_s", line, MOST_MINUTES * MINUTE_S)
-        _counts_of(trace, row, line)
-        calls[row.get("tenant", ""), row["function"]].append((at, at + duration))
+    for row in rows:
+        calls[row.key].append((row.when, row.when + row.amount))
         trace.calls += 1
     for key, found in calls.items():
         trace.counts[key] = most_at_once(found)
         trace.minutes = max(trace.minutes, max(trace.counts[key]) + 1)
     return trace
+
+
+def _counts(lines: Iterator[list[str]], columns: list[str]) -> Iterator[TraceRow]:
+    _check_columns(columns, BY_MINUTE)
+    for line, row in _cells(lines, columns):
+        minute = _number(row["minute"], "minute", line, MOST_MINUTES - 1)
+        count = _number(row["count"], "count", line, 10**12)
+        if minute != int(minute) or count != int(count):
+            raise TraceFault(f"line {line}: minute and count: expected whole numbers")
+        yield TraceRow(line, _key_of(row, line), row.get("class", ""), minute, count)
+
+
+def _calls(lines: Iterator[list[str]], columns: list[str]) -> Iterator[TraceRow]:
+    _check_columns(columns, BY_CALL)
+    for line, row in _cells(lines, columns):
+        at = _number(row["at_s"], "at_s", line, MOST_MINUTES * MINUTE_S)
+        duration = _number(row["duration_s"], "duration_s", line, MOST_MINUTES * MINUTE_S)
+        yield TraceRow(line, _key_of(row, line), row.get("class", ""), at, duration)
+
+
+def _bounded(rows: Iterator[TraceRow]) -> Iterator[TraceRow]:
+    known: set[FunctionKey] = set()
+    for row in rows:
+        known.add(row.key)
+        if len(known) > MOST_FUNCTIONS:
+            raise TraceFault(f"line {row.line}: more than {MOST_FUNCTIONS:,} functions")
+        yield row
 
 
 def most_at_once(calls: list[tuple[float, float]]) -> dict[int, float]:
@@ -143,13 +191,10 @@ def _cells(rows: Iterator[list[str]], columns: list[str]) -> Iterator[tuple[int,
         yield line, dict(zip(columns, row, strict=True))
 
 
-def _counts_of(trace: Trace, row: dict[str, str], line: int) -> dict[int, float]:
+def _key_of(row: dict[str, str], line: int) -> FunctionKey:
     if not row["function"]:
         raise TraceFault(f"line {line}: function: expected a name")
-    key = (row.get("tenant", ""), row["function"])
-    if key not in trace.counts and len(trace.counts) >= MOST_FUNCTIONS:
-        raise TraceFault(f"line {line}: more than {MOST_FUNCTIONS:,} functions")
-    return trace.counts.setdefault(key, {})
+    return row.get("tenant", ""), row["function"]
 
 
 def _number(text: str, column: str, line: int, most: float) -> float:

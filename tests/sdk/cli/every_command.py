@@ -246,10 +246,12 @@ WORDS = {
     "node check": "node check --sandbox nonsense",
     "node quarantine": "node quarantine",
     "plan": "plan --demand demand.csv --solver greedy",
+    "record": "record --minutes 1 --out record.csv",
+    "simulate": "simulate --generate diurnal --count 2 --hours 0.1 --fleet T4:2",
     "version": "version",
 }
 """Of each command, words that suit it."""
-HERE = ("up", "key show", "node check", "plan", "version")
+HERE = ("up", "key show", "node check", "plan", "simulate", "version")
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""

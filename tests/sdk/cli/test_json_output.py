@@ -42,7 +42,9 @@ def test_no_command_is_left_out() -> None:
     assert set(commands()) == set(WORDS)
 
 
-@pytest.mark.parametrize("name", [name for name in WORDS if name not in ("up", "node check", "plan")])
+@pytest.mark.parametrize(
+    "name", [name for name in WORDS if name not in ("up", "node check", "plan", "record", "simulate")]
+)
 def test_the_output_of_every_command_parses(folder: Path, name: str) -> None:
     """As one document; of streams line by line."""
     done = invoke(*WORDS[name].split(), "--json")
@@ -82,6 +84,12 @@ def test_commands_that_are_programs_of_their_own_do_too(folder: Path, name: str)
         answer = msgspec.json.decode(out)
         assert "'many' is not a number" in answer["error"]["detail"]
     assert code != 0
+
+
+def test_a_simulation_is_one_document(folder: Path) -> None:
+    """Of a program of its own, which succeeds."""
+    code, out = run(*WORDS["simulate"].split())
+    assert (code, list(msgspec.json.decode(out)["simulations"])) == (0, ["simulated"])
 
 
 @pytest.mark.parametrize(

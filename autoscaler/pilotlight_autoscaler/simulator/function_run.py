@@ -1,0 +1,278 @@
+"""One function in a simulation: its containers, its queue, and when its policy is to be asked again.
+
+It stands for the home (which call gets which container when) and for what the controller hears of it. `call_steps`
+moves it from call to call, `count_steps` by counts where calls are too many. Nothing else in the simulation changes it
+but `Simulation`, which gives it containers and takes idle ones away; so functions can be moved one after the other,
+each up to its next question to the policy.
+
+The policy is asked when there is more to hold than when it was asked last: at once when calls begin to wait, else a
+pass later (`PASS_S`). What it wants is taken to rise with the load, so with less there is nothing to ask but whether an
+idle container is to go, and that is known beforehand: `drain_at`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from heapq import heappush
+from random import Random
+
+from pilotlight_autoscaler.simulator.results.function_sums import FunctionSums
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedClock, SimulatedContainer
+from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
+from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic, TimedCall
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.node_messages import ContainerState
+
+PASS_S = 0.25
+"""Between two passes of the controller."""
+AGAIN_S = 5.0
+"""How long the policy is not asked about a queue that does not grow."""
+MOST_QUEUED = 1_000
+"""Calls of one tenant and class that may wait (the gateway's `QueueLimits.per_flow`); the next ones are refused."""
+SMOOTHING = 0.05
+"""Weight of the newest service time (the gateway's `call_admission.SMOOTHING`)."""
+FLUID_ABOVE = 10.0
+"""Calls per second above which a function is moved by counts ..."""
+CALLS_BELOW = 5.0
+"""... until it has fewer."""
+
+
+RunningCall = tuple[float, int, SimulatedContainer, float]
+"""When it ends, its number, where it runs, and how long it takes."""
+
+
+class QueuedBatch:
+    """Calls that came at one time and wait: one, or a step's."""
+
+    __slots__ = ("at", "count", "duration_s", "is_cold")
+
+    def __init__(self, at: float, count: int, duration_s: float, *, is_cold: bool) -> None:
+        self.at = at
+        self.count = count
+        self.duration_s = duration_s
+        self.is_cold = is_cold
+
+
+class FunctionRun:
+    def __init__(self, function: SimulatedFunction, traffic: FunctionTraffic, *, seed: str = "") -> None:
+        self.function = function
+        self.traffic = traffic
+        self.sums = FunctionSums()
+        self.dice = Random(f"{seed}/{function.key}")
+        self.slots = function.spec.slots
+        self.clock = SimulatedClock()
+        """When its policy was asked last; its containers have their ages by it."""
+        self.at = 0.0
+        """How far it has been moved."""
+        self.minute_end = 0.0
+        self.by_counts = False
+        self.calls: list[TimedCall] = []
+        """Of the present minute, if not by counts."""
+        self.next_call = 0
+        self.left = 0
+        """Calls of the present minute that are still to come, if by counts."""
+        self.mean_s = function.duration_s
+
+        self.ready: list[SimulatedContainer] = []
+        self.starting: deque[SimulatedContainer] = deque()
+        self.idle_stack: list[SimulatedContainer] = []
+        """By counts: the idle ones, the longest idle first. `busy_stack` has the others."""
+        self.busy_stack: list[SimulatedContainer] = []
+        self.open: list[tuple[int, SimulatedContainer]] = []
+        """Call by call, with one slot each: the free ones, a heap by age."""
+        self.ends: list[RunningCall] = []
+        """Call by call: what runs, a heap by end."""
+        self.waiting: deque[QueuedBatch] = deque()
+        self.queued = 0
+        self.running = 0
+        self.granted = 0
+
+        self.hold_s: float | None = None
+        """The home's smoothed service time; None before a call has ended."""
+        self.ended = 0
+        self.first_grant_at = math.inf
+        self.refused = 0
+        """Calls that were turned away since the policy was asked last; `late` ones left the queue since then."""
+        self.late = 0
+        self.arrivals = 0
+
+        self.look_at = 0.0 if function.spec.min_containers else math.inf
+        """When the policy is to be asked."""
+        self.looked_at = -math.inf
+        self.covered = self.covered_queue = 0
+        """What ran and waited when the policy was asked last, for the containers that there are."""
+        self.drain_at = math.inf
+        """No idle container is due before."""
+        self.paced_until = 0.0
+        """So many went that no more go before."""
+        self.is_stuck = False
+        """Whether containers are due that were still wanted."""
+        self.blocked_tries = 0
+        """How often in a row there was no place for a container of it."""
+        self.wanted = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.ready) + len(self.starting)
+
+    @property
+    def idle(self) -> Iterable[SimulatedContainer]:
+        return self.idle_stack if self.by_counts else (each for each in self.ready if not each.running)
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether nothing happens until its next call."""
+        return not (self.ready or self.starting or self.queued or self.look_at < math.inf)
+
+    # --- minutes ---
+
+    def begin_minute(self, minute: int) -> None:
+        """Take the calls of a minute; everything before it is over."""
+        self.at = max(self.at, minute * MINUTE_S)
+        self.minute_end = (minute + 1) * MINUTE_S
+        count = self.traffic.count(minute)
+        rate = count / MINUTE_S
+        if self.by_counts and rate < CALLS_BELOW:
+            self._take_apart()
+        elif not self.by_counts and rate > FLUID_ABOVE:
+            self._put_together()
+        if self.by_counts:
+            self.left = count
+            self.mean_s = self.traffic.mean_s(minute) if count else self.mean_s
+        else:
+            self.calls, self.next_call = (self.traffic.calls(minute) if count else []), 0
+
+    def _put_together(self) -> None:
+        """From calls to counts."""
+        self.by_counts = True
+        self.calls, self.next_call, self.ends, self.open = [], 0, [], []
+        self.busy_stack = [each for each in self.ready if each.running]
+        self.idle_stack = sorted((c for c in self.ready if not c.running), key=lambda c: (c.idle_since, -c.number))
+
+    def _take_apart(self) -> None:
+        """From counts to calls."""
+        self.by_counts = False
+        self.left = 0
+        self.share_out()
+        for container in self.busy_stack:
+            for _ in range(container.running):
+                duration_s = self.draw_s()
+                heappush(self.ends, (self.at + duration_s, self.next_grant(), container, duration_s))
+        self.open = [(c.number, c) for c in self.ready if self.slots == 1 and not c.running]
+        self.open.sort()
+        self.waiting = deque(
+            QueuedBatch(each.at, 1, self.draw_s(), is_cold=each.is_cold)
+            for each in self.waiting
+            for _ in range(each.count)
+        )
+
+    def share_out(self) -> None:
+        """Let the busy containers hold what runs, if by counts: of several slots each, about as many each."""
+        if self.by_counts and self.slots > 1 and self.busy_stack:
+            each, more = divmod(self.running, len(self.busy_stack))
+            for number, container in enumerate(self.busy_stack):
+                container.running = each + (number < more)
+
+    def draw_s(self) -> float:
+        """How long a call takes, of those of the present minute."""
+        return self.dice.expovariate(1.0 / self.mean_s)
+
+    def next_grant(self) -> int:
+        self.granted += 1
+        return self.granted
+
+    # --- what the policy hears ---
+
+    def on_wait(self, at: float) -> None:
+        """Calls begin to wait, or more do."""
+        if not self.blocked_tries and self.size < self.function.spec.max_containers:
+            if not self.covered_queue:
+                self.look_at = min(self.look_at, at)
+            elif self.queued > self.covered_queue:
+                self.look_at = min(self.look_at, max(at, self.looked_at + PASS_S))
+
+    def on_more(self, at: float) -> None:
+        """More calls run than when the policy was asked."""
+        if not self.blocked_tries and self.size < self.function.spec.max_containers:
+            self.look_at = min(self.look_at, max(at, self.looked_at + PASS_S))
+
+    def on_fewer(self, at: float) -> None:
+        """Calls have ended: what was due may go now, and a container may become due."""
+        if self.is_stuck:
+            self.is_stuck = False
+            self.drain_at = max(at, self.looked_at + PASS_S)
+            self.look_at = min(self.look_at, self.drain_at)
+        elif self.drain_at == math.inf:
+            self.drain_at = at + self.function.spec.scaledown_window
+            self.look_at = min(self.look_at, self.drain_at)
+
+    def on_ended(self, duration_s: float, calls: int = 1) -> None:
+        """Calls have ended that held their slots for so long."""
+        self.ended += calls
+        newest = max(SMOOTHING, 1.0 / self.ended)
+        if self.hold_s is None:
+            self.hold_s = duration_s
+            if self.queued:
+                self.on_more(self.at)
+        else:
+            self.hold_s += (1.0 - (1.0 - newest) ** calls) * (duration_s - self.hold_s)
+
+    def on_looked(self, at: float) -> None:
+        """The policy has been asked."""
+        self.looked_at = at
+        self.covered, self.covered_queue = self.running, self.queued
+        self.refused = self.late = self.arrivals = 0
+        waits = bool(self.queued) and self.size < self.function.spec.max_containers
+        self.look_at = min(self.drain_at, at + AGAIN_S if waits else math.inf)
+
+    # --- containers ---
+
+    def begin(self, container: SimulatedContainer) -> None:
+        """A container starts."""
+        function = self.function
+        container.version, container.tenant = function.key, function.tenant
+        container.function, container.slots, container.clock = function.name, self.slots, self.clock
+        self.starting.append(container)
+
+    def take_ready(self) -> SimulatedContainer:
+        """The next one of those that start is ready."""
+        container = self.starting.popleft()
+        container.state = ContainerState.READY
+        self.ready.append(container)
+        self.on_fewer(container.ready_at)
+        return container
+
+    def remove(self, containers: set[str]) -> list[SimulatedContainer]:
+        """Idle containers go."""
+        gone = [each for each in self.ready if each.id in containers]
+        for each in gone:
+            each.is_gone = True
+        self.ready = [each for each in self.ready if not each.is_gone]
+        if self.by_counts:
+            self.idle_stack = [each for each in self.idle_stack if not each.is_gone]
+        else:
+            self.open = sorted(entry for entry in self.open if not entry[1].is_gone)
+        return gone
+
+    def oldest_wait_s(self, at: float) -> float:
+        return max(0.0, at - self.waiting[0].at) if self.waiting else 0.0
+
+    def drop_late(self, at: float) -> None:
+        """The calls leave that have waited for as long as they may."""
+        timeout_s = self.function.spec.timeout
+        while self.waiting and at - self.waiting[0].at > timeout_s:
+            gone = self.waiting.popleft()
+            self.queued -= gone.count
+            self.late += gone.count
+            self.sums.late += gone.count
+
+    def choose(self) -> SimulatedContainer | None:
+        """The container for the next call, of several slots each, as a home chooses; None: all are full."""
+        free = [each for each in self.ready if each.running < self.slots]
+        if len(free) <= 1:
+            return free[0] if free else None
+        if self.running < TARGET_UTILISATION * self.slots * len(self.ready):
+            return free[0]
+        return min(free, key=lambda each: (each.running, each.number))

@@ -1,0 +1,1 @@
+"""What a simulation found: sums, distributions, and how they are shown."""

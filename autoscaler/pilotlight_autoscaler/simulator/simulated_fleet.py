@@ -1,0 +1,156 @@
+"""The fleet of a simulation: where `placement.plan` lets containers start, and what they cost there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
+from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.node_messages import SliceKind
+from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
+from pilotlight_placement.hardware.catalogue import Device
+from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slot
+from pilotlight_placement.plan.commands import PlannedStart
+from pilotlight_placement.plan.draft import PlanLimits
+from pilotlight_placement.plan.plan import DesiredState, Plan, plan
+
+GPUS_PER_NODE = 8
+CPU_SLOTS = 64
+"""Of one node without GPUs."""
+LIMITS = PlanLimits(moves=0, blocked=0, empties=0)
+"""Nothing is moved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuGroup:
+    """GPUs of one kind, on nodes of their own; without a device, CPU slots."""
+
+    device: Device | None
+    count: int
+    mig: bool = False
+    shareable: bool = False
+
+
+class SimulatedFleet:
+    def __init__(self, groups: Iterable[GpuGroup], prices: Prices | None = None) -> None:
+        self.fleet = Fleet(_nodes_of(groups), prices=prices)
+        self._plans = self._started = self._freed = 0
+        self._refused: dict[Ask, int] = {}
+        """What had no place, whoever asked -> how many containers had gone by then."""
+
+    def is_full_for(self, ask: Ask) -> bool:
+        """Whether an ask like this one had no place, and no container has gone since."""
+        return self._refused.get(_anybodys(ask)) == self._freed
+
+    @property
+    def size(self) -> int:
+        return self.fleet.size
+
+    def expect(self, asks: Iterable[Ask]) -> None:
+        """Score places by what will be asked for."""
+        histogram = DemandHistogram()
+        for ask in asks:
+            if (shape := AskShape.of(ask)) is not None:
+                histogram.observe(shape, 0.0)
+        if mix := histogram.shares():
+            self.fleet.retune(mix)
+
+    def start(self, function: SimulatedFunction, count: int, at: float) -> list[SimulatedContainer]:
+        """Start so many containers of a function, as far as there are places."""
+        self._plans += 1
+        desired = DesiredState(wants=(), starts=((function.ask, count),), revision=self._plans)
+        made = plan(self.fleet, desired, at, LIMITS)
+        if made.short:
+            self._refused[_anybodys(function.ask)] = self._freed
+        return [self._container_of(held, function, at) for held in self._carry_out(made)]
+
+    def release(self, container: SimulatedContainer) -> None:
+        """A container has ended."""
+        held = self.fleet.held[container.id]
+        place = self.fleet.places[held.slice.node]
+        unit = place.by_id[held.slice.ids[0]]
+        if held.slice.profile and unit.gpu is not None:
+            # Its MIG instance stays, idle.
+            self._describe(
+                place.node, replace(unit.gpu, instances=tuple(sorted({*unit.gpu.instances, *unit.instances()})))
+            )
+        self.fleet.release(container.id)
+        self._freed += 1
+
+    def _carry_out(self, made: Plan) -> Iterator[PlacedContainer]:
+        for planned in made.commands:
+            command = planned.command
+            if isinstance(command, PlannedStart):
+                self.fleet.hold(command.held)
+                yield command.held
+            elif isinstance(command, Cut | SwitchMig):
+                self._change(planned.node, command)
+
+    def _change(self, node: str, command: Cut | SwitchMig) -> None:
+        place = self.fleet.places[node]
+        gpu = place.by_id[command.device].gpu
+        if gpu is None:
+            raise LookupError(f"{command.device} is no GPU")
+        if isinstance(command, SwitchMig):
+            self._describe(place.node, replace(gpu, mig=command.on, instances=()))
+            return
+        there = {*gpu.instances, *place.by_id[command.device].instances()}
+        self._describe(
+            place.node, replace(gpu, instances=tuple(sorted(there - {*command.destroy} | {*command.create})))
+        )
+
+    def _describe(self, node: Node, gpu: Gpu) -> None:
+        self.fleet.put(replace(node, gpus=tuple(gpu if other.id == gpu.id else other for other in node.gpus)))
+
+    def _container_of(self, held: PlacedContainer, function: SimulatedFunction, at: float) -> SimulatedContainer:
+        self._started += 1
+        place, slice_ = self.fleet.places[held.slice.node], held.slice
+        part, prices = slice_.ppm * len(slice_.ids) / WHOLE_DEVICE, self.fleet.prices
+        unit = place.by_id[slice_.ids[0]]
+        if unit.gpu is not None:
+            dollars = prices.of(unit.gpu.device, place.node.domain)
+        else:
+            slot = next(each for each in place.node.slots if each.id == slice_.ids[0])
+            dollars = prices.of_slot(slot, place.node.domain)
+        container = SimulatedContainer(held.container, self._started, at, function.load_s)
+        container.gpus = 0.0 if slice_.kind is SliceKind.CPU else part
+        container.dollars_per_hour = dollars * part
+        container.slice = slice_.id
+        return container
+
+
+@lru_cache(maxsize=100_000)
+def _anybodys(ask: Ask) -> Ask:
+    """The ask without whose it is, where its place does not depend on that."""
+    return ask if ask.spread or ask.avoid else replace(ask, function="", tenant="")
+
+
+def _nodes_of(groups: Iterable[GpuGroup]) -> Iterator[Node]:
+    number = 0
+    for group in groups:
+        left = group.count
+        while left > 0:
+            name = f"node-{number:05}"
+            number += 1
+            if group.device is None:
+                size = min(left, CPU_SLOTS)
+                slots = tuple(
+                    Slot(id=f"cpu{index}", kind=SliceKind.CPU, type="CPU", memory=0, ppm=WHOLE_DEVICE)
+                    for index in range(size)
+                )
+                yield Node(name=name, slots=slots)
+            else:
+                size = min(left, GPUS_PER_NODE)
+                gpus = tuple(
+                    Gpu(id=f"{name}-{index}", device=group.device, mig=group.mig, shareable=group.shareable)
+                    for index in range(size)
+                )
+                yield Node(name=name, gpus=gpus)
+            left -= size

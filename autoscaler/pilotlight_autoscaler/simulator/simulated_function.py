@@ -1,0 +1,42 @@
+"""What a simulation knows of a function beside its calls: its spec, and how long calls and starts take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec
+from pilotlight_placement.asks.ask import Ask
+
+DEFAULT_TENANT = "tenant"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedFunction:
+    tenant: str
+    spec: FunctionSpec
+    load_s: float
+    """From the command to start a container until it is ready."""
+    duration_s: float
+    """How long a call holds its slot on average, where the trace does not say."""
+    priority: str = ""
+    """The class of its calls, by which waits are told apart."""
+
+    @cached_property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def key(self) -> str:
+        """Of placement: its tenant and its name."""
+        return f"{self.tenant}:{self.name}"
+
+    @cached_property
+    def ask(self) -> Ask:
+        return Ask.of(self.spec, function=self.key, tenant=self.tenant)
+
+
+def spec_of(name: str, **options: object) -> FunctionSpec:
+    """The spec of a function of which nothing is known but these options."""
+    fields = {"name": name, "module": "simulated", "qualname": name} | options
+    return FunctionSpec(methods=(MethodSpec(name="", attribute=name),), **fields)  # type: ignore[arg-type] # by name

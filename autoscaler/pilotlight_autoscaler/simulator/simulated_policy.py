@@ -1,0 +1,162 @@
+"""The controller's own rules over a simulated function: the one place that binds the simulation to them.
+
+What the rules see is what the controller would see of the function: the demand that its home tells, and the reports of
+its containers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from itertools import islice
+from types import ModuleType
+from typing import cast
+
+from pilotlight_autoscaler.policy import scale_down_pace, scaling_policy
+from pilotlight_autoscaler.policy.desired import desired
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
+from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
+from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way, to_drain
+from pilotlight_autoscaler.policy.wish import Wish
+from pilotlight_autoscaler.simulator.function_run import FunctionRun
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_core.model.messages.demand import Demand
+from pilotlight_core.model.messages.node_messages import ContainerReport
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+
+CONSTANTS: Mapping[str, ModuleType] = {
+    "WAIT_TARGET_S": scaling_policy,
+    "TARGET_UTILISATION": scaling_policy,
+    "FIRST_LOAD_S": scaling_policy,
+    "STEP_PART": scale_down_pace,
+    "STEP_EVERY_S": scale_down_pace,
+}
+"""The policy's constants that a simulation may change, and where they stand."""
+
+
+NO_PAST = FunctionMemory(0.0, 0.0)
+"""Forecasts are not simulated: only what the policy does by what it sees."""
+MOST_IDLE = 1_000
+"""Idle containers that are known at a time, of those that may give way."""
+IdleContainer = tuple[SimulatedContainer, FunctionRun]
+"""A container and its function."""
+
+
+@dataclass(kw_only=True)
+class SimulatedPolicy:
+    _pace: ScaleDownPace = field(default_factory=ScaleDownPace)
+
+    def wish(self, run: FunctionRun, at: float) -> Wish:
+        """How many containers a function should have, by what it has now: its past is not looked at."""
+        view = FunctionView(name=run.function.key, versions={run.function.key: view_of(run, at)})
+        return desired(view, NO_PAST, at)
+
+    def leaving(self, run: FunctionRun, wish: Wish, at: float) -> set[str]:
+        """The idle containers that go now."""
+        view = view_of(run, at)
+        due = [] if wish.holds else to_drain(view, wish.count)
+        due = due[: self._pace.room(run.function.key, view.size, at)] if due else []
+        if due:
+            self._pace.spend(run.function.key, run.function.spec.scaledown_window, at)
+        return {each.id for each in due}
+
+    def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> deque[IdleContainer]:
+        """The containers of these functions that may give way to calls of others, the longest idle first."""
+        found = []
+        for run in runs:
+            spare = {each.id for each in may_give_way(view_of(run, at), MIN_RESIDENCY_S)}
+            found += [(each, run) for each in run.idle if each.id in spare] if spare else []
+        return deque(nsmallest(MOST_IDLE, found, key=lambda idle: (idle[0].idle_since, idle[0].number)))
+
+    def victims(self, fleet: Fleet, run: FunctionRun, idle: deque[IdleContainer], at: float) -> list[IdleContainer]:
+        """The idle containers, with their functions, that end for a function without a place.
+
+        `idle` may be some seconds old: what had calls since then, or is gone, stays out.
+        """
+        while idle and not _is_idle(idle[0][0], at):
+            idle.popleft()
+        of_use = fleet.offers(run.function.ask).by_group
+        still = ((container, other) for container, other in idle if other is not run and _is_idle(container, at))
+        near = {each.id: (each, other) for each, other in islice(_placed(fleet, still, of_use), ALONE)}
+        search = PreemptionSearch(fleet=fleet, ask=run.function.ask, fits=has_place, trials=TrialBudget())
+        reports = cast("dict[str, tuple[ContainerReport, FunctionRun]]", near)
+        found = search.one([(each, other.function.key) for each, other in reports.values()])
+        return [near[each.id] for each, _ in found]
+
+    def next_room_s(self, run: FunctionRun) -> float:
+        """How long none of a function's containers goes after some went."""
+        return min(scale_down_pace.STEP_EVERY_S, run.function.spec.scaledown_window)
+
+
+def _placed(
+    fleet: Fleet, idle: Iterable[IdleContainer], groups: Mapping[DeviceGroup, object]
+) -> Iterator[IdleContainer]:
+    """Those on devices of these groups."""
+    for container, run in idle:
+        slice_ = fleet.held[container.id].slice
+        if fleet.places[slice_.node].by_id[slice_.ids[0]].group in groups:
+            yield container, run
+
+
+def _is_idle(container: SimulatedContainer, at: float) -> bool:
+    return not container.is_gone and not container.running and container.idle_since <= at - MIN_RESIDENCY_S
+
+
+def view_of(run: FunctionRun, at: float) -> VersionView:
+    """A function as the policy sees it at an instant."""
+    run.clock.at = at
+    run.share_out()
+    # They have all that a report has (`SimulatedContainer`).
+    reports = cast("Sequence[ContainerReport]", [*run.ready, *run.starting])
+    return VersionView(spec=run.function.spec, deployed=True, demand=demand_of_run(run, at), containers=reports)
+
+
+def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
+    """What the function's home tells; None: it is silent, as nothing waits or runs."""
+    if not (run.queued or run.running or run.refused or run.late):
+        return None
+    oldest_run_s = at - run.first_grant_at if run.hold_s is None and run.running else 0.0
+    return Demand(
+        version=run.function.key,
+        tenant=run.function.tenant,
+        gateway="simulation",
+        epoch=1,
+        queued=run.queued,
+        oldest_ms=run.oldest_wait_s(at) * 1000.0,
+        running=run.running,
+        arrivals=run.arrivals,
+        service_ms=(run.hold_s or 0.0) * 1000.0,
+        refused_calls=run.refused,
+        late=run.late,
+        oldest_run_ms=oldest_run_s * 1000.0,
+        function=run.function.key,
+    )
+
+
+@contextmanager
+def changed_constants(values: Mapping[str, float]) -> Iterator[None]:
+    """Within the block the policy's constants have other values, in this process.
+
+    Raises:
+        ValueError: there is no such constant, or the value is none for it.
+    """
+    for name, value in values.items():
+        if name not in CONSTANTS:
+            raise ValueError(f"{name!r} is no constant of the policy: expected one of {', '.join(CONSTANTS)}")
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name}: expected a number above 0, not {value:g}")
+    before = {name: getattr(CONSTANTS[name], name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(CONSTANTS[name], name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(CONSTANTS[name], name, value)

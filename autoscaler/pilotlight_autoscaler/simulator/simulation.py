@@ -1,0 +1,176 @@
+"""The simulation: functions over a fleet on a virtual clock, with the controller's own decisions.
+
+Functions touch each other only through the fleet. So each is moved alone, up to the instant at which its policy is to
+be asked or the end of its minute, and those questions are answered in the order of their instants. That is why a day of
+thousands of functions takes minutes: nothing is looked at that has not changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from pilotlight_autoscaler.policy.wish import Wish
+from pilotlight_autoscaler.simulator.call_steps import move_by_calls
+from pilotlight_autoscaler.simulator.count_steps import move_by_counts
+from pilotlight_autoscaler.simulator.function_run import PASS_S, FunctionRun
+from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
+from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.simulated_fleet import GpuGroup, SimulatedFleet
+from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
+from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
+from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic
+from pilotlight_placement.asks.options import Prices
+
+RETRY_S, LONGEST_RETRY_S = 1.0, 5.0
+"""How long a function without a place waits for the next try: longer each time, up to a bound."""
+IDLE_KNOWN_S = 5.0
+"""How long the idle containers are known that may give way to others: to list them takes as long as a pass."""
+
+
+@dataclass(kw_only=True)
+class Simulation:
+    runs: list[FunctionRun]
+    fleet: SimulatedFleet
+    policy: SimulatedPolicy
+    minutes: int
+    result: SimulationResult
+    _idle: deque[IdleContainer] = field(default_factory=deque)
+    """Of all functions, the longest idle first; what had calls since then is told apart."""
+    _idle_until: float = -math.inf
+
+    def run(self, progress: Callable[[float], None] = lambda _: None) -> SimulationResult:
+        """Run to the end; `progress` is told the virtual time of every step. May be interrupted at any time."""
+        end = self.minutes * MINUTE_S
+        self.fleet.expect(run.function.ask for run in self.runs)
+        queue = [(self._wakes_at(run, 0), number) for number, run in enumerate(self.runs)]
+        heapify(queue)
+        while queue:
+            at, number = heappop(queue)
+            if at >= end:
+                break
+            self.result.at = at
+            progress(at)
+            run = self.runs[number]
+            self._move(run, at)
+            if run.is_asleep and run.at >= run.minute_end:
+                heappush(queue, (self._wakes_at(run, int(run.at // MINUTE_S)), number))
+            else:
+                heappush(queue, (run.at, number))
+        self.result.at = end
+        for run in self.runs:
+            if run.minute_end:
+                self._observe(run)
+        return self.result
+
+    def _wakes_at(self, run: FunctionRun, minute: int) -> float:
+        """When something happens to a function that has nothing but calls to come, from a minute on."""
+        if run.look_at < math.inf:
+            return run.look_at
+        found = run.traffic.next_minute(minute)
+        return math.inf if found is None else found * MINUTE_S
+
+    def _move(self, run: FunctionRun, at: float) -> None:
+        """Answer the question that is due, then move the function to its next one, or to the end of its minute."""
+        if at >= run.minute_end:
+            if run.minute_end:
+                self._observe(run)
+            run.begin_minute(int(at // MINUTE_S))
+        if run.look_at <= run.at:
+            self._decide(run, run.at)
+        if run.by_counts:
+            move_by_counts(run, run.minute_end)
+        else:
+            move_by_calls(run, run.minute_end)
+
+    def _decide(self, run: FunctionRun, at: float) -> None:
+        run.drop_late(at)
+        if run.blocked_tries and self.fleet.is_full_for(run.function.ask) and at < run.drain_at:
+            run.blocked_tries += 1
+            run.look_at = at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S)
+            return
+        wish = self.policy.wish(run, at)
+        run.wanted = wish.count
+        missing = run.wanted - run.size
+        blocked = missing > 0 and self._start(run, missing, at) < missing
+        if at >= run.drain_at:
+            self._drain(run, wish, at)
+        run.blocked_tries = run.blocked_tries + 1 if blocked else 0
+        run.on_looked(at)
+        if blocked:
+            run.look_at = min(run.look_at, at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S))
+
+    def _start(self, run: FunctionRun, missing: int, at: float) -> int:
+        """Start so many containers, or as many as there are places for; how many."""
+        started = [] if self.fleet.is_full_for(run.function.ask) else self.fleet.start(run.function, missing, at)
+        while len(started) < missing and run.queued and self._preempt(run, at):
+            more = self.fleet.start(run.function, 1, at)
+            if not more:
+                break
+            started += more
+        for container in started:
+            run.begin(container)
+        run.sums.starts += len(started)
+        self.result.timeline.count(at, len(started))
+        return len(started)
+
+    def _preempt(self, run: FunctionRun, at: float) -> bool:
+        """End idle containers of others, so that one of a function whose calls wait has a place; whether there are."""
+        if at >= self._idle_until:
+            self._idle_until = at + IDLE_KNOWN_S
+            self._idle = self.policy.idle_containers((r for r in self.runs if r.ready and r is not run), at)
+        victims = self.policy.victims(self.fleet.fleet, run, self._idle, at)
+        for container, other in victims:
+            self._end(other, other.remove({container.id}), at)
+            other.covered = min(other.covered, other.running)
+        return bool(victims)
+
+    def _drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
+        gone = run.remove(self.policy.leaving(run, wish, at))
+        self._end(run, gone, at)
+        self._set_drain(run, at, any_gone=bool(gone))
+
+    def _end(self, run: FunctionRun, gone: list[SimulatedContainer], at: float) -> None:
+        for container in gone:
+            self.fleet.release(container)
+            run.sums.add_container(container, at)
+            run.sums.unused += not container.calls
+        run.sums.drains += len(gone)
+        self.result.timeline.count(at, len(gone))
+
+    def _set_drain(self, run: FunctionRun, at: float, *, any_gone: bool) -> None:
+        """When the next idle container may go."""
+        window_s = run.function.spec.scaledown_window
+        if any_gone:
+            run.paced_until = at + max(PASS_S, self.policy.next_room_s(run))
+        due_at = min((each.idle_since + window_s for each in run.idle), default=math.inf)
+        run.drain_at = max(due_at, run.paced_until)
+        if run.drain_at <= at:
+            run.drain_at, run.is_stuck = math.inf, True
+
+    def _observe(self, run: FunctionRun) -> None:
+        """The end of a function's minute, for the picture of all."""
+        if run.running != run.covered or run.queued != run.covered_queue:
+            run.wanted = self.policy.wish(run, run.at).count
+        self.result.timeline.observe(
+            int(run.minute_end // MINUTE_S) - 1, wanted=run.wanted, ready=len(run.ready), starting=len(run.starting)
+        )
+
+
+def simulation_of(
+    functions: Iterable[tuple[SimulatedFunction, FunctionTraffic]],
+    groups: Iterable[GpuGroup],
+    prices: Prices | None = None,
+    *,
+    minutes: int,
+    seed: int = 0,
+) -> Simulation:
+    """A simulation of functions with their traffic on a fleet, over so many minutes."""
+    runs = [FunctionRun(function, traffic, seed=str(seed)) for function, traffic in functions]
+    result = SimulationResult(runs=runs, minutes=minutes)
+    return Simulation(
+        runs=runs, fleet=SimulatedFleet(groups, prices), policy=SimulatedPolicy(), minutes=minutes, result=result
+    )

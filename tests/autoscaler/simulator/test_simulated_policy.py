@@ -1,0 +1,52 @@
+"""The policy of a simulation is the controller's, asked about what the controller would see."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pilotlight_autoscaler.policy import scaling_policy
+from pilotlight_autoscaler.simulator.call_steps import move_by_calls
+from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy, changed_constants, view_of
+from pilotlight_core.model.messages.node_messages import ContainerState
+from tests.autoscaler.simulator.simulated import recorded, run_of, simulation
+from tests.autoscaler.simulator.test_function_run import with_containers
+
+
+def test_the_policy_sees_containers_and_demand() -> None:
+    """As reports and homes tell them."""
+    run = with_containers(run_of(recorded((1.0, 9.0), (1.0, 9.0), (2.0, 9.0)), max_containers=10), 2)
+    run.begin_minute(0)
+    while run.at < 5.0:
+        run.on_looked(run.at)
+        run.look_at = math.inf
+        move_by_calls(run, 5.0)
+
+    view = view_of(run, 5.0)
+
+    assert view.demand is not None
+    assert (view.demand.queued, view.demand.running, view.demand.oldest_ms) == (1, 2, 3_000.0)
+    assert view.demand.oldest_run_ms == 4_000.0
+    assert [(each.state, each.running, each.age_s) for each in view.containers] == [(ContainerState.READY, 1, 5.0)] * 2
+    assert SimulatedPolicy().wish(run, 5.0).count == scaling_policy.wanted_by_demand(view) == 3
+
+
+def test_constants_change_within_the_block_alone() -> None:
+    """And only known ones, above 0."""
+    before = scaling_policy.WAIT_TARGET_S
+    with changed_constants({"WAIT_TARGET_S": 9.0}):
+        assert scaling_policy.WAIT_TARGET_S == 9.0
+    assert before == scaling_policy.WAIT_TARGET_S
+    for values in ({"NO_SUCH": 1.0}, {"WAIT_TARGET_S": -1.0}):
+        with pytest.raises(ValueError, match="expected"), changed_constants(values):
+            pass
+
+
+def test_idle_containers_give_way_to_calls_of_others() -> None:
+    """On a full fleet the longest idle one ends for a function that waits."""
+    first, second = recorded((0.0, 1.0)), recorded((40.0, 1.0))
+    found = simulation({"a": first, "b": second}, "A100-80GB:1", window_s=3_600, minutes=3).run()
+    a, b = found.runs
+    assert (a.sums.drains, b.sums.starts, b.sums.waits.calls) == (1, 1, 1)
+    assert b.sums.waits.total_s == pytest.approx(20.0, abs=0.1)
