@@ -5,7 +5,7 @@ azure100, azure2000, azure500, servegen. `--trace FILE` reads a CSV with the col
 `function,at_s,duration_s`.
 
 Every policy says at the end of each minute how many containers should be there in the next one, and is charged for
-whole minutes (`pilotlight_autoscaler.simulator.minute_replay`): nobody knows when in one a call comes. Ours is what
+whole minutes (`simulator/minutes/minute_replay.py`): nobody knows when in one a call comes. Ours is what
 the controller has (`policy/prediction`), with one set of constants for all sets. A policy has a knob between idle time
 and cold starts, so frontiers are compared:
 
@@ -42,13 +42,13 @@ from benchmarks.traffic.keep_alive_policies import (
 from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePolicy
 from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
-from pilotlight_autoscaler.simulator.minute_model import (
+from pilotlight_autoscaler.simulator.minutes.minute_model import (
     KeepAliveCost,
     MinuteSeries,
     cost_of,
 )
-from pilotlight_autoscaler.simulator.minute_replay import chosen_costs, method_costs
-from pilotlight_autoscaler.simulator.trace_files import TraceFault, read_trace
+from pilotlight_autoscaler.simulator.minutes.minute_replay import chosen_costs, method_costs
+from pilotlight_autoscaler.simulator.traffic.trace_files import TraceFault, read_trace
 
 WORTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Of a cold start, in idle minutes: the points of our frontier. The controller takes a minute for each second of a

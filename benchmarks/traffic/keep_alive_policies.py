@@ -11,7 +11,7 @@ from pilotlight_autoscaler.policy.prediction.idle_times import (
     WarmWindow,
 )
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan
-from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries
+from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost, MinuteSeries
 
 TTL_MINUTES = (0, 1, 2, 3, 5, 7, 10, 13, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 180, 240)
 LADDER = (1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotlight_autoscaler.simulator.minute_model import MinuteSeries, levels_of, series_of
+from pilotlight_autoscaler.simulator.minutes.minute_model import MinuteSeries, levels_of, series_of
 
 DAY = 1_440
 SERVEGEN_SCALE = 0.001

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pilotlight_autoscaler.simulator.simulated_function import DEFAULT_TENANT, SimulatedFunction, spec_of
-from pilotlight_autoscaler.simulator.trace_files import FunctionKey
+from pilotlight_autoscaler.simulator.runs.simulated_function import DEFAULT_TENANT, SimulatedFunction, spec_of
+from pilotlight_autoscaler.simulator.traffic.trace_files import FunctionKey
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import parse_gpu
 

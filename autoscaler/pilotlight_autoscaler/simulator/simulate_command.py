@@ -30,8 +30,8 @@ from pilotlight_autoscaler.simulator.results.result_pictures import (
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult, as_table
 from pilotlight_autoscaler.simulator.simulated_policy import CONSTANTS, changed_constants
 from pilotlight_autoscaler.simulator.simulation import Simulation, simulation_of
-from pilotlight_autoscaler.simulator.trace_files import FunctionKey, TraceFault
 from pilotlight_autoscaler.simulator.traffic.function_traffic import FunctionTraffic
+from pilotlight_autoscaler.simulator.traffic.trace_files import FunctionKey, TraceFault
 from pilotlight_autoscaler.simulator.traffic.traffic_files import read_traffic
 from pilotlight_autoscaler.simulator.traffic.traffic_patterns import PATTERNS, PatternMix, draw_traffic, parts_of_mix
 from pilotlight_core.model.errors import BadInput

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
-from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE

@@ -24,8 +24,8 @@ from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, Tri
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way, to_drain
 from pilotlight_autoscaler.policy.wish import Wish
-from pilotlight_autoscaler.simulator.function_run import FunctionRun
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.fleet.device_classes import DeviceGroup

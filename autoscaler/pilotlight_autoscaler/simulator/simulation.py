@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.policy.wish import Wish
-from pilotlight_autoscaler.simulator.call_steps import move_by_calls
-from pilotlight_autoscaler.simulator.count_steps import move_by_counts
-from pilotlight_autoscaler.simulator.function_run import PASS_S, FunctionRun
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
+from pilotlight_autoscaler.simulator.runs.count_steps import move_by_counts
+from pilotlight_autoscaler.simulator.runs.function_run import PASS_S, FunctionRun
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
 from pilotlight_autoscaler.simulator.simulated_fleet import GpuGroup, SimulatedFleet
-from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
 from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic
 from pilotlight_placement.asks.options import Prices

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_autoscaler.simulator.fleet_options import groups_of
-from pilotlight_autoscaler.simulator.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.function_table import FunctionTable
+from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.simulation import Simulation, simulation_of
 from pilotlight_autoscaler.simulator.traffic.function_traffic import FunctionTraffic, RecordedCalls, TimedCall
 

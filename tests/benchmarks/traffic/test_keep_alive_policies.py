@@ -10,7 +10,7 @@ from benchmarks.traffic.keep_alive_policies import (
     with_known_law,
 )
 from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
-from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost, MinuteSeries
+from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost, MinuteSeries
 
 
 def test_a_fixed_ttl_is_one_window() -> None:

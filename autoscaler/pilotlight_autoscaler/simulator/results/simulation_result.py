@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotlight_autoscaler.simulator.function_run import FunctionRun
-from pilotlight_autoscaler.simulator.results.function_sums import LEVELS_S, FunctionSums
+from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
+from pilotlight_autoscaler.simulator.runs.function_sums import LEVELS_S, FunctionSums
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S
 
 PERCENTILES = (50, 95, 99)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pilotlight_autoscaler.simulator.trace_files import FunctionKey, TraceFault, TraceRow, open_trace
 from pilotlight_autoscaler.simulator.traffic.function_traffic import (
     MINUTE_S,
     CountedCalls,
@@ -14,6 +13,7 @@ from pilotlight_autoscaler.simulator.traffic.function_traffic import (
     RecordedCalls,
     TimedCall,
 )
+from pilotlight_autoscaler.simulator.traffic.trace_files import FunctionKey, TraceFault, TraceRow, open_trace
 
 MOST_CALLS = 50_000_000
 """Of a record call by call: sixteen bytes each. More calls are recorded by minute."""

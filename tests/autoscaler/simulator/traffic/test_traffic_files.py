@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_autoscaler.simulator.trace_files import TraceFault
 from pilotlight_autoscaler.simulator.traffic import traffic_files
+from pilotlight_autoscaler.simulator.traffic.trace_files import TraceFault
 from pilotlight_autoscaler.simulator.traffic.traffic_files import read_traffic
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_autoscaler.simulator.function_run import MOST_QUEUED, FunctionRun, QueuedBatch
+from pilotlight_autoscaler.simulator.runs.function_run import MOST_QUEUED, FunctionRun, QueuedBatch
 from pilotlight_autoscaler.simulator.traffic.traffic_patterns import draw_binomial, draw_poisson
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 

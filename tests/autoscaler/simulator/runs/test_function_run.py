@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_autoscaler.simulator.call_steps import move_by_calls
-from pilotlight_autoscaler.simulator.function_run import AGAIN_S, PASS_S, FunctionRun
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
+from pilotlight_autoscaler.simulator.runs.function_run import AGAIN_S, PASS_S, FunctionRun
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.traffic.function_traffic import CountedCalls
 from tests.autoscaler.simulator.simulated import recorded, run_of
 

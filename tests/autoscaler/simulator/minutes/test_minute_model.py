@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, LearntKeepAlive
-from pilotlight_autoscaler.simulator.minute_model import (
+from pilotlight_autoscaler.simulator.minutes.minute_model import (
     KeepAliveCost,
     MinuteSeries,
     cost_of,

@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from heapq import heappush
 from random import Random
 
-from pilotlight_autoscaler.simulator.results.function_sums import FunctionSums
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedClock, SimulatedContainer
-from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction
+from pilotlight_autoscaler.simulator.runs.function_sums import FunctionSums
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedClock, SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic, TimedCall
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import ContainerState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_core.model.messages.node_messages import ContainerReport
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.simulator.simulated_function import SimulatedFunction, spec_of
+from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction, spec_of
 from pilotlight_core.model.units import GpuAsk
 
 

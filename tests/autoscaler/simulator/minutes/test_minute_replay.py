@@ -9,8 +9,8 @@ import pytest
 
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, WORTH, FunctionMemory
 from pilotlight_autoscaler.policy.prediction.minute_methods import MOST_KEPT, FixedWarmth
-from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost
-from pilotlight_autoscaler.simulator.minute_replay import chosen_costs, method_costs
+from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost
+from pilotlight_autoscaler.simulator.minutes.minute_replay import chosen_costs, method_costs
 
 
 def lives(seed: int) -> list[int]:

@@ -14,7 +14,7 @@ from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, QUANTILES
 from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, MinuteMethod, PlannedWarmth
 from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_learnt
 from pilotlight_autoscaler.policy.prediction.shadow_pool import MethodChoice, ShadowPool
-from pilotlight_autoscaler.simulator.minute_model import KeepAliveCost
+from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost
 
 
 class _Charge:

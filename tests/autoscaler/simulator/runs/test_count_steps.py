@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pilotlight_autoscaler.simulator import function_run
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
+from pilotlight_autoscaler.simulator.runs import function_run
 from pilotlight_autoscaler.simulator.traffic.function_traffic import CountedCalls
 from tests.autoscaler.simulator.simulated import simulation
 

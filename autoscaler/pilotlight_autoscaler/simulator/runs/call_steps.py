@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from heapq import heappop, heappush
 
-from pilotlight_autoscaler.simulator.function_run import MOST_QUEUED, FunctionRun, QueuedBatch
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.function_run import MOST_QUEUED, FunctionRun, QueuedBatch
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 
 
 def move_by_calls(run: FunctionRun, stops_at: float) -> None:

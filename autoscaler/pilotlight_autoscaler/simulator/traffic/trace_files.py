@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from pilotlight_autoscaler.simulator.minute_model import MinuteSeries, levels_of, series_of
+from pilotlight_autoscaler.simulator.minutes.minute_model import MinuteSeries, levels_of, series_of
 
 BY_MINUTE = ("function", "minute", "count")
 BY_CALL = ("function", "at_s", "duration_s")

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from pilotlight_autoscaler.simulator import call_steps
-from pilotlight_autoscaler.simulator.call_steps import move_by_calls
-from pilotlight_autoscaler.simulator.function_run import FunctionRun
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs import call_steps
+from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
+from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.simulated_policy import demand_of_run
 from pilotlight_autoscaler.simulator.traffic.function_traffic import RecordedCalls, TimedCall
 from pilotlight_core.model.messages.call_messages import Outcome

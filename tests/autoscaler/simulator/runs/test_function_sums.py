@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.simulator.results.function_sums import FunctionSums
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.function_sums import FunctionSums
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 
 
 def test_levels_and_container_time_add_up() -> None:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pilotlight_autoscaler.simulator.results.wait_histogram import WaitHistogram
+from pilotlight_autoscaler.simulator.runs.wait_histogram import WaitHistogram
 
 
 def test_percentiles_are_right_to_two_percent() -> None:

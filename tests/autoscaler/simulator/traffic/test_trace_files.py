@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_autoscaler.simulator.minute_model import MinuteSeries
-from pilotlight_autoscaler.simulator.trace_files import TraceFault, most_at_once, read_trace
+from pilotlight_autoscaler.simulator.minutes.minute_model import MinuteSeries
+from pilotlight_autoscaler.simulator.traffic.trace_files import TraceFault, most_at_once, read_trace
 
 
 def written(folder: Path, text: str) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.simulator.results.wait_histogram import WaitHistogram
-from pilotlight_autoscaler.simulator.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
+from pilotlight_autoscaler.simulator.runs.wait_histogram import WaitHistogram
 
 LEVELS_S = (0.5, 5.0, 30.0)
 """Service levels: within how many seconds a call should have its turn."""
