@@ -34,4 +34,6 @@ class ToldShortages:
 
     def _is_due(self, shortage: Shortage, at: float) -> bool:
         told, since = self._told.get(shortage.version, (None, at))
+        if told is shortage:
+            return at - since >= AGAIN_S
         return told is None or at - since >= AGAIN_S or msgspec.structs.replace(shortage, epoch=told.epoch) != told

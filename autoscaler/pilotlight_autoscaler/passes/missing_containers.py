@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, holders
@@ -15,14 +15,14 @@ class MissingContainers:
     def __init__(self, state: PassState) -> None:
         given = state.given
         self._state = state
-        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions, given.at), given.weight_of)
+        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions), given.weight_of)
         self.limited: list[LimitedVersion] = []
         """The versions with more missing than their tenant's limits allow."""
 
-    def find(self, only: str | None) -> dict[Ask, list[str]]:
-        """For each ask the versions that miss a container, in turn, each as often as it misses one."""
+    def find(self, decided: Collection[str]) -> dict[Ask, list[str]]:
+        """For each ask those of the versions that miss a container, in turn, each as often as it misses one."""
         asks: dict[Ask, list[str]] = {}
-        short = self._short(only)
+        short = self._short(decided)
         backoff = self._state.world.backoff
         delayed = backoff.refused(short, self._state.at)
         for version in self._in_order(short.keys() - delayed):
@@ -41,10 +41,10 @@ class MissingContainers:
             self.limited.append(LimitedVersion(version=version, missing=wanted - allowed, reached=reached))
         return allowed
 
-    def _short(self, only: str | None) -> dict[str, int]:
-        """The versions that should have more containers, and how many."""
+    def _short(self, decided: Collection[str]) -> dict[str, int]:
+        """Those of the versions that should have more containers, and how many."""
         short = {}
-        for version in self._state.views.keys() if only is None else self._state.views.keys() & {only}:
+        for version in decided:
             view = self._state.views[version]
             count = self._state.wanted(version) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
@@ -55,8 +55,9 @@ class MissingContainers:
 
     def _in_order(self, versions: Iterable[str]) -> list[str]:
         """The one that has waited longest first, of the tenant that holds least for its weight."""
-        waiting = {name: view.demand.oldest_ms if view.demand else 0.0 for name, view in self._state.views.items()}
-        ordered = sorted(versions, key=lambda version: (-waiting[version], version))
+        views = self._state.views
+        waiting = {name: told.oldest_ms if (told := views[name].demand) else 0.0 for name in versions}
+        ordered = sorted(waiting, key=lambda version: (-waiting[version], version))
         return self._rooms.in_turn((version, self._state.versions[version].tenant) for version in ordered)
 
 

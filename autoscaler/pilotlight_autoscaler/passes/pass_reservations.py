@@ -38,6 +38,8 @@ def reservation_after(
     state: PassState, shorts: Sequence[Shortfall], asks: Mapping[Ask, list[str]]
 ) -> VersionReservation | None:
     """The next reservation; none for a tenant with more than an even share."""
+    if not shorts:
+        return next_reservation(state.world.reservation, (), state.fleet, state.at)
     even = state.fleet.size / max(1, len(state.idle.held))
     greedy = {tenant for tenant, count in state.idle.held.items() if count > even}
     waiting = []

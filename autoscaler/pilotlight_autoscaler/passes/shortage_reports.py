@@ -20,9 +20,11 @@ def report_shortfall(state: PassState, short: Shortfall, asks: Mapping[Ask, list
         short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
     for version in dict.fromkeys(asks[short.refusal.record.ask]):
         state.world.decisions.add(short.refusal, version=state.versions[version].ref, at=state.at)
-        state.decision.shortages.append(
-            Shortage(version=version, epoch=state.given.epoch, reason=short.refusal.reason, never=short.refusal.never)
+        shortage = Shortage(
+            version=version, epoch=state.given.epoch, reason=short.refusal.reason, never=short.refusal.never
         )
+        state.decision.shortages.append(shortage)
+        state.world.refusals.set_shortage(shortage)
 
 
 def report_limit(state: PassState, limited: LimitedVersion) -> None:
@@ -34,13 +36,16 @@ def report_limit(state: PassState, limited: LimitedVersion) -> None:
     decided = DecisionRecord(ask=state.ask(version), revision=state.fleet.standing)
     refusal = NoFit(reason=limited.reason, never=False, record=decided, by_limit=True)
     state.world.decisions.add(refusal, version=record.ref, at=state.at)
-    state.decision.shortages.append(Shortage(version=version, epoch=state.given.epoch, reason=limited.for_callers))
+    shortage = Shortage(version=version, epoch=state.given.epoch, reason=limited.for_callers)
+    state.decision.shortages.append(shortage)
+    state.world.refusals.note_limit(version, limited.reached.tenant, state.at)
+    state.world.refusals.set_shortage(shortage)
 
 
 def _make_own_room(state: PassState, limited: LimitedVersion) -> None:
     """Drain idle containers of the tenant's other versions, unless enough are leaving already."""
     leaving = state.leaving | state.world.draining.keys()
-    going = [each for _, each in state.world.containers(state.at) if each.id in leaving]
+    going = [each for name in leaving if (each := state.world.index.get(name)) is not None]
     idle = state.idle.beyond_floors(waited_for=True)
     for container, version in give_way(limited, idle, going, state.versions):
         reason = f"gives way to {state.versions[limited.version].ref}: {limited.reason}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -49,6 +49,16 @@ class IdleContainers:
 
     views: Mapping[str, VersionView]
     tenants: Mapping[str, str]
+    idle: Mapping[str, str] | None = None
+    """container -> version, of those that have no call; None: all versions are asked."""
+    holders: Callable[[], Iterable[tuple[str, object, int]]] | None = None
+    """Tenants and how many containers they have, perhaps several times; None: those that the versions have."""
+
+    @cached_property
+    def _with_idle(self) -> list[tuple[str, VersionView]]:
+        if self.idle is None:
+            return list(self.views.items())
+        return [(name, self.views[name]) for name in sorted(set(self.idle.values())) if name in self.views]
 
     def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
         """Idle containers beyond the floors; with `waited_for` (calls wait) also recently used ones."""
@@ -56,21 +66,25 @@ class IdleContainers:
 
     @cached_property
     def _for_a_call(self) -> list[PreemptionVictim]:
-        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, MIN_RESIDENCY_S)]
+        return [(each, name) for name, view in self._with_idle for each in may_give_way(view, MIN_RESIDENCY_S)]
 
     @cached_property
     def _for_a_floor(self) -> list[PreemptionVictim]:
-        return [(each, name) for name, view in self.views.items() for each in may_give_way(view, FLOOR_IDLE_S)]
+        return [(each, name) for name, view in self._with_idle for each in may_give_way(view, FLOOR_IDLE_S)]
 
     @cached_property
     def with_floors(self) -> list[PreemptionVictim]:
         """All idle containers, including those of floors."""
-        return [(each, name) for name, view in self.views.items() for each in idle_ones(view)]
+        return [(each, name) for name, view in self._with_idle for each in idle_ones(view)]
 
     @cached_property
     def held(self) -> Counter[str]:
         """Number of containers by tenant."""
         counts: Counter[str] = Counter(dict.fromkeys(self.tenants.values(), 0))
+        if self.holders is not None:
+            for tenant, _, count in self.holders():
+                counts[tenant] += count
+            return counts
         for name, view in self.views.items():
             counts[self.tenants[name]] += view.size
         return counts
@@ -126,7 +140,14 @@ def _enough(
     there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
     if not there or trials.left <= 0:
         return ()
-    of_use = fleet.offers(ask).by_group
+    offers = fleet.offers(ask)
+    if ask.spread is None:
+        # What goes elsewhere frees nothing that would serve.
+        nodes = set().union(*(group.nodes for group in offers.of_use))
+        there = [victim for victim in there if fleet.places[fleet.held[victim[0].id].slice.node].rank in nodes]
+    if not there:
+        return ()
+    of_use = offers.by_group
     there.sort(key=lambda victim: (_group_of(fleet, victim) not in of_use, -victim[0].idle_s, victim[0].id))
     for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
         attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, trials=trials)

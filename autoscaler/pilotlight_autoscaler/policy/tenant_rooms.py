@@ -54,17 +54,17 @@ class TenantRooms:
     def __init__(
         self,
         limits_of: LimitsOf,
-        containers: Iterable[tuple[str, FunctionSpec | None]],
+        containers: Iterable[tuple[str, FunctionSpec | None, int]],
         weight_of: Callable[[str], float] = lambda _: 1.0,
     ) -> None:
-        """`containers` are the tenant and spec of each; a spec that is not known counts without GPUs."""
+        """`containers` are tenants and specs, and how many; a spec that is not known counts without GPUs."""
         self._limits_of = limits_of
         self._weight_of = weight_of
         self._containers: Counter[str] = Counter()
         self._gpus: Counter[str] = Counter()
-        for tenant, spec in containers:
-            self._containers[tenant] += 1
-            self._gpus[tenant] += spec.gpus if spec is not None else 0
+        for tenant, spec, count in containers:
+            self._containers[tenant] += count
+            self._gpus[tenant] += count * spec.gpus if spec is not None else 0
 
     def in_turn(self, versions: Iterable[tuple[str, str]]) -> list[str]:
         """Versions (with their tenants) so that the tenant with the fewest containers for its weight is always next.

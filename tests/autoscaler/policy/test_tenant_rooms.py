@@ -23,7 +23,7 @@ PAIR = (GpuAsk("H100", 2), GpuAsk("CPU"))
 def rooms(limits: Limits, *held: FunctionSpec | None) -> TenantRooms:
     """Rooms of `acme`, which holds these; nobody else has limits."""
     of = {"acme": limits}
-    return TenantRooms(lambda tenant: of.get(tenant, NO_LIMITS), [("acme", spec) for spec in held])
+    return TenantRooms(lambda tenant: of.get(tenant, NO_LIMITS), [("acme", spec, 1) for spec in held])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_was_taken_counts() -> None:
 
 def test_the_tenant_with_the_fewest_containers_for_its_weight_is_next() -> None:
     """Each version that has its turn counts; among equals, and within a tenant, the order stays."""
-    held = [("a", None), ("a", None), ("c", None)]
+    held = [("a", None, 2), ("c", None, 1)]
     weights = {"c": 4.0}
     room = TenantRooms(unlimited, held, lambda tenant: weights.get(tenant, 1.0))
     versions = [("a1", "a"), ("a2", "a"), ("c1", "c"), ("b1", "b"), ("b2", "b"), ("b3", "b"), ("c2", "c")]
