@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ import msgspec
 import structlog
 from prometheus_client.core import Metric
 
+from pilotlight_autoscaler.active_versions import ActiveVersions
 from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
 from pilotlight_autoscaler.bindings.binding_terms import binding_of
 from pilotlight_autoscaler.container_stops import ContainerStops
@@ -30,10 +31,12 @@ from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.old_agents import OldAgents
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.passes.quarantine import Quarantine
+from pilotlight_autoscaler.passes.version_views import coming
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.scaling_answers import explain_scaling
@@ -41,6 +44,7 @@ from pilotlight_autoscaler.told_shortages import ToldShortages
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.host.report_reader import ReportReader
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
 from pilotlight_core.model.errors import Conflict
@@ -81,6 +85,8 @@ MEMORIES_AT_ONCE = 32
 """Of functions, that are stored each quarter of a second."""
 MOST_STORED_AT_END = 1_000
 TIDY_EVERY_S = 1.0
+EDGES_AT_ONCE = 256
+"""Versions of which one pass decides on new calls."""
 ENDS_AT_ONCE = 256
 """Bindings that are ended at a time."""
 ROOM_EVERY_S = 2.0
@@ -120,7 +126,6 @@ class Controller:
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
-        self._floors: dict[str, int] = {}
         self._stop_grace_s = stop_grace_s
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
@@ -131,11 +136,13 @@ class Controller:
         self._told = ToldShortages()
         self.intake = NodeIntake(world, self._bindings)
         self._region = region
+        self._old_agents = OldAgents(bus, self._on_credit, region=region)
         self._lease = lease
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
         self._quarantine = Quarantine()
+        self._active = ActiveVersions()
         self._seen: tuple[VersionRecord, ...] = ()
         """The versions of the last pass."""
         self._failed_passes = 0
@@ -154,12 +161,12 @@ class Controller:
             subjects.beat(self._region): self._on_report,
             subjects.demand(self._region): self._on_demand,  # of a gateway of 0.1
             subjects.demands(self._region): self._on_demands,
-            subjects.credit(self._region): self._on_credit,
             subjects.ran(self._region): self._on_ran,
             subjects.explain(self._region): self._on_question,
             subjects.stop_container(self._region): self._on_stop,
         }
-        async with self._bindings, self._bus.listening(handlers), asyncio.TaskGroup() as tasks:
+        readers = {subjects.beat(self._region): ReportReader().read}
+        async with self._bindings, self._bus.listening(handlers, readers=readers), asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             jobs = (self._lead, self._tick, self._edge, self._learn, self._tidy)
             loops = [tasks.create_task(job()) for job in jobs]
@@ -168,6 +175,7 @@ class Controller:
                 loop.cancel()
             if self.leads:
                 await self._store_memories(MOST_STORED_AT_END)
+        self._registered.close()
         await self._lease.release()
 
     @property
@@ -179,8 +187,10 @@ class Controller:
         return self.metrics.collect(self.world, time.monotonic(), leads=self.leads)
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
-        is_new = isinstance(message, NodeReport) and self.intake.on_report(subject, message)
-        if is_new and len(self.world.executions) and self.leads:
+        if not isinstance(message, NodeReport) or not self.intake.on_report(subject, message):
+            return
+        self._old_agents.on_report(message)
+        if len(self.world.executions) and self.leads:
             self._advance_plans(time.monotonic())
 
     def _on_credit(self, subject: str, message: object, _: str) -> None:
@@ -296,16 +306,16 @@ class Controller:
     async def _edge(self) -> None:
         while True:
             versions = {await self._edges.get()}
-            while not self._edges.empty():
+            while not self._edges.empty() and len(versions) < EDGES_AT_ONCE:
                 versions.add(self._edges.get_nowait())
             if self.leads:
                 began = time.monotonic()
                 # Many edges at once share a pass, and there is a pause between two passes:
                 # endless edges must not keep this process from its reports and its lease.
-                await self._pass(versions.pop() if len(versions) == 1 else None)
+                await self._pass(versions)
                 await asyncio.sleep(time.monotonic() - began)
 
-    async def _pass(self, only: str | None) -> None:
+    async def _pass(self, only: Collection[str] | None) -> None:
         """One pass; after a failure the versions at fault are quarantined for the next ones."""
         began = time.monotonic()
         try:
@@ -324,38 +334,40 @@ class Controller:
             self._failed_passes = 0
             self.metrics.pass_ended(time.monotonic() - began, whole=only is None)
 
-    async def _decide(self, only: str | None) -> None:
+    async def _decide(self, only: Collection[str] | None) -> None:
         at = time.monotonic()
         wall = at + self._wall_offset
         self.world.forget(at)
-        known = self._registered
-        deployed = known.deployed()
-        ids = {only} if only is not None else deployed | set(self.world.demands)
-        ids |= {container.version for _, container in self.world.containers(at)}
+        known, active = self._registered, self._active
         if only is None:
             self.world.scaling.sweep(wall)
-            ids |= self.world.scaling.versions_ahead()
-        versions = await known.read(ids)
-        shut_down = await known.shut_down(ids, versions)
+        ids = self._ids_active() | set(only or ())
+        active.keep(ids)
+        settled = at - self._leading_since >= SETTLE_S
+        options = self._options(at, whole=only is None, settled=settled)
+        decided = set(only) if only is not None else active.choose(self.world, at=at, room=options.force) & ids
+        read = decided | active.unread(ids)
+        records = await known.read(read)
+        shut_down = await known.shut_down(read, records)
         if not self.leads:
             return  # another process may lead by now
-        versions = self._quarantine.without(versions, at)
-        if only is None or not self._seen:
-            self._floors = known.floors(deployed)
-        self._seen = tuple(versions.values())
-        settled = at - self._leading_since >= SETTLE_S
+        self._seen = (*records.values(), *active.records.values())
+        records = self._quarantine.without(records, at)
+        active.take(read, records, known.deployed(read), shut_down, self._book.of_all(records))
+        versions = active.records
         given = PassInput(
-            versions=versions, deployed=deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at, wall=wall,
-            curves=self._book.of_all(versions), options=self._options(at, whole=only is None, settled=settled),
-            shut_down=shut_down, limits_of=known.limits_of, weight_of=known.weight_of, floors=self._floors,
+            versions=versions, deployed=active.deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at, wall=wall,
+            curves=active.curves, options=options, shut_down=active.shut_down, versions_of=active.versions_of,
+            limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided | read,
             stop_grace_s=self._stop_grace_s, bounds=known.bounds(versions.values()),
         )  # fmt: skip
         made = Pass(self.world, given)
-        decision = made.run(only)
-        self.metrics.views = made.views
         if only is None:
-            self.metrics.wanted = made.wanted
-            self.metrics.short = len({shortage.version for shortage in decision.shortages})
+            self.world.refresh_refusals(made.ask)  # before further ones are refused
+        decision = made.run(only)
+        self.metrics.decided(made.sizes, versions, refused=len(self.world.refusals))
+        if only is None:
+            decision.shortages += self.world.refusals.shortages(but=decided)
         if not settled:
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
@@ -365,6 +377,13 @@ class Controller:
         if settled and self._on_settled is not None:
             self._on_settled()
             self._on_settled = None
+
+    def _ids_active(self) -> set[str]:
+        world = self.world
+        ids = world.demands.keys() | world.index.versions().keys() | self._registered.with_floors()
+        ids |= world.scaling.versions_ahead()
+        ids.update(bind.version for bind in coming(world))
+        return ids
 
     def _options(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
         """The moves that this pass may make: at intervals, and only when all nodes have reported."""

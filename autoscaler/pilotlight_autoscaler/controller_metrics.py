@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.host.metrics.histogram import Histogram
 from pilotlight_core.host.metrics.metric_families import (
     OTHER,
@@ -33,18 +32,26 @@ class ControllerMetrics:
         self.passes = {"all": Histogram(), "one": Histogram()}
         """Seconds of passes over all versions, and of those for one version's new calls."""
         self.failed_passes = 0
-        self.views: Mapping[str, VersionView] = {}
-        self.wanted: Mapping[str, int] = {}
-        """Containers, by version."""
-        """The versions as the last pass saw them."""
+        self._sizes: dict[str, tuple[int, int]] = {}
+        """How many containers versions have, and should have."""
         self.short = 0
-        """Versions that the last pass over all found no place for."""
+        """Versions without a place, or beyond their tenant's limit."""
         self.refused_calls = self.late = 0
         """Calls that homes counted as such, of all versions since this process began."""
         self._commands: Counter[str] = Counter(dict.fromkeys(COMMANDS.values(), 0))
 
     def pass_ended(self, seconds: float, *, whole: bool) -> None:
         self.passes["all" if whole else "one"].observe(seconds)
+
+    def decided(self, sizes: Mapping[str, tuple[int, int]], active: Collection[str], *, refused: int) -> None:
+        """A pass has decided on some of the active versions: how many containers they have, and should have.
+
+        `refused` is how many have no place.
+        """
+        self._sizes |= sizes
+        for version in self._sizes.keys() - active:
+            del self._sizes[version]
+        self.short = refused
 
     def on_demand(self, demand: Demand) -> None:
         self.refused_calls += demand.refused_calls
@@ -87,8 +94,8 @@ class ControllerMetrics:
         yield counter("pilotlight_controller_late_calls", "Calls whose time was over in the queue.", self.late)
 
     def _wants(self) -> Iterator[Metric]:
-        wants = list(self.wanted.values())
-        held = [view.size for view in self.views.values()]
+        held = [size for size, _ in self._sizes.values()]
+        wants = [wanted for _, wanted in self._sizes.values()]
         yield gauge_by(
             "pilotlight_controller_versions",
             "Versions that want containers, hold some, and found no place for all.",

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault
+from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault, ended_fault
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Stop
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.subjects import node_of
@@ -33,6 +35,8 @@ class NodeIntake:
         self._bindings = bindings
         self._clock = clock
         self.faults = NodeFaults()
+        self._tried = Fleet()
+        """Empty: nodes are put into it to see whether that goes well."""
         self._strays: dict[str, dict[str, float]] = {}
         """Node -> containers in its last report that are not bound, and when each was last stopped."""
 
@@ -45,18 +49,32 @@ class NodeIntake:
         if node not in self._world.nodes and len(self._world.nodes) >= NODES_AT_MOST:
             self.faults.note(node, "report", NodeFault.TOO_MANY_NODES, at)
             return False
-        kept, faults = believed(node, report, self._bindings.live)
+        kept, faults = believed(node, report, self._bindings.live, self._world.nodes.get(node))
         for name, fault in faults.items():
             self.faults.note(node, name, fault, at)
         if why := self._why_senseless(kept):
             self.faults.note(node, f"report: {why}", NodeFault.SENSELESS, at)
             return False
+        kept = self._with_ends_checked(node, kept, at)
         self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
         self._world.on_report(kept, at)
         return True
 
+    def _with_ends_checked(self, node: str, report: NodeReport, at: float) -> NodeReport:
+        """Without the ended containers that are not its own."""
+        if not report.ended:
+            return report
+        ends = []
+        for ended in report.ended:
+            fault = ended_fault(node, ended, self._bindings.lately(ended.id))
+            if fault is None:
+                ends.append(ended)
+            else:
+                self.faults.note(node, f"end of {ended.id}", fault, at)
+        return msgspec.structs.replace(report, ended=tuple(ends)) if len(ends) < len(report.ended) else report
+
     def on_credit(self, subject: str, credit: Credit) -> None:
-        """Record the end of a container's start."""
+        """Record the end of a container's start, of an agent whose reports do not say it."""
         node, at = node_of(subject), self._clock()
         fault = credit_fault(node, credit, self._bindings.lately(credit.container))
         if fault is None:
@@ -94,8 +112,10 @@ class NodeIntake:
         if last is not None and (last.slices, last.devices) == (report.slices, report.devices):
             return ""
         try:
-            Fleet((placed_node_of(report),))
+            self._tried.put(placed_node_of(report))
+            self._tried.remove(report.node)
         except (ValueError, LookupError, ArithmeticError, PilotlightError) as error:
+            self._tried = Fleet()
             return repr(error)
         return ""
 

@@ -1,11 +1,15 @@
-"""What the registry says of versions: which are deployed or shut down, and what their tenants may have."""
+"""What the registry says of versions: which are deployed or shut down, and what their tenants may have.
+
+An index of the deployed versions is kept by the registry's callbacks: there may be a hundred thousand of them, and a
+pass asks about a few.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 from msgspec import UNSET
@@ -17,8 +21,10 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds, bounds_of
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
-from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord
 
+FLOORS_KEPT_S = 1.0
+"""So long floors are not worked out again, unless a record changes."""
 BOUNDS_KEPT = 10_000
 """Versions; those beyond are worked out for each pass."""
 
@@ -49,19 +55,36 @@ class RegisteredVersions:
         self._load_s_of = load_s_of
         self._said = {(said.tenant, said.app, said.function) for said in registry.scales()}
         """The functions of which people say something, or have until it ended."""
-        registry.on_change.append(self._on_record)
         self._bounds: LRUCache[str, _KnownBounds] = LRUCache(BOUNDS_KEPT)
         """By version: the hours of a window are dear to work out for each pass."""
+        self._apps: dict[str, AppRecord] = {}
+        """By key, those that the index has."""
+        self._current: dict[str, str] = {}
+        """version -> key of the app whose function it is."""
+        self._floored: set[str] = set()
+        """Current versions that keep containers without calls, or may: by a window, or by people's word."""
+        self._floors: tuple[float, dict[str, int]] | None = None
+        """And the unix second at which they were worked out."""
+        for app in registry.iter_apps():
+            self._index(f"app.{app.tenant}.{app.app}", app)
+        registry.on_change.append(self._changed)
 
-    def deployed(self) -> set[str]:
-        """The versions of all apps that serve."""
-        wall = self._wall()
-        return {
-            version
-            for app in self._registry.iter_apps()
-            if not why_shut_down(app, self._registry.tenant_nowait(app.tenant), wall)
-            for version in app.functions.values()
-        }
+    def close(self) -> None:
+        """Listen to the registry no more."""
+        self._registry.on_change.remove(self._changed)
+
+    def is_deployed(self, version: str) -> bool:
+        """Whether it is a function's present version, and its app serves."""
+        app = self._apps.get(self._current.get(version, ""))
+        return app is not None and not why_shut_down(app, self._registry.tenant_nowait(app.tenant), self._wall())
+
+    def deployed(self, versions: Iterable[str]) -> set[str]:
+        """Those of the versions that are deployed."""
+        return {version for version in versions if self.is_deployed(version)}
+
+    def with_floors(self) -> set[str]:
+        """The deployed versions that keep containers without calls."""
+        return self.deployed(self._floored)
 
     async def read(self, ids: Iterable[str]) -> dict[str, VersionRecord]:
         """The records of versions, without those that are deleted."""
@@ -106,15 +129,57 @@ class RegisteredVersions:
             and not record.spec.placing.slice
         }
 
-    def floors(self, deployed: Iterable[str]) -> dict[str, int]:
-        """The floors of deployed versions, as far as their tenants' limits allow."""
-        records = {version: record for version in deployed if (record := self._registry.version(version)) is not None}
-        return floors(records, self.limits_of, self.bounds(records.values()))
+    def floors(self) -> dict[str, int]:
+        """The floors of deployed versions that have one, as far as their tenants' limits allow."""
+        wall = self._wall()
+        if self._floors is None or not 0.0 <= wall - self._floors[0] < FLOORS_KEPT_S:
+            found = ((version, self._registry.version(version)) for version in self.with_floors())
+            records = {version: record for version, record in found if record is not None}
+            self._floors = wall, floors(records, self.limits_of, self.bounds(records.values()))
+        return self._floors[1]
 
-    def _on_record(self, key: str, record: object) -> None:
-        match key.split("."):
-            case ["scale", tenant, app, function]:
-                (self._said.discard if record is None else self._said.add)((tenant, app, function))
+    def _changed(self, key: str, record: Any) -> None:
+        kind, _, name = key.partition(".")
+        if kind == "app":
+            self._index(key, record)
+        elif kind == "version":
+            self._note_floor(name)  # a record may come after its app's
+        elif kind == "scale":
+            self._note_word(*name.split("."), is_gone=record is None)
+        elif kind != "curves":
+            self._floors = None  # limits of its tenant perhaps
+
+    def _note_word(self, tenant: str, app: str, function: str, *, is_gone: bool) -> None:
+        (self._said.discard if is_gone else self._said.add)((tenant, app, function))
+        self._floors = None
+        known = self._apps.get(f"app.{tenant}.{app}")
+        if known is not None and (version := known.functions.get(function)) is not None:
+            self._note_floor(version)
+
+    def _index(self, key: str, app: AppRecord | None) -> None:
+        before = self._apps.pop(key, None)
+        now = set(app.functions.values()) if app is not None else set()
+        for version in set(before.functions.values()) - now if before is not None else ():
+            self._current.pop(version, None)
+            self._note_floor(version)
+        if app is not None:
+            self._apps[key] = app
+        for version in now:
+            self._current[version] = key
+            self._note_floor(version)
+
+    def _note_floor(self, version: str) -> None:
+        record = self._registry.version(version) if version in self._current else None
+        if record is not None and self._may_have_floor(record):
+            self._floored.add(version)
+            self._floors = None
+        elif version in self._floored:
+            self._floored.remove(version)
+            self._floors = None
+
+    def _may_have_floor(self, record: VersionRecord) -> bool:
+        is_said = (record.tenant, record.app, record.function) in self._said
+        return bool(record.spec.min_containers) or record.spec.warm is not UNSET or is_said
 
     def _bounds_of(self, record: VersionRecord, wall: float) -> ScaleBounds:
         said = self._registry.scale_nowait(record.tenant, record.app, record.function)

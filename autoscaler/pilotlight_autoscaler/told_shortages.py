@@ -34,5 +34,7 @@ class ToldShortages:
 
     def _is_due(self, shortage: Shortage, at: float) -> bool:
         told, since = self._told.get(shortage.version, (None, at))
+        if told is shortage:
+            return at - since >= AGAIN_S
         same = told is not None and msgspec.structs.replace(shortage, epoch=told.epoch, room_ms=told.room_ms) == told
         return not same or at - since >= AGAIN_S

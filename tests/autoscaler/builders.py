@@ -49,7 +49,7 @@ def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | 
     known = {version.id: version for version in versions}
     return Pass(
         world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
-    ).run(only)
+    ).run(None if only is None else {only})
 
 
 def wish_of(view: VersionView, memory: FunctionMemory | None = None, at: float = 0.0) -> Wish:

@@ -6,7 +6,6 @@ from typing import Any
 
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.passes.version_views import views
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.model.messages.demand import ClassLoad
 from pilotlight_core.model.messages.node_messages import Drain
@@ -31,9 +30,7 @@ def test_the_leader_tells_what_versions_want_and_hold() -> None:
         "ver_3": record("ver_3"),
     }
     metrics = ControllerMetrics()
-    metrics.views = views(world, records, records, 0.0)
-    metrics.wanted = {"ver_1": 2, "ver_2": 1, "ver_3": 0}
-    metrics.short = 1
+    metrics.decided({"ver_1": (1, 2), "ver_2": (0, 1), "ver_3": (0, 0)}, records, refused=1)
 
     found = shown(metrics, world, leads=True)
 

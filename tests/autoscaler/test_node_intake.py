@@ -17,7 +17,7 @@ from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages.node_checks import NodeFault
-from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport
+from pilotlight_core.model.messages.node_messages import ContainerState, EndedContainer, NodeReport
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.fleet.audit import check_integrity
@@ -158,3 +158,31 @@ def test_no_report_stops_the_controller(told: list[NodeReport]) -> None:
         given = PassInput(versions=known, deployed=known, epoch=1, new_id=lambda one: f"new_{one.id}", at=place.at)
         Pass(place.world, given).run()
         check_integrity(place.world.fleet(place.at))
+
+
+def test_an_end_is_believed_of_a_nodes_own_container_only(place: Place) -> None:
+    """One that had not become ready delays the next start of its version."""
+    place.intake.on_report(
+        subjects.beat("local", "n2"),
+        node_report("n2", ended=(EndedContainer(id="c1", version="ver_1", tenant="acme"),)),
+    )
+    place.intake.on_report(BEAT, report(ended=(EndedContainer(id="c1", version="ver_2", tenant="acme"),)))
+    assert place.intake.faults.counts == {NodeFault.BOUND_ELSEWHERE: 1, NodeFault.OTHER_VERSION: 1}
+    place.intake.on_report(BEAT, report(seq=2, ended=(EndedContainer(id="x", version="ver_3", tenant="acme"),)))
+    assert not place.world.backoff.is_failing("ver_1")
+
+    place.intake.on_report(BEAT, report(seq=3, ended=(EndedContainer(id="c1", version="ver_1", tenant="acme"),)))
+
+    assert place.world.backoff.is_failing("ver_1")
+
+
+def test_the_end_of_what_was_ready_delays_nothing(place: Place) -> None:
+    """Whether its node says so, or was seen to report it ready."""
+    ended = EndedContainer(id="c1", version="ver_1", tenant="acme")
+    place.intake.on_report(BEAT, report(ended=(msgspec.structs.replace(ended, was_ready=True),)))
+    assert not place.world.backoff.is_failing("ver_1")
+
+    seen = Place()
+    seen.intake.on_report(BEAT, report(container("c1")))
+    seen.intake.on_report(BEAT, report(seq=2, ended=(ended,)))
+    assert not seen.world.backoff.is_failing("ver_1")

@@ -64,7 +64,7 @@ async def test_what_was_stopped_disabled_or_deleted_is_shut_down(registry: Regis
         orphan.id: "its app is gone",
         "ver_never_was": "its version is deleted",
     }
-    assert known.deployed() & set(ids) == {serving.id, running.id}
+    assert known.deployed(ids) == {serving.id, running.id}
 
 
 async def test_limits_and_floors_are_the_tenants(registry: Registry) -> None:
@@ -78,7 +78,24 @@ async def test_limits_and_floors_are_the_tenants(registry: Registry) -> None:
     limits = known.limits_of(tenant)
 
     assert (limits.floor_containers, limits.containers) == (2, registry.tier_of(tenant).limits.containers)
-    assert known.floors([version.id, "ver_unknown"]) == {version.id: 2}
+    assert known.floors()[version.id] == 2
+
+
+async def test_a_floor_comes_and_goes_with_deploys_and_limits(registry: Registry) -> None:
+    """What the index was built of is not what there is for ever."""
+    tenant = f"poor-{token(6)}"
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0))
+    known = RegisteredVersions(registry)
+    version = await deployed(registry, tenant)
+    assert (known.is_deployed(version.id), known.floors()[version.id]) == (True, 3)
+
+    await registry.change_limits(tenant, lambda _: LimitsRecord(tenant=tenant, limits=Limits(floor_containers=1)))
+    assert known.floors()[version.id] == 1
+
+    app = registry.app_nowait(tenant, version.app)
+    assert app is not None
+    await registry.deploy(msgspec.structs.replace(app, functions={}, revision=2), 1)
+    assert (known.is_deployed(version.id), version.id in known.floors()) == (False, False)
 
 
 async def test_people_s_word_and_warm_windows_bound_a_version(registry: Registry) -> None:
@@ -94,7 +111,7 @@ async def test_people_s_word_and_warm_windows_bound_a_version(registry: Registry
     await registry.change_scale(tenant, version.app, "greet", lambda _: record)
 
     assert {name: bounds.least for name, bounds in known.bounds([version, plain]).items()} == {version.id: 1}
-    assert known.floors([version.id, plain.id]) == {version.id: 1, plain.id: 3}
+    assert (known.floors()[version.id], known.floors()[plain.id]) == (1, 3)
     at = 200.0
     assert known.bounds([version])[version.id].least == 3
     at = 150.0  # the clock was set back

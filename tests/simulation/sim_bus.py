@@ -172,6 +172,7 @@ class SimBus(Bus):
         handlers: Mapping[str, Handler] = {},
         *,
         bells: Mapping[str, Callable[[], None]] = {},
+        readers: Mapping[str, Callable[[bytes], Any]] = {},
         reconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncIterator[None]:
         for subject, handler in handlers.items():

@@ -7,10 +7,12 @@ ms), so a new leader has it within a second, and what is not repeated is dropped
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.observations.wish_log import WishLog
 from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
@@ -25,10 +27,11 @@ from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_placement.asks.ask import avoided_by
+from pilotlight_placement.asks.ask import Ask, avoided_by
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.explain.decision_journal import DecisionLog
 from pilotlight_placement.explain.speeds import key_of_slice
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, slice_named
 from pilotlight_placement.fragmentation.histogram import DemandHistogram
@@ -114,7 +117,14 @@ class World:
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
     """node -> its incarnation, and its loaded weights, the latest last."""
     _rates: dict[str, CallRate] = field(default_factory=dict)
-    _index: dict[str, ContainerReport] | None = None
+    refusals: RefusalMemory = field(default_factory=RefusalMemory)
+    """Versions that had no place, which they have not either until something is freed."""
+    index: ContainerIndex = field(default_factory=ContainerIndex)
+    """The containers of all nodes."""
+    waiting: set[str] = field(default_factory=set)
+    """Versions that had calls without room when their home was last heard of."""
+    changed: set[str] = field(default_factory=set)
+    """Versions whose demand has come or gone, or of which a start has ended, since a pass last asked."""
     prices: Prices = field(default_factory=Prices)
     """What devices cost, in the operator's book."""
     _mirror: FleetMirror = field(init=False)
@@ -129,17 +139,29 @@ class World:
         last = self.nodes.get(report.node)
         if last is not None and last.instance == report.instance and report.seq <= last.seq:
             return
-        self._index = None
+        self.index.replace(report.node, last.containers if last is not None else (), report.containers)
         if report.stopped:
-            self.nodes.pop(report.node, None)
+            self._forget_node(report.node)
             return
         self.nodes[report.node] = report
         self.seen[report.node] = at
         for container in report.containers:
             self.pending.pop(container.id, None)
+            if container.state is ContainerState.READY:
+                self._settled[container.id] = at
+                self.backoff.succeeded(container.version)
+        for ended in report.ended or ():
+            self.pending.pop(ended.id, None)
+            self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
 
     def on_demand(self, demand: Demand, at: float) -> None:
+        known = self.demands.get(demand.version)
         self.demands[demand.version] = (demand, at)
+        if demand.waiting or demand.refused_calls or demand.late:
+            self.waiting.add(demand.version)
+        elif demand.version in self.waiting or known is None or bool(known[0].running) is not bool(demand.running):
+            self.waiting.discard(demand.version)
+            self.changed.add(demand.version)
         self._rates[demand.version] = self._rates.get(demand.version, CallRate()).after(demand.arrivals, at)
 
     def rate(self, version: str, at: float) -> float:
@@ -165,32 +187,42 @@ class World:
             self._settled[name] = at
             self.backoff.succeeded(credit.version)
         elif credit.state is ContainerState.GONE:
-            # Whether the tenant's code or the platform failed, the next start would fail too.
-            if name not in self._settled and name not in self.draining:
-                self.backoff.failed(credit.version, credit.tenant, at)
-            self._settled[name] = at
             self.pending.pop(name, None)
+            self._on_end(name, credit.version, credit.tenant, at)
+
+    def _on_end(self, container: str, version: str, tenant: str, at: float, *, was_ready: bool = False) -> None:
+        # Whether the tenant's code or the platform failed, the next start would fail too.
+        if not was_ready and container not in self._settled and container not in self.draining:
+            self.backoff.failed(version, tenant, at)
+        self._settled[container] = at
+        self.changed.add(version)
 
     def on_refused(self, bind: Bind, reason: str, at: float) -> None:
         """Record a refused bind: unless the reason is temporary, the next start is delayed as after a failed one."""
         self.pending.pop(bind.container, None)
+        self.changed.add(bind.version)
         if reason not in PASSING:
             self.backoff.failed(bind.version, bind.tenant, at)
 
     def forget(self, at: float) -> None:
         """Drop what was not repeated for too long."""
         for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
-            self.nodes.pop(node, None)
+            self._forget_node(node)
             self._resident.pop(node, None)
-            self._index = None
             del self.seen[node]
-        self.demands = {v: (d, t) for v, (d, t) in self.demands.items() if at - t <= 60.0}
-        self._rates = {v: rate for v, rate in self._rates.items() if v in self.demands}
+        for version in [version for version, (_, told) in self.demands.items() if at - told > 60.0]:
+            del self.demands[version]
+            self._rates.pop(version, None)
+            self.waiting.discard(version)
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
         self.backoff.forget(at)
         self.scale_down.forget(at)
+
+    def _forget_node(self, node: str) -> None:
+        if (report := self.nodes.pop(node, None)) is not None:
+            self.index.replace(node, report.containers, ())
 
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))
@@ -253,26 +285,34 @@ class World:
         )
         return self._mirror.sync(live, beside, at)
 
+    def refresh_refusals(self, ask_of: Callable[[str], Ask | None]) -> None:
+        """Find the versions that had no place, and may have one now."""
+        fleet = self._mirror.fleet
+
+        def groups_of(version: str) -> frozenset[DeviceGroup]:
+            ask = ask_of(version)
+            return fleet.offers(ask).of_use if ask is not None else frozenset()
+
+        self.refusals.refresh(fleet, self.index.long_idle, self.index.changed_tenants, groups_of)
+        self.index.long_idle.clear()
+        self.index.changed_tenants.clear()
+
     def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
         """Record what reports lack: which versions agree to neighbours or avoid functions, and which weights are where.
 
         Weights are resident on a node where a container that loads them became ready, as long as its agent runs.
         """
-        self.agreeing = frozenset(name for name, record in versions.items() if record.spec.placing.neighbours)
+        self.agreeing = frozenset([name for name, record in versions.items() if record.spec.placing.neighbours])
         self.avoiding = {
             name: avoided_by(record.spec, record.tenant)
             for name, record in versions.items()
             if record.spec.placing.avoid
         }
-        weights = {
-            name: f"{record.tenant}:{record.spec.placing.weights}"
-            for name, record in versions.items()
-            if record.spec.placing.weights
-        }
-        for report in self.nodes.values() if weights else ():
-            for container in report.containers:
-                if container.state is ContainerState.READY and (loaded := weights.get(container.version)):
-                    self._load(report, loaded)
+        for name, record in versions.items():
+            if record.spec.placing.weights:
+                for node, container in self.index.of(name):
+                    if container.state is ContainerState.READY:
+                        self._load(self.nodes[node], f"{record.tenant}:{record.spec.placing.weights}")
 
     def _load(self, report: NodeReport, weights: str) -> None:
         instance, known = self._resident.get(report.node, ("", {}))
@@ -293,20 +333,12 @@ class World:
     # --- NodeObservations ---
 
     def state(self, container: str) -> ContainerState | None:
-        if self._index is None:
-            self._index = {each.id: each for report in self.nodes.values() for each in report.containers}
-        found = self._index.get(container)
+        found = self.index.get(container)
         return found.state if found else None
 
     def present(self) -> set[str]:
         """The containers that are there, and those whose start is on its way."""
-        there = {
-            each.id
-            for report in self.nodes.values()
-            for each in report.containers
-            if each.state is not ContainerState.GONE
-        }
-        return there | self.pending.keys() | {bind.container for _, bind in self.executions.starts()}
+        return self.index.ids() | self.pending.keys() | {bind.container for _, bind in self.executions.starts()}
 
     def lately_drained(self, at: float, within_s: float) -> list[str]:
         """The present containers whose drain began within the last `within_s` seconds."""

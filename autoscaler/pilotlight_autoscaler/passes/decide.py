@@ -15,7 +15,7 @@ next tick.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
@@ -31,7 +31,6 @@ from pilotlight_autoscaler.passes.version_views import explain_level, function_o
 from pilotlight_autoscaler.plans.plan_commands import AgentSteps, CommandContext
 from pilotlight_autoscaler.plans.plan_execution import independent_steps
 from pilotlight_autoscaler.policy.desired import purpose_of
-from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.model.messages.node_messages import Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord
@@ -48,29 +47,26 @@ class Pass:
         self._missing = MissingContainers(self._state)
         self._kept = current_reservation(self._state)
         self._started = Counter[str]()
+        self._decided: list[str] = []
+
+    def ask(self, version: str) -> Ask | None:
+        """What a container of a version asks for; None: nothing is known of it."""
+        return self._state.ask(version) if version in self._state.versions else None
 
     @property
-    def views(self) -> Mapping[str, VersionView]:
-        """The versions as it sees them."""
-        return self._state.views
+    def sizes(self) -> Mapping[str, tuple[int, int]]:
+        """How many containers each version has that was decided on, and should have."""
+        return {version: (self._state.views[version].size, self._state.wanted(version)) for version in self._decided}
 
-    @property
-    def wanted(self) -> Mapping[str, int]:
-        """How many containers each should have."""
-        return {version: self._state.wanted(version) for version in self._state.views}
-
-    def run(self, only: str | None = None) -> Decision:
-        """Decide for all versions, or for the one with a new demand."""
+    def run(self, only: Collection[str] | None = None) -> Decision:
+        """Decide for all versions whose turn it is, or for those with a new demand."""
         state, options = self._state, self._state.given.options
+        self._decided = state.decided(only)
         if only is None:
-            state.world.levels = {
-                function_of(state.versions[name]): explain_level(state.versions[name], view)
-                for name, view in state.views.items()
-                if view.speed is not None and view.rate
-            }
+            self._explain_levels()
             end_shut_down(state)
-            drain_surplus(state)
-        asks = self._missing.find(only)
+            drain_surplus(state, self._decided)
+        asks = self._missing.find(self._decided, at_an_edge=only is not None)
         missing = {ask: len(names) for ask, names in asks.items()}
         desired = DesiredState(wants=(), starts=self._missing.starts, epoch=state.given.epoch, kept=self._kept)
         made = plan(state.fleet, desired, state.at, options.plain)
@@ -84,10 +80,21 @@ class Pass:
             state.world.forget_reclaimed()
             state.world.reservation = reservation_after(state, [*helped, *blocked], asks, self._missing.shares)
         for short in blocked:
+            state.world.refusals.note(asks[short.refusal.record.ask], state.at, room=options.force)
             report_shortfall(state, short, asks)
         for limited in self._missing.limited:
             report_limit(state, limited)
+        state.world.refusals.settle(self._decided, state.at)
         return state.decision
+
+    def _explain_levels(self) -> None:
+        state, levels = self._state, self._state.world.levels
+        for name in self._decided:
+            view, function = state.views[name], function_of(state.versions[name])
+            if view.speed is not None and view.rate:
+                levels[function] = explain_level(state.versions[name], view)
+            elif view.deployed:
+                levels.pop(function, None)
 
     def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Convert a plan to commands, and record its decisions."""
@@ -111,7 +118,7 @@ class Pass:
                     state.world.scaling.on_up(function_of(record), given.wall)
                 self._remember(outcome, steps.start(planned, command, record, purpose), record)
             elif isinstance(command, Stop):
-                steps.stop(planned, command, state.versions[state.running[command.container]])
+                steps.stop(planned, command, state.versions[state.version_of(command.container)])
             else:
                 steps.change_device(planned, command)
         for part in independent_steps(steps.steps):
@@ -122,7 +129,7 @@ class Pass:
         state.decision.notes += steps.notes
 
     def _version_of(self, command: PlannedStart, ask: Ask, asks: dict[Ask, list[str]]) -> VersionRecord:
-        return self._state.versions[self._state.running[command.replaces] if command.replaces else asks[ask].pop(0)]
+        return self._state.versions[self._state.version_of(command.replaces) if command.replaces else asks[ask].pop(0)]
 
     def _purpose(self, version: str) -> Purpose:
         self._started[version] += 1

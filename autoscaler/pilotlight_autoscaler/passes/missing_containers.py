@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pilotlight_autoscaler.passes.pass_shares import free_resources, shares_of
 from pilotlight_autoscaler.passes.pass_state import PassState
@@ -21,7 +21,7 @@ class MissingContainers:
     def __init__(self, state: PassState) -> None:
         given = state.given
         self._state = state
-        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions, given.at))
+        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions))
         self._taken: dict[str, HeldResources] = {}
         """What of each tenant's borrowing limit is taken by what is missing."""
         self.limited: list[LimitedVersion] = []
@@ -30,15 +30,15 @@ class MissingContainers:
         self.starts: AskCounts = ()
         """What was found, in the order in which it is to start."""
 
-    def find(self, only: str | None) -> dict[Ask, list[str]]:
-        """For each ask the versions that miss a container, each as often as it misses one."""
+    def find(self, decided: Collection[str], *, at_an_edge: bool = False) -> dict[Ask, list[str]]:
+        """For each ask those of the versions that miss a container, each as often as it misses one."""
         asks: dict[Ask, list[str]] = {}
-        short = self._short(only)
+        short = self._short(decided)
         backoff = self._state.world.backoff
         delayed = backoff.refused(short, self._state.at)
         self.shares = shares_of(self._state, {self._state.versions[version].tenant for version in short})
         for version in self._longest_waiting(short.keys() - delayed):
-            if only is not None and self._is_held_back(version):
+            if at_an_edge and self._is_held_back(version):
                 continue
             # One that fails is tried by one container, however many should be there.
             ask = self._state.ask(version)
@@ -72,10 +72,10 @@ class MissingContainers:
             self.limited.append(LimitedVersion(version=version, missing=wanted - allowed, reached=reached))
         return allowed
 
-    def _short(self, only: str | None) -> dict[str, int]:
-        """The versions that should have more containers, and how many."""
+    def _short(self, decided: Collection[str]) -> dict[str, int]:
+        """Those of the versions that should have more containers, and how many."""
         short = {}
-        for version in self._state.views.keys() if only is None else self._state.views.keys() & {only}:
+        for version in decided:
             view = self._state.views[version]
             count = self._state.wanted(version) - view.size
             if count > 0 and wanted_by_level(view) > wanted_by_demand(view):
@@ -86,11 +86,10 @@ class MissingContainers:
 
     def _longest_waiting(self, versions: Iterable[str]) -> list[str]:
         """The order in a tenant: first those without any container, then whose calls have waited longest."""
-        views = self._state.views
 
         def waited(version: str) -> tuple[bool, float, str]:
-            demand = views[version].demand
-            return views[version].size > 0, -demand.oldest_ms if demand is not None else 0.0, version
+            view = self._state.views[version]
+            return view.size > 0, -view.demand.oldest_ms if view.demand is not None else 0.0, version
 
         return sorted(versions, key=waited)
 

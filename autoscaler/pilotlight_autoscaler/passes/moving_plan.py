@@ -49,7 +49,7 @@ def plan_with_moves(
     tenants = {short.refusal.record.ask.tenant for short in blocked}
     leaving = {each.id for _, each in state.world.containers(state.at) if each.state not in LIVE}
     # Exclude pending containers, those of executions, and those that two nodes report.
-    fixed = leaving | state.leaving | state.world.draining.keys() | (state.fleet.held.keys() - state.running.keys())
+    fixed = leaving | state.leaving | state.world.draining.keys() | (state.fleet.held.keys() - state.world.index.ids())
     desired = DesiredState(
         wants=_movable(state),
         starts=within(starts, counts),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pilotlight_autoscaler.passes.decision import AddressedCommand
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.policy.scaling_policy import to_drain
@@ -11,7 +13,8 @@ from pilotlight_core.model.messages.node_messages import Drain, Shortage
 def end_shut_down(state: PassState) -> None:
     """End the containers of versions that are shut down, and their waiting calls."""
     nodes, shut_down, grace_s = state.world.nodes, state.given.shut_down, state.given.stop_grace_s
-    there = ((node, each) for node, each in state.world.containers(state.at) if not nodes[node].draining)
+    of_these = (found for version in shut_down for found in state.world.index.of(version))
+    there = ((node, each) for node, each in of_these if not nodes[node].draining)
     for node, container in state.world.shutdowns.due(shut_down, there, state.at):
         why = shut_down[container.version]
         within_ms = grace_s * 1000.0
@@ -27,9 +30,10 @@ def end_shut_down(state: PassState) -> None:
             )
 
 
-def drain_surplus(state: PassState) -> None:
+def drain_surplus(state: PassState, versions: Iterable[str]) -> None:
     """Drain idle containers that their versions have beyond what they want, those of a deployed version by and by."""
-    for version, view in state.views.items():
+    for version in versions:
+        view = state.views[version]
         wish = state.wish_for(version)
         if wish.holds:
             continue

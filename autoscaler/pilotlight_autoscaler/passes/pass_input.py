@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
@@ -36,8 +36,8 @@ class PassInput:
     """The input of a pass, beside the world. `at` is in seconds, on the world's clock."""
 
     versions: Mapping[str, VersionRecord]
-    """By id."""
-    deployed: Iterable[str]
+    """By id, of all that are called, run, or are to run."""
+    deployed: Collection[str]
     epoch: int
     """Of the leader's lease."""
     new_id: Callable[[VersionRecord], str]
@@ -56,6 +56,10 @@ class PassInput:
     """By version, where people's word or a warm window may say otherwise than the spec."""
     floors: Mapping[str, int] = field(default_factory=dict)
     """By version: what its tenant's limit allows of the floor."""
+    versions_of: Mapping[str, Collection[str]] | None = None
+    """By function (`tenant:app.function`); None: they are looked for."""
+    decided: Collection[str] | None = None
+    """The versions that a pass over all decides on now; the others have their turn within a second. None: all."""
     stop_grace_s: float = STOP_GRACE_S
     """How long calls of versions that are shut down may go on."""
     options: PassOptions = field(default_factory=PassOptions)

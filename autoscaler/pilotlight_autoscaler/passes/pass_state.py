@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.version_speed import speed_of
-from pilotlight_autoscaler.passes.version_views import ask_of, by_function, function_of, views
+from pilotlight_autoscaler.passes.version_views import (
+    FunctionViews,
+    VersionViews,
+    ask_of,
+    by_function,
+    function_of,
+)
 from pilotlight_autoscaler.policy.desired import desired, more_needs
 from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
-from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed
+from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain
 from pilotlight_core.model.spec import VersionRecord
@@ -31,16 +37,12 @@ class PassState:
         self.at = given.at
         self.versions = given.versions
         self.decision = Decision()
-        containers = list(world.containers(given.at))
-        self._where = {container.id: node for node, container in containers}
-        self.running = {container.id: container.version for _, container in containers}
-        """container -> its version, of those on nodes."""
         self.leaving: set[str] = set(world.executions.containers())
         """Containers that this pass, or a plan under way, ends."""
         world.observe_versions(given.versions)
         self.fleet: Fleet = world.fleet(given.at)
         self.fleet.follow(world.asked)
-        self.views = views(
+        self.views: Mapping[str, VersionView] = VersionViews(
             world,
             given.versions,
             given.deployed,
@@ -50,12 +52,29 @@ class PassState:
             floors=given.floors,
             bounds=given.bounds,
         )
-        self.functions = by_function(self.views, given.versions)
+        of_each = given.versions_of if given.versions_of is not None else by_function(given.versions)
+        self.functions = FunctionViews(self.views, of_each)
         self._wishes: dict[str, Wish] = {}
-        self.idle = IdleContainers(views=self.views)
+        self.idle = IdleContainers(views=self.views, idle=world.index.idle)
         self.room_s: dict[str, float] = {}
         """When a place is expected that others leave for a version."""
         self._next_idle_s: dict[bool, float] = {}
+
+    def decided(self, only: Collection[str] | None) -> list[str]:
+        """The versions that are decided on: those with a new demand, or of a pass over all those whose turn it is."""
+        some = only if only is not None else self.given.decided
+        return list(self.versions) if some is None else [version for version in some if version in self.versions]
+
+    def version_of(self, container: str) -> str:
+        """The version of a container on a node.
+
+        Raises:
+            KeyError: no node reports it.
+        """
+        found = self.world.index.get(container)
+        if found is None:
+            raise KeyError(container)
+        return found.version
 
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
         return speed_of(self.versions[version], self.given.curves.get(version), containers, self.fleet)
@@ -95,7 +114,7 @@ class PassState:
         """Have a container take no more calls, end those that it has, and end."""
         self.leaving.add(container)
         command = self.drain_command(container, record, reason)
-        self.decision.commands.append(AddressedCommand(node=self._where[container], command=command))
+        self.decision.commands.append(AddressedCommand(node=self.world.index.node_of(container), command=command))
         self.decision.notes.append(f"{record.ref}: {container} drains: {reason}")
 
     def drain_command(self, container: str, record: VersionRecord, reason: str) -> Drain:

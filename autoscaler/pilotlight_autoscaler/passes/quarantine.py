@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.passes.version_views import ask_of, views
+from pilotlight_autoscaler.passes.version_views import VersionViews, ask_of
 from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
@@ -43,7 +43,7 @@ class Quarantine:
         fleet = world.fleet(at)
         for record in versions:
             try:
-                seen = views(world, {record.id: record}, (record.id,), at)
+                seen = VersionViews(world, {record.id: record}, (record.id,), at)
                 desired(FunctionView(name=record.id, versions=seen), FunctionMemory(0.0, at), at)
                 place(fleet, ask_of(record, curves(record)))
             except Exception as error:  # noqa: BLE001 - any exception concerns this version alone

@@ -24,12 +24,11 @@ def report_shortfall(state: PassState, short: Shortfall, asks: Mapping[Ask, list
         reason = short.refusal.reason
         if version in state.room_s:
             reason = f"{reason}; a place is made for it, where calls of others still run"
-        state.decision.shortages.append(
-            Shortage(
-                version=version, epoch=state.given.epoch, reason=reason, never=short.refusal.never,
-                room_ms=room_s * 1000.0,
-            )
-        )  # fmt: skip
+        shortage = Shortage(
+            version=version, epoch=state.given.epoch, reason=reason, never=short.refusal.never, room_ms=room_s * 1000.0
+        )
+        state.decision.shortages.append(shortage)
+        state.world.refusals.set_shortage(shortage)
 
 
 def report_limit(state: PassState, limited: LimitedVersion) -> None:
@@ -41,13 +40,16 @@ def report_limit(state: PassState, limited: LimitedVersion) -> None:
     decided = DecisionRecord(ask=state.ask(version), revision=state.fleet.standing)
     refusal = NoFit(reason=limited.reason, never=False, record=decided, by_limit=True)
     state.world.decisions.add(refusal, version=record.ref, at=state.at)
-    state.decision.shortages.append(Shortage(version=version, epoch=state.given.epoch, reason=limited.for_callers))
+    shortage = Shortage(version=version, epoch=state.given.epoch, reason=limited.for_callers)
+    state.decision.shortages.append(shortage)
+    state.world.refusals.note_limit(version, limited.reached.tenant, state.at)
+    state.world.refusals.set_shortage(shortage)
 
 
 def _make_own_room(state: PassState, limited: LimitedVersion) -> None:
     """Drain idle containers of the tenant's other versions, unless enough are leaving already."""
     leaving = state.leaving | state.world.draining.keys()
-    going = [each for _, each in state.world.containers(state.at) if each.id in leaving]
+    going = [each for name in leaving if (each := state.world.index.get(name)) is not None]
     idle = state.idle.beyond_floors(waited_for=True)
     for container, version in give_way(limited, idle, going, state.versions):
         reason = f"gives way to {state.versions[limited.version].ref}: {limited.reason}"

@@ -3,74 +3,122 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
-from pilotlight_autoscaler.observations.world import LIVE, World
+from pilotlight_autoscaler.observations.world import LIVE, NODE_LOST_S, World
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
+from pilotlight_core.model.messages.node_messages import Bind, ContainerReport
 from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
 
 NO_FLOORS: Mapping[str, int] = MappingProxyType({})
+Speed = Callable[[str, Sequence[ContainerReport]], VersionSpeed | None]
 
 
-def views(
-    world: World,
-    versions: Mapping[str, VersionRecord],
-    deployed: Iterable[str],
-    at: float,
-    speed: Callable[[str, Sequence[ContainerReport]], VersionSpeed | None] = lambda _, __: None,
-    *,
-    shut_down: Container[str] = (),
-    floors: Mapping[str, int] = NO_FLOORS,
-    bounds: Mapping[str, ScaleBounds] = NO_BOUNDS,
-) -> dict[str, VersionView]:
-    """Every deployed, demanded or running version as the scaling policy sees it.
+class VersionViews(Mapping[str, VersionView]):
+    """Versions as the scaling policy sees them; each is looked at when it is asked for."""
 
-    `bounds` has the versions that may be held to something else than their spec, `floors` those with a floor.
-    """
-    current = set(deployed)
-    containers: dict[str, list[ContainerReport]] = {}
-    leaving: Counter[str] = Counter()
-    for node, container in world.containers(at):
-        # Containers of a draining node are left alone.
-        if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
-            containers.setdefault(container.version, []).append(container)
-        elif container.state is not ContainerState.GONE:
-            leaving[container.version] += 1
-    pending: dict[str, int] = {}
-    for bind in coming(world):
-        pending[bind.version] = pending.get(bind.version, 0) + 1
-    return {
-        version: VersionView(
-            spec=record.spec,
-            deployed=version in current,
-            is_shut_down=version in shut_down,
-            floor_most=floors.get(version),
-            bounds=bounds.get(version),
+    def __init__(
+        self,
+        world: World,
+        versions: Mapping[str, VersionRecord],
+        deployed: Container[str],
+        at: float,
+        speed: Speed = lambda _, __: None,
+        *,
+        shut_down: Container[str] = (),
+        floors: Mapping[str, int] = NO_FLOORS,
+        bounds: Mapping[str, ScaleBounds] = NO_BOUNDS,
+    ) -> None:
+        """`bounds` has the versions that may be held to something else than their spec, `floors` those with a floor."""
+        self._bounds = bounds
+        self._world = world
+        self._versions = versions
+        self._deployed = deployed
+        self._at = at
+        self._speed = speed
+        self._shut_down = shut_down
+        self._floors = floors
+        self._made: dict[str, VersionView] = {}
+
+    def __getitem__(self, version: str) -> VersionView:
+        view = self._made.get(version)
+        if view is None:
+            view = self._made[version] = self._view_of(version, self._versions[version].spec)
+        return view
+
+    def __contains__(self, version: object) -> bool:
+        return version in self._versions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    @cached_property
+    def _pending(self) -> Counter[str]:
+        return Counter([bind.version for bind in coming(self._world)])
+
+    def _view_of(self, version: str, spec: FunctionSpec) -> VersionView:
+        world, at = self._world, self._at
+        there: list[ContainerReport] = []
+        leaving = 0
+        for node, container in world.index.of(version):
+            if at - world.seen.get(node, at) > NODE_LOST_S:
+                continue
+            # Containers of a draining node are left alone.
+            if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
+                there.append(container)
+            else:
+                leaving += 1
+        return VersionView(
+            spec=spec,
+            deployed=version in self._deployed,
+            is_shut_down=version in self._shut_down,
+            floor_most=self._floors.get(version),
+            bounds=self._bounds.get(version),
             demand=world.demand(version, at),
             home_is_silent=world.home_is_silent(version, at),
-            containers=tuple(containers.get(version, ())),
-            pending=pending.get(version, 0),
-            leaving=leaving[version],
+            containers=tuple(there),
+            pending=self._pending[version],
+            leaving=leaving,
             rate=world.rate(version, at),
-            speed=speed(version, containers.get(version, ())),
+            speed=self._speed(version, there),
         )
-        for version, record in versions.items()
-    }
 
 
-def by_function(views_: Mapping[str, VersionView], versions: Mapping[str, VersionRecord]) -> dict[str, FunctionView]:
+class FunctionViews(Mapping[str, FunctionView]):
+    """Functions with all of their versions; each is looked at when it is asked for."""
+
+    def __init__(self, views: Mapping[str, VersionView], versions_of: Mapping[str, Collection[str]]) -> None:
+        """`versions_of` has the versions of each function."""
+        self._views = views
+        self._versions_of = versions_of
+
+    def __getitem__(self, function: str) -> FunctionView:
+        versions = {version: self._views[version] for version in self._versions_of[function]}
+        return FunctionView(name=function, versions=versions)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions_of)
+
+    def __len__(self) -> int:
+        return len(self._versions_of)
+
+
+def by_function(versions: Mapping[str, VersionRecord]) -> dict[str, list[str]]:
     """The versions of each function, by its name."""
-    found: dict[str, dict[str, VersionView]] = {}
-    for version, view in views_.items():
-        found.setdefault(function_of(versions[version]), {})[version] = view
-    return {name: FunctionView(name=name, versions=of_it) for name, of_it in found.items()}
+    found: dict[str, list[str]] = {}
+    for version, record in versions.items():
+        found.setdefault(function_of(record), []).append(version)
+    return found
 
 
 def coming(world: World) -> Iterator[Bind]:
@@ -79,14 +127,15 @@ def coming(world: World) -> Iterator[Bind]:
     yield from (bind for _, bind in world.executions.starts())
 
 
-def holders(
-    world: World, versions: Mapping[str, VersionRecord], at: float
-) -> Iterator[tuple[str, FunctionSpec | None]]:
-    """The tenant and spec of each container that holds a slice or is about to."""
-    held = [(each.tenant, each.version) for _, each in world.containers(at) if each.state is not ContainerState.GONE]
-    for tenant, version in (*held, *((bind.tenant, bind.version) for bind in coming(world))):
+def holders(world: World, versions: Mapping[str, VersionRecord]) -> Iterator[tuple[str, FunctionSpec | None, int]]:
+    """The tenant and spec of containers that hold a slice or are about to, and how many."""
+    for version, there in world.index.versions().items():
         record = versions.get(version)
-        yield tenant, record.spec if record is not None else None
+        tenant = record.tenant if record is not None else next(iter(there.values()))[1].tenant
+        yield tenant, record.spec if record is not None else None, len(there)
+    for bind in coming(world):
+        record = versions.get(bind.version)
+        yield bind.tenant, record.spec if record is not None else None, 1
 
 
 def function_of(record: VersionRecord) -> str:

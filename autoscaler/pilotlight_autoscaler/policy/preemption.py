@@ -41,6 +41,14 @@ class IdleContainers:
     """The idle containers of all versions beyond their floors, computed once per pass."""
 
     views: Mapping[str, VersionView]
+    idle: Mapping[str, str] | None = None
+    """container -> version, of those that have no call; None: all versions are asked."""
+
+    @cached_property
+    def _with_idle(self) -> list[tuple[str, VersionView]]:
+        if self.idle is None:
+            return list(self.views.items())
+        return [(name, self.views[name]) for name in sorted(set(self.idle.values())) if name in self.views]
 
     def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
         """Idle containers beyond the floors, the longest idle first; with `waited_for` (calls wait) also recently used
@@ -57,7 +65,7 @@ class IdleContainers:
         return self._longest_idle(FLOOR_IDLE_S)
 
     def _longest_idle(self, at_least_s: float) -> list[PreemptionVictim]:
-        idle = [(each, name) for name, view in self.views.items() for each in may_give_way(view, at_least_s)]
+        idle = [(each, name) for name, view in self._with_idle for each in may_give_way(view, at_least_s)]
         return sorted(idle, key=lambda victim: (-victim[0].idle_s, victim[0].id))
 
 
@@ -79,7 +87,12 @@ def choose_victims(
     there = [victim for victim in victims if victim[0].id in fleet.held and victim[0].id not in spared]
     if not there or trials.left <= 0:
         return ()
-    of_use = fleet.offers(ask).by_group
+    offers = fleet.offers(ask)
+    if ask.spread is None:
+        # What goes elsewhere frees nothing that would serve.
+        nodes = set().union(*(group.nodes for group in offers.of_use))
+        there = [victim for victim in there if fleet.places[fleet.held[victim[0].id].slice.node].rank in nodes]
+    of_use = offers.by_group
     there.sort(key=lambda victim: group_of(fleet, victim[0].id) not in of_use)
     for fits in (has_place,) if has_place_after_switch(fleet, ask) else (has_place, has_place_after_switch):
         attempt = PreemptionSearch(fleet=fleet, ask=ask, fits=fits, allows=allows, trials=trials)
@@ -115,8 +128,8 @@ class PreemptionSearch:
     fleet: Fleet
     ask: Ask
     fits: Callable[[Fleet, Ask], bool]
-    allows: Callable[[Sequence[PreemptionVictim]], bool]
     trials: TrialBudget
+    allows: Callable[[Sequence[PreemptionVictim]], bool] = lambda _: True
 
     def one(self, victims: Sequence[PreemptionVictim]) -> Sequence[PreemptionVictim]:
         """The first container that suffices alone."""

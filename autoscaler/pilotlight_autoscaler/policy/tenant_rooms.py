@@ -60,14 +60,14 @@ class LimitedVersion:
 class TenantRooms:
     """What all tenants' containers hold, against their limits."""
 
-    def __init__(self, limits_of: LimitsOf, containers: Iterable[tuple[str, FunctionSpec | None]]) -> None:
-        """`containers` are the tenant and spec of each; a spec that is not known counts without GPUs."""
+    def __init__(self, limits_of: LimitsOf, containers: Iterable[tuple[str, FunctionSpec | None, int]]) -> None:
+        """`containers` are tenants and specs, and how many; a spec that is not known counts without GPUs."""
         self._limits_of = limits_of
         self._containers: Counter[str] = Counter()
         self._gpus: Counter[str] = Counter()
-        for tenant, spec in containers:
-            self._containers[tenant] += 1
-            self._gpus[tenant] += spec.gpus if spec is not None else 0
+        for tenant, spec, count in containers:
+            self._containers[tenant] += count
+            self._gpus[tenant] += count * spec.gpus if spec is not None else 0
 
     def take(self, tenant: str, spec: FunctionSpec, wanted: int) -> tuple[int, ReachedLimit | None]:
         """How many of `wanted` further containers may start, which then count; and the limit that allows no more."""

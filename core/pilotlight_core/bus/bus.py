@@ -141,8 +141,12 @@ class Bus:
         """
         await self._inbox.flush(timeout)
 
-    async def subscribe(self, subject: str, handler: Handler, *, queue: str = "") -> Subscription:
+    async def subscribe(
+        self, subject: str, handler: Handler, *, queue: str = "", read: Callable[[bytes], Any] = decode
+    ) -> Subscription:
         """Call `handler` for each message on `subject`, in order, also after reconnects.
+
+        `read` decodes them; it raises DecodeError as `decode` does.
 
         `handler` must be fast, since it runs in the read loop. Undecodable messages are counted and dropped; what
         `handler` raises is logged. Call `flush` afterwards if no later message may be missed.
@@ -153,7 +157,7 @@ class Bus:
                 if headers is not None and headers.get(STATUS) == "503":
                     handler(subject, NO_RESPONDERS, headers.get("Nats-Subject", ""))
                 else:
-                    handler(subject, decode(data), reply)
+                    handler(subject, read(data), reply)
             except msgspec.DecodeError as error:
                 self._undecodable += 1
                 log.warning("undecodable message dropped", subject=subject, size=len(data), error=str(error))
@@ -179,12 +183,17 @@ class Bus:
         handlers: Mapping[str, Handler] = {},
         *,
         bells: Mapping[str, Callable[[], None]] = {},
+        readers: Mapping[str, Callable[[bytes], Any]] = {},
         reconnected: Callable[[], Awaitable[None]] | None = None,
     ) -> AsyncIterator[None]:
-        """Until the block ends, call these handlers and bells, and `reconnected` after each reconnect."""
+        """Until the block ends, call these handlers and bells, and `reconnected` after each reconnect.
+
+        `readers` decode the messages of some of the handlers' subjects.
+        """
         async with AsyncExitStack() as stack:
             for subject, handler in handlers.items():
-                stack.push_async_callback((await self.subscribe(subject, handler)).unsubscribe)
+                read = readers.get(subject, decode)
+                stack.push_async_callback((await self.subscribe(subject, handler, read=read)).unsubscribe)
             for subject, ring in bells.items():
                 stack.push_async_callback((await self.doorbell(subject, ring)).unsubscribe)
             if reconnected is not None:

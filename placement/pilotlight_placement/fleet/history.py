@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from pilotlight_placement.hardware.node import Node, PlacedContainer
 
@@ -50,7 +51,7 @@ class Journal:
             return []
         if not self._ops or self._ops[0].revision > revision + 1 or revision > now:
             return None
-        return [op for op in reversed(self._ops) if op.revision > revision]
+        return list(takewhile(lambda op: op.revision > revision, reversed(self._ops)))
 
 
 def chain(trail: Trail | None) -> Iterator[Op]:

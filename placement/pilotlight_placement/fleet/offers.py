@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import Ask
@@ -56,7 +57,7 @@ class Totals:
     eligible: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Offers:
     """All offers for an ask, by preference and by group."""
 
@@ -75,6 +76,16 @@ class Offers:
         """All groups, those without an offer last."""
         yield from self.by_group
         yield from self.why
+
+    @cached_property
+    def switchable(self) -> tuple[DeviceGroup, ...]:
+        """The groups whose devices would serve the ask after a switch of their MIG mode that needs no reset."""
+        return tuple([group for group in self.groups() if self.switched(group)])
+
+    @cached_property
+    def of_use(self) -> frozenset[DeviceGroup]:
+        """The groups that could serve the ask, in whatever mode."""
+        return frozenset((*self.by_group, *self.switchable))
 
     def switched(self, group: DeviceGroup) -> tuple[Option, ...]:
         """The options of a group's devices after a switch of their MIG mode that needs no reset."""

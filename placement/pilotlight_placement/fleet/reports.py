@@ -17,6 +17,7 @@ from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.reported_holds import ReportedHolds
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
 from pilotlight_placement.hardware.node import (
     NO_SHARE,
@@ -185,33 +186,59 @@ class ReportOverlay:
     """version -> functions that it avoids."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _ReadNode:
+    """What was made of a node's report."""
+
+    report: NodeReport
+    node: Node
+    held: tuple[PlacedContainer, ...]
+    marks: tuple[object, ...]
+    """What `held` was made of, beside the hardware."""
+
+
 class FleetMirror:
+    """A report in which nothing of the hardware or the containers' places is new costs next to nothing."""
+
     def __init__(self, prices: Prices | None = None) -> None:
         self.fleet = Fleet(prices=prices)
-        self._known: dict[str, tuple[NodeReport, Node, tuple[PlacedContainer, ...]]] = {}
-        self._since: dict[str, float] = {}
+        self._known: dict[str, _ReadNode] = {}
+        self._holds = ReportedHolds(self.fleet)
+        self._overlaid: set[str] = set()
+        """Nodes whose description is not only their report's."""
 
     def sync(self, reports: Iterable[NodeReport], overlay: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
         """Make the fleet equal to the reports; any other change to it is undone. `at` is in seconds."""
-        overlay = overlay or ReportOverlay()
+        overlay, before = overlay or ReportOverlay(), self._known
         self._known = {report.node: self._read(report, overlay, at) for report in reports}
-        for name in [name for name in self.fleet.places if name not in self._known]:
+        for name in self.fleet.places.keys() - self._known.keys():
             self.fleet.remove(name)
-        for _, node, _ in self._known.values():
-            self.fleet.put(_with_overlay(node, overlay))
-        reported = [held for _, _, every in self._known.values() for held in every]
-        self._since = {held.container: held.since for held in reported}
-        self._hold_exactly(reported, overlay.coming)
+        closed = {node for node, _ in overlay.closed}
+        overlaid = (closed | overlay.resident.keys()) & self._known.keys()
+        changed = {name for name, read in self._known.items() if before.get(name) is not read}
+        described = {
+            name for name in changed if (old := before.get(name)) is None or old.node is not self._known[name].node
+        }
+        for name in sorted(described | overlaid | (self._overlaid & self._known.keys())):
+            self.fleet.put(_with_overlay(self._known[name].node, overlay))
+        self._overlaid = overlaid
+        if changed or len(before) != len(self._known) or before.keys() != self._known.keys():
+            self._holds.report({name: read.held for name, read in self._known.items()})
+        self._holds.settle({each.container: self._expected(each) for each in overlay.coming})
         return self.fleet
 
-    def _read(
-        self, report: NodeReport, overlay: ReportOverlay, at: float
-    ) -> tuple[NodeReport, Node, tuple[PlacedContainer, ...]]:
+    def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
-        if known is not None and known[0] is report:
+        if known is not None and known.report is report:
             return known
-        node = node_of(report)
-        return report, node, tuple(self._held(report, node, overlay, at))
+        marks = _marks_of(report, overlay)
+        if known is None or not _is_same_node(known.report, report):
+            node = node_of(report)
+        elif known.marks == marks:
+            return replace(known, report=report)
+        else:
+            node = known.node
+        return _ReadNode(report=report, node=node, held=tuple(self._held(report, node, overlay, at)), marks=marks)
 
     def _held(self, report: NodeReport, node: Node, overlay: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
         containers = {container.id: container for container in report.containers}
@@ -224,43 +251,22 @@ class FleetMirror:
         for name, holder in on.items():
             if (slice_ := slice_named(node, name)) is None:
                 continue
-            held = PlacedContainer(container=holder, slice=slice_, since=self._since.get(holder, at))
+            held = PlacedContainer(container=holder, slice=slice_, since=self._holds.since(holder, at))
             if (container := containers.get(holder)) is not None:
                 held = replace(
                     held,
                     function=f"{container.tenant}:{container.app}.{container.function}",
                     tenant=container.tenant,
-                    since=self._since.get(holder, at - container.age_s),
+                    since=self._holds.since(holder, at - container.age_s),
                     neighbours=container.version in overlay.agreeing,
                     host=container.host,
                     avoid=overlay.avoiding.get(container.version, ()),
                 )
             yield held
 
-    def _hold_exactly(self, reported: Iterable[PlacedContainer], coming: Iterable[IncomingContainer]) -> None:
-        wanted: dict[str, PlacedContainer] = {}
-        for held in reported:
-            # Two nodes may report one container while one report is outdated: both slots are taken.
-            name = held.container if held.container not in wanted else f"{held.container} {held.slice}"
-            wanted[name] = replace(held, container=name) if name != held.container else held
-        expected = {each.container: self._expected(each) for each in coming if each.container not in wanted}
-        for name, held in list(self.fleet.held.items()):
-            if wanted.get(name, expected.get(name)) != held:
-                self.fleet.release(name)
-        for name, held in wanted.items():
-            self._hold(name, held)
-        for name, on_its_way in expected.items():
-            if on_its_way is not None:
-                self._hold(name, on_its_way)
-
-    def _hold(self, name: str, held: PlacedContainer) -> None:
-        # A contradictory report, or a slice that is not free yet, must not stop the controller.
-        if name not in self.fleet.held and not self.fleet.refusal(held):
-            self.fleet.hold(held)
-
     def _expected(self, each: IncomingContainer) -> PlacedContainer | None:
         known = self._known.get(each.node)
-        slice_ = slice_named(known[1], each.slice) if known else None
+        slice_ = slice_named(known.node, each.slice) if known else None
         if slice_ is None:
             return None
         return PlacedContainer(
@@ -272,6 +278,27 @@ class FleetMirror:
             host=each.host,
             avoid=each.avoid,
         )
+
+
+def _is_same_node(one: NodeReport, other: NodeReport) -> bool:
+    """Whether `node_of` makes the same of both."""
+    return (
+        (one.slices is other.slices or one.slices == other.slices)
+        and (one.devices is other.devices or one.devices == other.devices)
+        and (one.host, one.draining, one.spot) == (other.host, other.draining, other.spot)
+        and (one.region, one.zone) == (other.region, other.zone)
+        and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
+    )
+
+
+def _marks_of(report: NodeReport, overlay: ReportOverlay) -> tuple[object, ...]:
+    agrees, avoids = overlay.agreeing, overlay.avoiding
+    return tuple(
+        [
+            (c.id, c.version, c.tenant, c.app, c.function, c.slice, c.host, c.version in agrees, avoids.get(c.version))
+            for c in report.containers
+        ]
+    )
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:

@@ -56,8 +56,8 @@ def idle_in_other_mode(fleet: Fleet, ask: Ask) -> int:
 
 def _in_other_mode(offers: Offers) -> tuple[int, int]:
     idle = total = 0
-    for group in offers.groups():
-        if group.total and offers.switched(group):
+    for group in offers.switchable:
+        if group.total:
             idle += len(group.states.get(0, ())) if group.kind.mig else group.open[0]
             total += group.total
     return idle, total

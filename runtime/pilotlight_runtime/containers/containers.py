@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -28,10 +29,11 @@ from pilotlight_core.model.messages.node_messages import (
     ContainerCommand,
     ContainerState,
     Drain,
+    EndedContainer,
     HostShare,
     SliceReport,
 )
-from pilotlight_runtime.calls.credits import Credits
+from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container import Container
@@ -43,6 +45,8 @@ log = structlog.get_logger(__name__)
 
 REMEMBERED = 10_000
 """Ids of former containers, so that a late or repeated bind does not bring one back."""
+ENDED_AT_MOST = 4_096
+"""Ended containers in a report."""
 LAST_FRAME_LOST = "its last frame was lost"
 
 MakeContainer = Callable[[Bind, SliceReport], Container]
@@ -64,6 +68,7 @@ class Containers:
         group: asyncio.TaskGroup,
         many_tenants: bool,
         changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.controller_epoch = 0
         """The highest epoch of a command so far."""
@@ -79,6 +84,8 @@ class Containers:
         self._changed = changed
         self._containers: dict[str, Container] = {}
         self._past: deque[str] = deque(maxlen=REMEMBERED)
+        self._ended: deque[tuple[EndedContainer, float]] = deque(maxlen=ENDED_AT_MOST)
+        self._clock = clock
         self.starts = StartCounts()
 
     def __iter__(self) -> Iterator[Container]:
@@ -102,6 +109,10 @@ class Containers:
     def host(self) -> HostShare:
         """What there is to promise of the host, taken or not."""
         return self._host.host
+
+    def ended(self, at: float) -> tuple[EndedContainer, ...]:
+        """Those of the last `REPEAT_GONE_S`."""
+        return tuple([one for one, since in self._ended if at - since < REPEAT_GONE_S])
 
     def slices(self) -> tuple[SliceReport, ...]:
         return self._slices.reports()
@@ -179,6 +190,7 @@ class Containers:
         finally:
             self.starts.note(container)
             del self._containers[container.id]
+            self._ended.append((_ended(container), self._clock()))
             self._slices.release(container.slice)
             self._host.release(container.id)
             self._changed()
@@ -299,3 +311,8 @@ class CallDispatcher:
     def _cancel(self, call: AcceptedCall, reason: str, at: float) -> None:
         if (container := self._containers.get(call.run.container)) is not None:
             container.cancel(call.call_id, reason, at)
+
+
+def _ended(container: Container) -> EndedContainer:
+    was_ready = container.runner is not None
+    return EndedContainer(id=container.id, version=container.version, tenant=container.tenant, was_ready=was_ready)

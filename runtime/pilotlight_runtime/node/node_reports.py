@@ -113,4 +113,5 @@ class Reporter:
             bases=pools.bases,
             features=self._features,
             ceilings=self._ceilings,
+            ended=containers.ended(at),
         )

@@ -25,7 +25,7 @@ def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | 
     known = {version.id: version for version in versions}
     return Pass(
         world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at)
-    ).run(only)
+    ).run(None if only is None else {only})
 
 
 def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> None:

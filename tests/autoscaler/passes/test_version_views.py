@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.observations.world import PendingBind, World
-from pilotlight_autoscaler.passes.version_views import ask_of, holders, views
+from pilotlight_autoscaler.passes.version_views import VersionViews, ask_of, holders
 from pilotlight_autoscaler.policy.scaling_policy import to_drain
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report, wanted
@@ -18,7 +18,7 @@ def test_a_version_that_is_shut_down_wants_nothing_and_keeps_nothing() -> None:
     world.on_demand(demand(queued=5), 1.0)
     version = record(min_containers=2)
 
-    (view,) = views(world, {"ver_1": version}, ["ver_1"], 1.0, shut_down={"ver_1": "stopped"}).values()
+    (view,) = VersionViews(world, {"ver_1": version}, ["ver_1"], 1.0, shut_down={"ver_1": "stopped"}).values()
 
     assert (wanted(view), view.floor) == (0, 0)
     assert [each.id for each in to_drain(view, 0)] == ["c1"]
@@ -29,7 +29,7 @@ def test_a_floor_is_what_the_tenants_limit_allows_of_it() -> None:
     version = record(min_containers=2)
 
     def floor(**floors: int) -> int:
-        return views(World(), {"ver_1": version}, ["ver_1"], 1.0, floors=floors)["ver_1"].floor
+        return VersionViews(World(), {"ver_1": version}, ["ver_1"], 1.0, floors=floors)["ver_1"].floor
 
     assert (floor(), floor(ver_1=1), floor(ver_1=5)) == (2, 1, 2)
 
@@ -42,7 +42,7 @@ def test_what_drains_is_counted_apart() -> None:
     world.on_report(report(*there), 1.0)
     world.draining["c1"] = 1.0
 
-    view = views(world, {"ver_1": record()}, ["ver_1"], 1.0)["ver_1"]
+    view = VersionViews(world, {"ver_1": record()}, ["ver_1"], 1.0)["ver_1"]
 
     assert ([each.id for each in view.containers], view.leaving) == (["c0"], 2)
 
@@ -56,9 +56,9 @@ def test_who_holds_slices_counts_in_any_state_and_before_it_is_reported() -> Non
     world.pending["c8"] = PendingBind(bind=bind("c8"), node="n1", at=1.0)
     known = record()
 
-    found = list(holders(world, {"ver_1": known}, 1.0))
+    found = list(holders(world, {"ver_1": known}))
 
-    assert found == [("acme", known.spec), ("acme", known.spec), ("acme", None), ("acme", known.spec)]
+    assert found == [("acme", known.spec, 2), ("acme", None, 1), ("acme", known.spec, 1)]
 
 
 def test_the_ask_of_a_version_is_for_nodes_that_can_run_it() -> None:

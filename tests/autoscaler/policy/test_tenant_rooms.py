@@ -23,7 +23,7 @@ PAIR = (GpuAsk("H100", 2), GpuAsk("CPU"))
 def rooms(limits: Limits, *held: FunctionSpec | None) -> TenantRooms:
     """Rooms of `acme`, which holds these; nobody else has limits."""
     of = {"acme": limits}
-    return TenantRooms(lambda tenant: of.get(tenant, NO_LIMITS), [("acme", spec) for spec in held])
+    return TenantRooms(lambda tenant: of.get(tenant, NO_LIMITS), [("acme", spec, 1) for spec in held])
 
 
 @pytest.mark.parametrize(

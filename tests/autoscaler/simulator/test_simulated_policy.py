@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.autoscaler.simulator.runs.test_function_run import with_containers
 
 from pilotlight_autoscaler.policy import scaling_policy
 from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy, changed_constants, view_of
 from pilotlight_core.model.messages.node_messages import ContainerState
+from tests.autoscaler.simulator.runs.test_function_run import with_containers
 from tests.autoscaler.simulator.simulated import recorded, run_of, simulation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from pilotlight_core.model.devices import cpu_price
-from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.node_messages import ContainerState, Stop
 from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS
 from pilotlight_runtime.devices.cpu_slots import usable_cores
 from tests.runtime.harness import Harness
@@ -67,3 +67,16 @@ async def test_a_slice_that_fails_takes_nobody(world: Harness) -> None:
     world.devices.changed.set()
     await world.report(lambda report: len(report.slices) == 2)
     assert (await world.command(world.bind_of(version, "cpu-1"))).ok
+
+
+async def test_it_says_what_has_ended_and_whether_it_had_been_ready(world: Harness) -> None:
+    """For some seconds, since a report may be lost."""
+    good = await world.bind(await world.deploy("def f():\n    return 1\n"), "cpu-0")
+    await world.report(lambda report: any(one.state is ContainerState.READY for one in report.containers))
+    bad = await world.bind(await world.deploy("raise ValueError('no')\n"), "cpu-1", ContainerState.GONE)
+    await world.command(Stop(epoch=world.epoch, container=good))
+
+    report = await world.report(lambda report: len(report.ended or ()) == 2)
+
+    assert {one.id: one.was_ready for one in report.ended or ()} == {good: True, bad: False}
+    assert report.containers == ()

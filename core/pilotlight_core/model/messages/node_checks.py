@@ -12,7 +12,14 @@ import msgspec
 
 from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.node_messages import ContainerReport, Credit, NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import (
+    ContainerReport,
+    Credit,
+    EndedContainer,
+    NodeReport,
+    SliceKind,
+    SliceReport,
+)
 
 
 class NodeFault(StrEnum):
@@ -59,6 +66,15 @@ def container_fault(node: str, container: ContainerReport, binding: Binding | No
     return NodeFault.MORE_ROOM if max(container.slots, container.running) > binding.slots else None
 
 
+def ended_fault(node: str, ended: EndedContainer, binding: Binding | None) -> NodeFault | None:
+    """Why a node's word that a container has ended is not believed; None: it is, or nobody remembers the container."""
+    if binding is None:
+        return None
+    if binding.node != node:
+        return NodeFault.BOUND_ELSEWHERE
+    return NodeFault.OTHER_VERSION if (ended.version, ended.tenant) != (binding.version, binding.tenant) else None
+
+
 def price_fits(kind: SliceKind, gpu_type: str, price: str) -> bool:
     """Whether the price id of a slice is that of its device: a node must not sell its processors as GPUs."""
     if kind is SliceKind.CPU:
@@ -68,11 +84,17 @@ def price_fits(kind: SliceKind, gpu_type: str, price: str) -> bool:
 
 
 def believed(
-    node: str, report: NodeReport, binding_of: Callable[[str], Binding | None]
+    node: str, report: NodeReport, binding_of: Callable[[str], Binding | None], last: NodeReport | None = None
 ) -> tuple[NodeReport, dict[str, NodeFault]]:
-    """The report without the containers and slices that are not believed; these by their ids, with the reasons."""
-    faults = {part.id: NodeFault.OTHER_PRICE for part in report.slices if not _is_priced(part)}
-    faults |= {gpu.id: NodeFault.OTHER_PRICE for gpu in report.devices if not _is_priced(gpu)}
+    """The report without the containers and slices that are not believed; these by their ids, with the reasons.
+
+    `last` is an earlier report of the node, after this check: what it has of hardware is believed.
+    """
+    faults: dict[str, NodeFault] = {}
+    if last is None or report.slices is not last.slices:
+        faults |= {part.id: NodeFault.OTHER_PRICE for part in report.slices if not _is_priced(part)}
+    if last is None or report.devices is not last.devices:
+        faults |= {gpu.id: NodeFault.OTHER_PRICE for gpu in report.devices if not _is_priced(gpu)}
     for container in report.containers:
         if (fault := container_fault(node, container, binding_of(container.id))) is not None:
             faults[container.id] = fault

@@ -130,6 +130,16 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
     """What it was promised of its host."""
 
 
+class EndedContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """A container that has ended lately."""
+
+    id: ShortText
+    version: ShortText
+    tenant: ShortText
+    was_ready: bool = False
+    """Whether its start had succeeded."""
+
+
 class NodeReport(Message, frozen=True, kw_only=True):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
@@ -157,6 +167,8 @@ class NodeReport(Message, frozen=True, kw_only=True):
     """What its agent can do: those of `manifest_codec.FEATURES` that it knows, sorted."""
     ceilings: SandboxCeilings | None = None
     """None: its agent knows no such limits, and lacks the feature."""
+    ended: Annotated[tuple[EndedContainer, ...], Meta(max_length=MOST_CONTAINERS)] | None = None
+    """Those of the last ten seconds; None: an agent of before, of whose containers only credits say that they ended."""
 
 
 class Shortage(Message, frozen=True, kw_only=True):

@@ -1,0 +1,101 @@
+"""The versions that passes decide on: those that are called, run, start, or have a floor. All others cost nothing.
+
+A pass over all does not look at each of them: what has changed is decided at once, all else once a second, and what
+has no place when that may have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field
+
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.version_views import coming, function_of
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.asks.curves import Curves
+
+TURNS = 4
+"""Passes over all in which each version has its turn: a second."""
+
+
+@dataclass(kw_only=True)
+class ActiveVersions:
+    """What is known of them, from one pass to the next."""
+
+    records: dict[str, VersionRecord] = field(default_factory=dict)
+    versions_of: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By function."""
+    deployed: set[str] = field(default_factory=set)
+    shut_down: dict[str, str] = field(default_factory=dict)
+    """Those of which nothing should run, and why."""
+    curves: dict[str, Curves] = field(default_factory=dict)
+    _turn: int = 0
+
+    def keep(self, ids: Set[str]) -> None:
+        """Forget all other versions."""
+        for version in self.records.keys() - ids:
+            self._drop(version)
+        for version in self.shut_down.keys() - ids:
+            del self.shut_down[version]
+
+    def unread(self, ids: Set[str]) -> Set[str]:
+        """Those of the versions of which nothing is known."""
+        return ids - self.records.keys()
+
+    def choose(self, world: World, *, at: float, room: bool) -> set[str]:
+        """The versions to decide on now; `room`: moves will be considered for those that have no place."""
+        self._turn = (self._turn + 1) % TURNS
+        chosen = {version for version in self.records if hash(version) % TURNS == self._turn}
+        chosen |= world.waiting | world.changed | world.index.changed
+        chosen.update(bind.version for bind in coming(world))
+        ended = world.changed - world.waiting
+        due = world.refusals.due(at, room=room)
+        chosen -= world.refusals.versions() - ended - world.index.changed
+        chosen.update(due)
+        if world.reservation is not None:
+            chosen.add(world.reservation.version)
+        world.changed.clear()
+        world.index.changed.clear()
+        return chosen
+
+    def take(
+        self,
+        versions: Iterable[str],
+        records: Mapping[str, VersionRecord],
+        deployed: Collection[str],
+        shut_down: Mapping[str, str],
+        curves: Mapping[str, Curves],
+    ) -> None:
+        """What was found of some versions replaces what was known of them."""
+        for version in versions:
+            record = records.get(version)
+            if record is None:
+                self._drop(version)
+                continue
+            if version not in self.records:
+                self.versions_of.setdefault(function_of(record), {})[version] = None
+            self.records[version] = record
+            if version in deployed:
+                self.deployed.add(version)
+            else:
+                self.deployed.discard(version)
+            if version in curves:
+                self.curves[version] = curves[version]
+            else:
+                self.curves.pop(version, None)
+        for version in versions:
+            if version in shut_down:
+                self.shut_down[version] = shut_down[version]
+            else:
+                self.shut_down.pop(version, None)
+
+    def _drop(self, version: str) -> None:
+        record = self.records.pop(version, None)
+        if record is None:
+            return
+        function = function_of(record)
+        del self.versions_of[function][version]
+        if not self.versions_of[function]:
+            del self.versions_of[function]
+        self.deployed.discard(version)
+        self.curves.pop(version, None)

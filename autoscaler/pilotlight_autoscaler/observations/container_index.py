@@ -1,0 +1,105 @@
+"""The containers that nodes report, by id and by version, and what of them has changed since a pass last asked.
+
+A thousand reports come each second, and passes ask about a few versions: so each report is filed when it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+
+LONG_IDLE_S = 1.0
+"""A container that is idle for so long may make room for others."""
+Found = tuple[str, ContainerReport]
+"""A container, and the node that reports it."""
+_NONE: Mapping[str, Found] = {}
+
+
+class ContainerIndex:
+    def __init__(self) -> None:
+        self._by_id: dict[str, Found] = {}
+        self._by_version: dict[str, dict[str, Found]] = {}
+        self.idle: dict[str, str] = {}
+        """container -> version, of those that are ready and without calls."""
+        self.changed: set[str] = set()
+        """Versions whose containers came, went, changed their state, or became busy or idle."""
+        self.changed_tenants: set[str] = set()
+        """Tenants whose containers came or went, or have become idle."""
+        self.long_idle: set[str] = set()
+        """Containers that have become idle for `LONG_IDLE_S`."""
+
+    def __contains__(self, container: str) -> bool:
+        return container in self._by_id
+
+    def get(self, container: str) -> ContainerReport | None:
+        found = self._by_id.get(container)
+        return found[1] if found is not None else None
+
+    def node_of(self, container: str) -> str:
+        """The node that reports a container.
+
+        Raises:
+            KeyError: none does.
+        """
+        return self._by_id[container][0]
+
+    def ids(self) -> Collection[str]:
+        """Of all containers that are not gone."""
+        return self._by_id.keys()
+
+    def versions(self) -> Mapping[str, Mapping[str, Found]]:
+        """The containers of each version that has some."""
+        return self._by_version
+
+    def of(self, version: str) -> Iterable[Found]:
+        """A version's containers, with their nodes."""
+        return self._by_version.get(version, _NONE).values()
+
+    def replace(self, node: str, before: Iterable[ContainerReport], after: Iterable[ContainerReport]) -> None:
+        """Take what a node reports instead of what it reported before."""
+        old = {each.id: each for each in before}
+        for each in after:
+            if each.state is ContainerState.GONE:
+                continue
+            known = old.pop(each.id, None)
+            if known is None or known.version != each.version or each.id not in self._by_id:
+                if known is not None:
+                    self._remove(node, known)
+                self._add(node, each)
+            else:
+                self._by_id[each.id] = self._by_version[each.version][each.id] = (node, each)
+                if known.state is not each.state or bool(known.running) is not bool(each.running):
+                    self.changed.add(each.version)
+            self._note_idle(each, known)
+        for each in old.values():
+            self._remove(node, each)
+
+    def _add(self, node: str, each: ContainerReport) -> None:
+        if each.id in self._by_id:  # another node reports it too
+            self._remove(self._by_id[each.id][0], self._by_id[each.id][1])
+        self._by_id[each.id] = (node, each)
+        self._by_version.setdefault(each.version, {})[each.id] = (node, each)
+        self.changed.add(each.version)
+        self.changed_tenants.add(each.tenant)
+
+    def _remove(self, node: str, each: ContainerReport) -> None:
+        found = self._by_id.get(each.id)
+        if found is None or found[0] != node:
+            return
+        of, tenant = found[1].version, found[1].tenant
+        del self._by_id[each.id], self._by_version[of][each.id]
+        if not self._by_version[of]:
+            del self._by_version[of]
+        self.idle.pop(each.id, None)
+        self.changed.add(of)
+        self.changed_tenants.add(tenant)
+
+    def _note_idle(self, each: ContainerReport, known: ContainerReport | None) -> None:
+        if each.running or each.state is not ContainerState.READY:
+            self.idle.pop(each.id, None)
+            return
+        self.idle[each.id] = each.version
+        if each.idle_s >= LONG_IDLE_S and (known is None or known.running or known.idle_s < LONG_IDLE_S):
+            self.long_idle.add(each.id)
+            self.changed_tenants.add(each.tenant)

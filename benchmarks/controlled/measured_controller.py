@@ -1,0 +1,53 @@
+"""The product's controller process, which also writes down how long each of its passes took.
+
+`python -m benchmarks.controlled.measured_controller RESULT OPTIONS…` is `python -m pilotlight_autoscaler OPTIONS…`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pilotlight_autoscaler import __main__ as process
+from pilotlight_autoscaler.controller import Controller
+
+
+class MeasuredPass(msgspec.Struct, frozen=True, array_like=True):
+    """One pass, on the machine's monotonic clock."""
+
+    began: float
+    is_whole: bool
+    wall_ms: float
+    cpu_ms: float
+    """Of this thread: what others on the machine do is not in it."""
+
+
+passes: list[MeasuredPass] = []
+
+
+class MeasuredController(Controller):
+    async def _pass(self, only: Any) -> None:
+        began, cpu = time.monotonic(), time.thread_time()
+        try:
+            await super()._pass(only)
+        finally:
+            wall_ms, cpu_ms = (time.monotonic() - began) * 1e3, (time.thread_time() - cpu) * 1e3
+            passes.append(MeasuredPass(began=began, is_whole=only is None, wall_ms=wall_ms, cpu_ms=cpu_ms))
+
+
+def main() -> None:
+    """Be the controller until SIGTERM, then write the passes."""
+    result = Path(sys.argv.pop(1))
+    setattr(process, "Controller", MeasuredController)  # noqa: B010 - the product's, with a stopwatch
+    try:
+        process.main()
+    finally:
+        result.write_bytes(msgspec.msgpack.encode(passes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What nodes report is filed by version, and what of it changes is told once."""
+
+from __future__ import annotations
+
+from pilotlight_autoscaler.observations.container_index import ContainerIndex
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from tests.builders.nodes import container
+
+
+def took(index: ContainerIndex, before: list[ContainerReport], after: list[ContainerReport]) -> set[str]:
+    """Take a report of `n1`; the versions that have changed by it."""
+    index.changed.clear()
+    index.replace("n1", before, after)
+    return set(index.changed)
+
+
+def test_a_version_changes_when_its_containers_come_go_turn_busy_or_change_their_state() -> None:
+    """A report that says the same again changes nothing, and one that only counts calls neither."""
+    index = ContainerIndex()
+    loading = container("c1", state=ContainerState.LOADING)
+    ready, busy = container("c1"), container("c1", running=1)
+
+    assert took(index, [], [loading]) == {"ver_1"}
+    assert took(index, [loading], [container("c1", state=ContainerState.LOADING, age_s=101.0)]) == set()
+    assert took(index, [loading], [ready]) == {"ver_1"}
+    assert took(index, [ready], [busy]) == {"ver_1"}
+    assert took(index, [busy], [container("c1", running=2, slots=4)]) == set()
+    assert took(index, [busy], []) == {"ver_1"}
+    assert ("c1" in index, index.versions()) == (False, {})
+
+
+def test_what_is_idle_is_known_and_said_once_it_has_been_so_for_long() -> None:
+    """A container that may make room for others."""
+    index = ContainerIndex()
+    busy, fresh, long = container("c1", running=1), container("c1", idle_s=0.5), container("c1", idle_s=1.5)
+
+    index.replace("n1", [], [busy])
+    index.replace("n1", [busy], [fresh])
+    assert (index.idle, index.long_idle) == ({"c1": "ver_1"}, set())
+    index.replace("n1", [fresh], [long])
+    assert index.long_idle == {"c1"}
+    index.long_idle.clear()
+    index.replace("n1", [long], [container("c1", idle_s=2.5)])
+    assert index.long_idle == set()
+    index.replace("n1", [long], [busy])
+    assert index.idle == {}
+
+
+def test_a_container_of_two_nodes_is_the_later_ones() -> None:
+    """The report of the other one is behind, and its next one takes nothing away."""
+    index = ContainerIndex()
+    index.replace("n1", [], [container("c1")])
+    index.replace("n2", [], [container("c1")])
+    index.replace("n1", [container("c1")], [])
+
+    assert index.node_of("c1") == "n2"
+    assert [node for node, _ in index.of("ver_1")] == ["n2"]
+
+
+def test_what_is_gone_is_nowhere() -> None:
+    """Even if its node still reports it."""
+    index = ContainerIndex()
+    index.replace("n1", [], [container("c1", state=ContainerState.GONE)])
+
+    assert index.get("c1") is None

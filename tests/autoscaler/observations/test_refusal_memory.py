@@ -1,0 +1,105 @@
+"""Who had no place is asked again when something is freed that would serve, or after a while."""
+
+from __future__ import annotations
+
+from pilotlight_autoscaler.observations.refusal_memory import (
+    AGAIN_S,
+    REVISED_AT_ONCE,
+    ROOM_AGAIN_S,
+    RefusalMemory,
+)
+from pilotlight_core.model.messages.node_messages import Shortage
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
+from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.reports import node_of
+from pilotlight_placement.search.decision_record import NoFit, Placement
+from pilotlight_placement.search.place import place
+from tests.builders.nodes import cpu_slot, gpu_device, node_report
+
+CPU = Ask(function="acme:hello.greet", tenant="acme")
+
+
+def full_fleet() -> Fleet:
+    """A node with a slot that is taken, and another node with a free GPU."""
+    fleet = Fleet([node_of(node_report("a", slices=(cpu_slot(),))), node_of(node_report("b", devices=(gpu_device(),)))])
+    found = place(fleet, CPU)
+    assert isinstance(found, Placement)
+    fleet.hold(found.held("c1"))
+    return fleet
+
+
+def refused(memory: RefusalMemory, fleet: Fleet, *versions: str, at: float = 0.0, room: bool = True) -> None:
+    found = place(fleet, CPU)
+    assert isinstance(found, NoFit)
+    memory.refresh(fleet, (), (), lambda _: groups(fleet))
+    memory.note(versions, at, room=room)
+
+
+def groups(fleet: Fleet) -> frozenset[DeviceGroup]:
+    return fleet.offers(CPU).of_use
+
+
+def test_who_was_refused_is_due_when_what_would_serve_is_released() -> None:
+    """Not when something is taken, and not before."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    refused(memory, fleet, "ver_1")
+    assert memory.due(1.0, room=True) == []
+
+    fleet.release("c1")
+    memory.refresh(fleet, (), (), lambda _: groups(fleet))
+
+    assert memory.due(1.0, room=False) == ["ver_1"]
+
+
+def test_who_was_refused_is_due_when_what_would_serve_has_become_idle() -> None:
+    """It may give way."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    refused(memory, fleet, "ver_1")
+
+    memory.refresh(fleet, ["c1"], (), lambda _: groups(fleet))
+
+    assert memory.due(1.0, room=False) == ["ver_1"]
+
+
+def test_all_are_asked_again_after_a_while_and_few_at_a_time() -> None:
+    """However many they are; who waits for room by moves, when moves are considered."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    refused(memory, fleet, *(f"ver_{number:03}" for number in range(100)))
+    assert memory.due(AGAIN_S - 0.1, room=False) == []
+    assert memory.due(AGAIN_S, room=False) == [f"ver_{number:03}" for number in range(REVISED_AT_ONCE)]
+
+    one = RefusalMemory()
+    refused(one, fleet, "ver_1", room=False)
+    assert (one.due(0.1, room=False), one.due(0.1, room=True)) == ([], ["ver_1"])
+    refused(one, fleet, "ver_1", at=0.2)
+    assert one.due(0.3, room=True) == []
+    refused(one, fleet, "ver_1", at=ROOM_AGAIN_S - 1.0, room=False)
+    assert (one.due(ROOM_AGAIN_S, room=True), one.due(ROOM_AGAIN_S + 0.2, room=True)) == ([], ["ver_1"])
+
+
+def test_a_limit_is_looked_at_again_when_its_tenants_containers_change() -> None:
+    """Those of others are not its matter."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    memory.note_limit("ver_1", "acme", 0.0)
+    memory.refresh(fleet, (), {"zoo"}, lambda _: groups(fleet))
+    memory.refresh(fleet, (), {"zoo"}, lambda _: groups(fleet))
+    assert memory.due(1.0, room=True) == []
+
+    memory.refresh(fleet, (), {"acme"}, lambda _: groups(fleet))
+
+    assert memory.due(1.0, room=True) == ["ver_1"]
+
+
+def test_callers_hear_again_what_they_were_told_until_the_version_has_a_place() -> None:
+    """Of those that are not decided on now."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    refused(memory, fleet, "ver_1", "ver_2")
+    told = Shortage(version="ver_1", epoch=1, reason="all is in use")
+    memory.set_shortage(told)
+    memory.set_shortage(Shortage(version="ver_3", epoch=1, reason="it was never refused"))
+
+    assert memory.shortages(but=()) == [told]
+    assert memory.shortages(but=["ver_1"]) == []
+    memory.settle(["ver_1"], 1.0)
+    assert (memory.versions(), memory.shortages(but=())) == ({"ver_2"}, [])
