@@ -49,7 +49,7 @@ class ActiveVersions:
         chosen |= world.waiting | world.changed | world.index.changed
         chosen.update(bind.version for bind in coming(world))
         ended = world.changed - world.waiting
-        due = world.refusals.due(at, room=room)
+        due = world.refusals.due(at, room=room, tenant_of=self._tenant_of, first=set(world.reclaimed_free()))
         chosen -= world.refusals.versions() - ended - world.index.changed
         chosen.update(due)
         if world.reservation is not None:
@@ -88,6 +88,10 @@ class ActiveVersions:
                 self.shut_down[version] = shut_down[version]
             else:
                 self.shut_down.pop(version, None)
+
+    def _tenant_of(self, version: str) -> str:
+        record = self.records.get(version)
+        return record.tenant if record is not None else ""
 
     def _drop(self, version: str) -> None:
         record = self.records.pop(version, None)

@@ -286,7 +286,8 @@ class Controller:
                 await asyncio.gather(*(self._bindings.end(binding) for binding in ended))
 
     async def _store_memories(self, most: int = MEMORIES_AT_ONCE) -> None:
-        self.world.scaling.changed |= await self._memories.write(self.world.scaling.take_changed(most))
+        left = await self._memories.write(self.world.scaling.take_changed(most))
+        self.world.scaling.changed.update(dict.fromkeys(left))
 
     async def _write_learnt_curves(self) -> None:
         """Store learnt curves beside their versions; a curve that cannot be stored now is learnt again."""
@@ -343,6 +344,7 @@ class Controller:
             self.world.scaling.sweep(wall)
         ids = self._ids_active() | set(only or ())
         active.keep(ids)
+        self._note_changes()
         settled = at - self._leading_since >= SETTLE_S
         options = self._options(at, whole=only is None, settled=settled)
         decided = set(only) if only is not None else active.choose(self.world, at=at, room=options.force) & ids
@@ -355,6 +357,7 @@ class Controller:
         records = self._quarantine.without(records, at)
         active.take(read, records, known.deployed(read), shut_down, self._book.of_all(records))
         versions = active.records
+        self.world.refusals.keep(versions.keys())
         given = PassInput(
             versions=versions, deployed=active.deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at, wall=wall,
             curves=active.curves, options=options, shut_down=active.shut_down, versions_of=active.versions_of,
@@ -382,8 +385,20 @@ class Controller:
         world = self.world
         ids = world.demands.keys() | world.index.versions().keys() | self._registered.with_floors()
         ids |= world.scaling.versions_ahead()
+        # A version that was just deployed takes over what its function has, before anybody calls it.
+        current = (self._registered.current_of(record) for record in self._active.records.values())
+        ids.update(version for version in current if version is not None)
         ids.update(bind.version for bind in coming(world))
         return ids
+
+    def _note_changes(self) -> None:
+        """What people have changed in the registry since the last pass is decided on at once."""
+        changed, are_limits = self._registered.take_changed()
+        for version in changed:
+            self.world.refusals.forget(version)
+        self.world.changed |= changed & self._active.records.keys()
+        if are_limits:
+            self.world.refusals.open_all()
 
     def _options(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
         """The moves that this pass may make: at intervals, and only when all nodes have reported."""

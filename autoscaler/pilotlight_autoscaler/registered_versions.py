@@ -65,9 +65,22 @@ class RegisteredVersions:
         """Current versions that keep containers without calls, or may: by a window, or by people's word."""
         self._floors: tuple[float, dict[str, int]] | None = None
         """And the unix second at which they were worked out."""
+        self._stirred: set[str] = set()
+        self._are_limits_changed = False
         for app in registry.iter_apps():
             self._index(f"app.{app.tenant}.{app.app}", app)
         registry.on_change.append(self._changed)
+
+    def take_changed(self) -> tuple[set[str], bool]:
+        """The versions whose apps have changed since the last time, and whether limits may have."""
+        changed, self._stirred = self._stirred, set()
+        are_limits, self._are_limits_changed = self._are_limits_changed, False
+        return changed, are_limits
+
+    def current_of(self, record: VersionRecord) -> str | None:
+        """The deployed version of a version's function; None: there is none."""
+        app = self._apps.get(f"app.{record.tenant}.{record.app}")
+        return app.functions.get(record.function) if app is not None else None
 
     def close(self) -> None:
         """Listen to the registry no more."""
@@ -148,6 +161,7 @@ class RegisteredVersions:
             self._note_word(*name.split("."), is_gone=record is None)
         elif kind != "curves":
             self._floors = None  # limits of its tenant perhaps
+            self._are_limits_changed = True
 
     def _note_word(self, tenant: str, app: str, function: str, *, is_gone: bool) -> None:
         (self._said.discard if is_gone else self._said.add)((tenant, app, function))
@@ -159,6 +173,7 @@ class RegisteredVersions:
     def _index(self, key: str, app: AppRecord | None) -> None:
         before = self._apps.pop(key, None)
         now = set(app.functions.values()) if app is not None else set()
+        self._stirred |= now if before is None else now.union(before.functions.values())
         for version in set(before.functions.values()) - now if before is not None else ():
             self._current.pop(version, None)
             self._note_floor(version)

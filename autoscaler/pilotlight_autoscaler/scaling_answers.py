@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
+from pilotlight_autoscaler.policy.prediction.function_memory import QUICK_S, FunctionMemory
 from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING
 from pilotlight_core.model.api.scaling_api import MethodCost, ScalingChange, ScalingExplanation
 from pilotlight_core.model.suggestions import as_sentence
@@ -60,6 +60,9 @@ def _then(last: WishChange, at: float) -> Iterator[str]:
 
 def _foretold(memory: FunctionMemory) -> Iterator[str]:
     start, worth = duration_text(memory.load_s), f"{memory.worth:.3g} idle minutes"
+    if memory.load_s < QUICK_S:
+        yield f"  A start of it takes {start}: nothing is kept ready by its past for less than {duration_text(QUICK_S)}."
+        return
     yield f"  A start of it takes {start}, so one that is spared is worth {worth} of a container."
     if memory.method == NOTHING:
         yield "  Nothing is kept ready for it by its past: no way to foretell its calls would have cost less lately."

@@ -411,7 +411,7 @@ async def test_what_a_leader_remembers_of_a_function_the_next_one_knows(bus: Bus
     memory = FunctionMemory(60.0, time.time())
     memory.on_load(22.0)
     first.scaling.restore({function: memory})
-    first.scaling.changed.add(function)
+    first.scaling.changed[function] = None
 
     async def lead(world: World) -> None:
         async with Registry(bus) as registry:

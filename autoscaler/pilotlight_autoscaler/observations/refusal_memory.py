@@ -6,9 +6,9 @@ A tenant with a thousand functions without a place must not cost a thousand sear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, zip_longest
 
 from pilotlight_core.model.messages.node_messages import Shortage
 from pilotlight_placement.fleet.device_classes import DeviceGroup
@@ -22,6 +22,8 @@ GroupsOf = Callable[[str], frozenset[DeviceGroup]]
 """The devices that could serve a version."""
 REVISED_AT_ONCE = 12
 """Versions of which one pass looks whether they have a place now."""
+LEAST_IN_TIME = 3
+"""Of them, for those that were refused longest ago, however many others are due."""
 
 
 @dataclass(kw_only=True)
@@ -57,6 +59,20 @@ class RefusalMemory:
 
     def clear(self) -> None:
         self._refused.clear()
+
+    def keep(self, versions: Collection[str]) -> None:
+        """Forget all others: nobody decides on them."""
+        for version in self._refused.keys() - versions:
+            del self._refused[version]
+
+    def forget(self, version: str) -> None:
+        """Its app has changed: it is decided on like any other."""
+        self._refused.pop(version, None)
+
+    def open_all(self) -> None:
+        """Limits have changed: each of them may have a place now."""
+        for one in self._refused.values():
+            one.is_open = True
 
     def note(self, versions: Iterable[str], at: float, *, room: bool) -> None:
         """A pass found no place for versions; `room`: it considered moves too."""
@@ -104,14 +120,29 @@ class RefusalMemory:
                 one.groups = groups_of(version)
             one.is_open |= ops is None or one.tenant in tenants or not one.groups.isdisjoint(changed)
 
-    def due(self, at: float, *, room: bool) -> list[str]:
+    def due(
+        self, at: float, *, room: bool, tenant_of: Callable[[str], str] = str, first: Collection[str] = ()
+    ) -> list[str]:
         """Those to decide on now, at most `REVISED_AT_ONCE`; `room`: moves will be considered.
 
-        First those for which something was freed, then the one that was refused longest ago.
+        First those of the tenants `first`, then those for which something was freed, then the one that was refused
+        longest ago, of which some have a turn in any case; one of each tenant in turn, so that a tenant with a thousand
+        of them delays nobody else's.
         """
+        firsts = [version for version in self._refused if tenant_of(version) in first] if first else []
         opened = [version for version, one in self._refused.items() if one.is_open]
-        others = (v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room))
-        return list(islice((*opened, *islice(others, REVISED_AT_ONCE)), REVISED_AT_ONCE))
+        others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
+        in_time = list(islice(_round_robin(others, tenant_of), REVISED_AT_ONCE))
+        turns = (*_round_robin(firsts, tenant_of), *islice(_round_robin(opened, tenant_of), REVISED_AT_ONCE))
+        kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
+        return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))
+
+
+def _round_robin(versions: Iterable[str], tenant_of: Callable[[str], str]) -> Iterator[str]:
+    by_tenant: dict[str, list[str]] = {}
+    for version in versions:
+        by_tenant.setdefault(tenant_of(version), []).append(version)
+    return (version for turn in zip_longest(*by_tenant.values()) for version in turn if version is not None)
 
 
 def _is_due(one: RememberedRefusal, at: float, *, room: bool) -> bool:

@@ -13,13 +13,15 @@ from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, Fu
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 
-MOST_FUNCTIONS = 20_000
-"""The one that was heard of least recently is forgotten for a further one."""
+MOST_FUNCTIONS = 5_000
+"""The one that was heard of least recently is forgotten for a further one. Each is some 70 KB."""
+MOST_AHEAD = 32
+"""Containers of one tenant that are there for forecasts alone, or stay for them."""
 MOST_TIMED = 50_000
 UNKNOWN = FunctionMemory(0.0, 0.0)
 """Of a function that has no container, and that nobody has called. It stays as it is."""
-SWEPT_AT_ONCE = 250
-"""Four passes a second end the minutes of 60,000 functions in a minute."""
+SWEPT_AT_ONCE = 100
+"""Four passes a second end the minutes of all within a quarter of one."""
 
 
 @dataclass(kw_only=True)
@@ -28,10 +30,11 @@ class ScalingMemories:
     """By `tenant:app.function`, the one heard of last at the end."""
     _due: list[str] = field(default_factory=list)
     """Those whose minute is to be ended in this round."""
-    _round_at: float = 0.0
+    _round: int = 0
+    """The minute of which it is."""
     _timed: dict[str, None] = field(default_factory=dict)
     """Containers whose start was counted."""
-    changed: set[str] = field(default_factory=set)
+    changed: dict[str, None] = field(default_factory=dict)
     """Those of which a minute with calls or a start has ended since `take_changed`."""
     ahead: dict[str, int] = field(default_factory=dict)
     """Functions for which a forecast has containers there, and how many."""
@@ -53,19 +56,22 @@ class ScalingMemories:
             known = self._memories.get(name)
             if known is None or known.age_minutes < memory.age_minutes:
                 self._remember(name, memory)
+        self._due, self._round = [], 0
 
     def take_changed(self, most: int) -> dict[str, bytes]:
         """The records of functions of which something is to be stored, as many as `most`; they count as stored."""
-        names = sorted(self.changed)[:most]
-        self.changed.difference_update(names)
+        names = list(self.changed)[:most]
+        for name in names:
+            del self.changed[name]
         return {name: self._memories[name].record() for name in names if name in self._memories}
 
     def observe(self, view: FunctionView, at: float) -> FunctionMemory:
         """Count what a function's calls need at the unix second `at`; its memory."""
         memory = self._memories.get(view.name)
-        needed = view.needed
+        # What was only wished for warms nothing: a burst that found no place leaves no containers behind.
+        needed = min(max(view.needed, view.is_called), view.size)
         if memory is None:
-            if not needed and not view.size:
+            if not view.size:
                 return UNKNOWN
             memory = FunctionMemory(view.window_s, at)
             self._remember(view.name, memory)
@@ -73,7 +79,8 @@ class ScalingMemories:
             self._memories[view.name] = self._memories.pop(view.name)
         if view.current:
             memory.on_deploy(view.current, view.window_s, at)
-        memory.observe(needed, at)
+        if memory.observe(needed, at):
+            self.changed[view.name] = None
         for version in view.versions.values():
             self._time_starts(view.name, memory, version.containers)
         return memory
@@ -95,16 +102,19 @@ class ScalingMemories:
 
     def sweep(self, at: float) -> None:
         """End the minutes of some functions."""
-        if not self._due and at - self._round_at >= MINUTE_S / 2:
-            self._due, self._round_at = list(self._memories), at
+        if not self._due and int(at // MINUTE_S) != self._round:
+            self._due, self._round = list(self._memories), int(at // MINUTE_S)
         for name in self._due[-SWEPT_AT_ONCE:]:
             if (memory := self._memories.get(name)) is not None:
                 if memory.advance(at):
-                    self.changed.add(name)
+                    self.changed[name] = None
                 self._note_ahead(name, memory)
         del self._due[-SWEPT_AT_ONCE:]
 
     def _note_ahead(self, name: str, memory: FunctionMemory) -> None:
+        tenant = name.partition(":")[0]
+        others = sum(count for other, count in self.ahead.items() if other != name and _is_of(tenant, other))
+        memory.most_ahead = max(0, MOST_AHEAD - others)
         level = memory.ahead()
         if level:
             self.ahead[name] = level
@@ -117,15 +127,19 @@ class ScalingMemories:
             oldest = next(iter(self._memories))
             del self._memories[oldest]
             self.ahead.pop(oldest, None)
-            self.changed.discard(oldest)
+            self.changed.pop(oldest, None)
 
     def _time_starts(self, name: str, memory: FunctionMemory, containers: Sequence[ContainerReport]) -> None:
         for container in _new_ones(containers, self._timed):
             memory.on_load(min(container.age_s, sum(container.timeline.values()) / 1000.0))
-            self.changed.add(name)
+            self.changed[name] = None
             self._timed[container.id] = None
         while len(self._timed) > MOST_TIMED:
             del self._timed[next(iter(self._timed))]
+
+
+def _is_of(tenant: str, function: str) -> bool:
+    return function.startswith(f"{tenant}:")
 
 
 def _new_ones(containers: Sequence[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:

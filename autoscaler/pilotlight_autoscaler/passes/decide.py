@@ -114,7 +114,7 @@ class Pass:
                 outcome = outcomes[command.held.container]
                 record = self._version_of(command, outcome.record.ask, asks)
                 purpose = Purpose.MOVE if command.replaces else self._purpose(record.id)
-                if not command.replaces:
+                if not command.replaces and not state.world.backoff.is_failing(record.id):
                     state.world.scaling.on_up(function_of(record), given.wall)
                 self._remember(outcome, steps.start(planned, command, record, purpose), record)
             elif isinstance(command, Stop):

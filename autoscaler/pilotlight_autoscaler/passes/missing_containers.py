@@ -85,11 +85,13 @@ class MissingContainers:
         return short
 
     def _longest_waiting(self, versions: Iterable[str]) -> list[str]:
-        """The order in a tenant: first those without any container, then whose calls have waited longest."""
+        """The order in a tenant: whose calls wait before others, of them first those without any container."""
 
-        def waited(version: str) -> tuple[bool, float, str]:
+        def waited(version: str) -> tuple[bool, bool, float, str]:
             view = self._state.views[version]
-            return view.size > 0, -view.demand.oldest_ms if view.demand is not None else 0.0, version
+            oldest_ms = view.demand.oldest_ms if view.demand is not None else 0.0
+            waits = view.demand is not None and bool(view.demand.waiting)
+            return not waits, view.size > 0, -oldest_ms, version
 
         return sorted(versions, key=waited)
 

@@ -35,7 +35,7 @@ def drain_surplus(state: PassState, versions: Iterable[str]) -> None:
     for version in versions:
         view = state.views[version]
         wish = state.wish_for(version)
-        if wish.holds:
+        if wish.holds and view.deployed:
             continue
         due = [each for each in to_drain(view, wish.by_version[version]) if each.id not in state.leaving]
         if due and view.deployed:

@@ -21,6 +21,11 @@ class FunctionView:
         return max((version for version, view in self.versions.items() if view.deployed), default="")
 
     @property
+    def is_called(self) -> bool:
+        """Whether calls have come lately, however short."""
+        return any(view.demand is not None and view.demand.arrivals > 0 for view in self.versions.values())
+
+    @property
     def size(self) -> int:
         """Containers of all versions, those that come included."""
         return sum(view.size for view in self.versions.values())

@@ -103,3 +103,26 @@ def test_callers_hear_again_what_they_were_told_until_the_version_has_a_place() 
     assert memory.shortages(but=["ver_1"]) == []
     memory.settle(["ver_1"], 1.0)
     assert (memory.versions(), memory.shortages(but=())) == ({"ver_2"}, [])
+
+
+def test_a_tenant_with_a_thousand_refusals_delays_nobody_else() -> None:
+    """One of each tenant in turn; those of tenants for whom a place was made come first."""
+    memory = RefusalMemory()
+    memory.note([f"a{number}" for number in range(1_000)], 0.0, room=True)
+    memory.note(["b1", "c1"], 0.5, room=True)
+    assert {"b1", "c1"} <= set(memory.due(AGAIN_S + 1.0, room=False, tenant_of=lambda version: version[0]))
+
+    due = memory.due(1.0, room=False, tenant_of=lambda version: version[0], first={"c"})
+    assert due == ["c1"]
+    memory.open_all()
+    assert memory.due(1.0, room=False, tenant_of=lambda version: version[0], first={"c"})[0] == "c1"
+
+
+def test_what_nobody_decides_on_takes_no_turn() -> None:
+    """Nor what was asked for anew."""
+    memory = RefusalMemory()
+    memory.note([f"gone{number}" for number in range(50)] + ["here"], 0.0, room=True)
+    memory.keep({"here"})
+    assert memory.due(AGAIN_S + 1.0, room=False) == ["here"]
+    memory.forget("here")
+    assert len(memory) == 0

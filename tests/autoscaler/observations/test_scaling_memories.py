@@ -15,6 +15,7 @@ from tests.builders.nodes import container
 from tests.builders.specs import function_spec
 
 NAME = "acme:shop.greet"
+THREE = tuple(container(f"c{number}") for number in range(3))
 
 
 def view(*containers: ContainerReport, queued: int = 0, name: str = NAME) -> FunctionView:
@@ -30,9 +31,11 @@ def test_a_function_that_nobody_calls_is_not_remembered() -> None:
     assert memories.get(NAME) is None
 
     memories.observe(view(queued=3), 0.0)
+    assert memories.get(NAME) is None  # it has no container yet
+    memories.observe(view(*THREE, queued=9), 0.0)
     remembered = memories.get(NAME)
     assert remembered is not None
-    assert remembered.carried() == 3
+    assert remembered.carried() == 3  # what was only wished for was not there
     memories.observe(view(), 1.0)
     assert memories.get(NAME) is remembered
 
@@ -63,7 +66,7 @@ def test_a_sweep_ends_the_minutes_of_all_in_turn(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(scaling_memories, "SWEPT_AT_ONCE", 2)
     memories = ScalingMemories()
     for number in range(5):
-        memories.observe(view(queued=1, name=f"acme:shop.f{number}"), 0.0)
+        memories.observe(view(*THREE, queued=1, name=f"acme:shop.f{number}"), 0.0)
     memories.changed.clear()
 
     for turn, done in ((1, 2), (2, 4), (3, 5)):
@@ -82,7 +85,8 @@ def test_what_is_foretold_is_known_before_anybody_calls() -> None:
 
     memories.sweep(201 * MINUTE_S)
     assert memories.ahead == {NAME: 3}
-    memories.sweep(600 * MINUTE_S)
+    for minute in range(202, 700):
+        memories.sweep(minute * MINUTE_S)
     assert memories.ahead == {}
 
 
@@ -91,7 +95,41 @@ def test_the_one_that_was_heard_of_least_recently_is_forgotten(monkeypatch: pyte
     monkeypatch.setattr(scaling_memories, "MOST_FUNCTIONS", 2)
     memories = ScalingMemories()
     for name in ("a", "b", "a", "c"):
-        memories.observe(view(queued=1, name=name), 0.0)
+        memories.observe(view(*THREE, queued=1, name=name), 0.0)
 
     assert len(memories) == 2
     assert memories.get("b") is None
+
+
+def test_a_minute_with_calls_is_to_be_stored_whoever_ends_it() -> None:
+    """A pass, which looks more often than the sweep."""
+    memories = ScalingMemories()
+    for second in range(0, 240, 15):
+        memories.observe(view(*THREE, queued=1), float(second))
+    assert list(memories.changed) == [NAME]
+    assert list(memories.take_changed(5)) == [NAME]
+    assert not memories.changed
+
+
+def test_short_calls_that_no_pass_sees_running_count() -> None:
+    """Their arrivals were told."""
+    memories = ScalingMemories()
+    seen = VersionView(spec=function_spec(), deployed=True, demand=demand(arrivals=7), containers=THREE)
+    memory = memories.observe(FunctionView(name=NAME, versions={"ver_1": seen}), 0.0)
+    assert memory.carried() == 1
+
+
+def test_forecasts_of_one_tenant_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of others have a bound of their own."""
+    monkeypatch.setattr(scaling_memories, "MOST_AHEAD", 4)
+    memories = ScalingMemories()
+    known = {}
+    for name in ("acme:shop.a", "acme:shop.b", "zoo:shop.a"):
+        known[name] = memory = FunctionMemory(60.0, 0.0)
+        memory.on_load(22.0)
+        for minute in range(200):
+            memory.observe(0 if minute % 3 else 3, minute * MINUTE_S)
+    memories.restore(known)
+    memories.sweep(201 * MINUTE_S)
+    assert sum(count for name, count in memories.ahead.items() if name.startswith("acme:")) == 4
+    assert memories.ahead["zoo:shop.a"] == 3

@@ -23,14 +23,16 @@ from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, MethodC
 MINUTE_S = 60.0
 WORTH = 60.0
 """Idle seconds of a container that a second of a caller's wait for a start is worth."""
+QUICK_S = 5.0
+"""A start that takes less is not worth a container that waits: callers can bear it."""
 LOADS = 20
 """The latest starts, of which the second longest says how long one takes: their 95 % quantile."""
 FIRST_LOAD_S = 1.0
 """How long a start takes, as long as none has ended."""
 MOST_LEAD = 10
 """Minutes ahead that a forecast looks."""
-MOST_MISSED = 1_440
-"""Minutes without a word that are caught up one by one; before those nothing happened."""
+MOST_MISSED = 10
+"""Minutes without a word that are caught up one by one; of more nobody knows what was called, and none is charged."""
 MOST_BYTES = 2_048
 KEPT_BINS, KEPT_ERRORS = 48, 60
 
@@ -90,6 +92,8 @@ class FunctionMemory:
         """Minutes that it has seen end."""
         self._choice = MethodChoice(standard.priors, record.chosen)
         self._choose()
+        self.most_ahead = MOST_KEPT
+        """What its tenant's other functions leave for it."""
         self.prewarms = PrewarmBudget(record.prewarms)
         self._version = record.version
         self._taken_at = self._up_at = -math.inf
@@ -104,7 +108,7 @@ class FunctionMemory:
     @property
     def worth(self) -> float:
         """Idle minutes that a cold start is worth."""
-        return self.load_s * WORTH / MINUTE_S
+        return self.load_s * WORTH / MINUTE_S if self.load_s >= QUICK_S else 0.0
 
     @property
     def lead(self) -> int:
@@ -164,16 +168,20 @@ class FunctionMemory:
             self._choice.change_prior(LEARNT, prior_of_learnt(round(self._worth, 3)))
             self._choose()
 
-    def observe(self, needed: int, at: float) -> None:
-        """So many containers are needed now, by calls."""
-        self.advance(at)
+    def observe(self, needed: int, at: float) -> bool:
+        """So many containers are needed now, by calls; whether a minute with calls has ended before."""
+        called = self.advance(at)
         self._needed = max(self._needed, needed)
+        return called
 
     def advance(self, at: float) -> bool:
         """End the minutes that are over; whether there were calls in one of them. A clock that goes back ends none."""
         now = int(at // MINUTE_S)
-        self._minute = max(self._minute, now - MOST_MISSED)
         called = False
+        if now - self._minute > MOST_MISSED:
+            called = self._needed > 0
+            self._end_minute()
+            self._skip(now - self._minute)
         while self._minute < now:
             called = called or self._needed > 0
             self._end_minute()
@@ -184,7 +192,7 @@ class FunctionMemory:
         level = self._pool.level(self.method)
         if self.method != NOTHING:
             level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end
-        return self.prewarms.allowed(level)
+        return min(self.most_ahead, self.prewarms.allowed(level))
 
     def carried(self) -> int:
         """The most containers that calls have needed within the function's window."""
@@ -212,6 +220,12 @@ class FunctionMemory:
             version=self._version,
         )
         return msgspec.msgpack.encode(record)
+
+    def _skip(self, minutes: int) -> None:
+        self._minute += minutes
+        self._ages = [None if age is None else age + minutes for age in self._ages]
+        self._pool.resume(self._ages)
+        self._before = 0
 
     def _end_minute(self) -> None:
         self.prewarms.observe(self._ahead, self._needed)

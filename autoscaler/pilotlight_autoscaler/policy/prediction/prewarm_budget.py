@@ -34,8 +34,8 @@ class PrewarmBudget:
         if prewarmed and not self._span:
             self._left -= 1
         if prewarmed:
+            self._used = self._used or (self._span > 0 and needed > 0)  # its first minute may be that of a call
             self._span = max(self._span, prewarmed)
-            self._used = self._used or needed > 0
         elif self._span:
             self._end(used=self._used or needed > 0)
 
