@@ -61,7 +61,8 @@ def _then(last: WishChange, at: float) -> Iterator[str]:
 def _foretold(memory: FunctionMemory) -> Iterator[str]:
     start, worth = duration_text(memory.load_s), f"{memory.worth:.3g} idle minutes"
     if memory.load_s < QUICK_S:
-        yield f"  A start of it takes {start}: nothing is kept ready by its past for less than {duration_text(QUICK_S)}."
+        least = duration_text(QUICK_S)
+        yield f"  A start of it takes {start}: for less than {least} nothing is kept ready by its past."
         return
     yield f"  A start of it takes {start}, so one that is spared is worth {worth} of a container."
     if memory.method == NOTHING:
