@@ -384,10 +384,8 @@ class Controller:
     def _ids_active(self) -> set[str]:
         world = self.world
         ids = world.demands.keys() | world.index.versions().keys() | self._registered.with_floors()
-        ids |= world.scaling.versions_ahead()
         # A version that was just deployed takes over what its function has, before anybody calls it.
-        current = (self._registered.current_of(record) for record in self._active.records.values())
-        ids.update(version for version in current if version is not None)
+        ids |= self._registered.current_of({*world.scaling.ahead, *self._active.versions_of})
         ids.update(bind.version for bind in coming(world))
         return ids
 

@@ -77,10 +77,17 @@ class RegisteredVersions:
         are_limits, self._are_limits_changed = self._are_limits_changed, False
         return changed, are_limits
 
-    def current_of(self, record: VersionRecord) -> str | None:
-        """The deployed version of a version's function; None: there is none."""
-        app = self._apps.get(f"app.{record.tenant}.{record.app}")
-        return app.functions.get(record.function) if app is not None else None
+    def current_of(self, functions: Iterable[str]) -> set[str]:
+        """The deployed versions of functions (`tenant:app.function`)."""
+        found = set()
+        for name in functions:
+            tenant, _, rest = name.partition(":")
+            app_name, _, function = rest.partition(".")
+            app = self._apps.get(f"app.{tenant}.{app_name}")
+            version = app.functions.get(function) if app is not None else None
+            if version is not None and self.is_deployed(version):
+                found.add(version)
+        return found
 
     def close(self) -> None:
         """Listen to the registry no more."""

@@ -18,6 +18,7 @@ from pilotlight_core.model.scaling.scale_record import BoundOverride, ScaleRecor
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
 from tests.autoscaler.builders import record as version_record
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -149,3 +150,26 @@ async def test_containers_of_a_warm_window_begin_as_early_as_the_last_start_took
     assert known.bounds([version, trial])[version.id].least == 0
     took_s[f"{version.tenant}:hello.greet"] = 19.2
     assert {name: bounds.least for name, bounds in known.bounds([version, trial]).items()} == {version.id: 2}
+
+
+async def test_a_redeploy_is_noticed_and_leads_to_the_new_version(registry: Registry) -> None:
+    """By the name of its function, before anybody calls it; a stopped app has no current version."""
+    tenant = f"t{token(6)}"
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0))
+    old = await deployed(registry, tenant)
+    known = RegisteredVersions(registry, wall=lambda: 100.0)
+    known.take_changed()
+    function = f"{tenant}:{old.app}.greet"
+    assert known.current_of([function, f"{tenant}:{old.app}.other", "nobody:shop.greet"]) == {old.id}
+
+    new = msgspec.structs.replace(old, id=f"ver_{token()}", number=2)
+    await registry.put_version(new)
+    app = await registry.app(tenant, old.app)
+    assert app is not None
+    await registry.deploy(msgspec.structs.replace(app, revision=2, functions={"greet": new.id}), 1)
+    await until(lambda: known.current_of([function]) == {new.id})
+    assert known.take_changed()[0] == {old.id, new.id}
+    assert known.take_changed() == (set(), False)
+
+    await registry.deploy(msgspec.structs.replace(app, revision=3, functions={"greet": new.id}, stopped=True), 2)
+    await until(lambda: known.current_of([function]) == set())

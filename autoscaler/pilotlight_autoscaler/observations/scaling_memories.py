@@ -96,10 +96,6 @@ class ScalingMemories:
         if (memory := self._memories.get(function)) is not None:
             memory.on_up(at)
 
-    def versions_ahead(self) -> set[str]:
-        """The versions for which a forecast has containers there."""
-        return {self._memories[name].version for name in self.ahead if self._memories[name].version}
-
     def sweep(self, at: float) -> None:
         """End the minutes of some functions."""
         if not self._due and int(at // MINUTE_S) != self._round:

@@ -121,11 +121,6 @@ class FunctionMemory:
         return dict(self._pool.costs)
 
     @property
-    def version(self) -> str:
-        """The deployed one; "": nobody has said."""
-        return self._version
-
-    @property
     def method(self) -> str:
         """The chosen one."""
         return self._choice.chosen
