@@ -45,16 +45,16 @@ def _now(last: WishChange, now: float) -> Iterator[str]:
     since = duration_text(now - last.at)
     yield as_sentence(f"It wants {_containers(wish.count)} ({wish.rule}), for {since}: {wish.because}")
     if wish.count > last.there:
-        yield f"  {last.there} are there or on their way, so {wish.count - last.there} are to start."
+        yield f"  There, or on their way: {last.there}. To start: {wish.count - last.there}."
     elif wish.count < last.there:
-        yield f"  {last.there} are there: what is idle for the function's window goes, by and by."
+        yield f"  There: {last.there}. What is idle for the function's window goes, by and by."
     yield as_sentence(f"  One more takes {last.more_needs}")
 
 
 def _then(last: WishChange, at: float) -> Iterator[str]:
     wish, since = last.wish, duration_text(at - last.at)
     yield as_sentence(f"It wanted {_containers(wish.count)} ({wish.rule}), for {since} by then: {wish.because}")
-    yield f"  {last.there} were there or on their way."
+    yield f"  There, or on their way, were {last.there}."
     yield as_sentence(f"  One more would have taken {last.more_needs}")
 
 

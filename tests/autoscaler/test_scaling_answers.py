@@ -24,8 +24,8 @@ def test_it_says_what_is_wanted_and_by_which_rule() -> None:
 
     told = explain_scaling(world, FUNCTION, 0.0, NOW + 2.0)
 
-    assert told.lines[0] == "It wants 3 containers (ceiling), for 2 s: max_containers=3 allows no more (5 wait)."
-    assert told.lines[1] == "  0 are there or on their way, so 3 are to start."
+    assert told.lines[0] == "It wants 3 containers (ceiling), for 2 s: max_containers=3 allows no more (5 calls wait)."
+    assert told.lines[1] == "  There, or on their way: 0. To start: 3."
     assert "max_containers" in told.more_needs
     assert [(each.wanted, each.rule) for each in told.changes] == [(3, "ceiling")]
     assert told.methods == ()  # nothing is known of it before it has a container

@@ -57,9 +57,6 @@ class RefusalMemory:
     def versions(self) -> Set[str]:
         return self._refused.keys()
 
-    def clear(self) -> None:
-        self._refused.clear()
-
     def keep(self, versions: Collection[str]) -> None:
         """Forget all others: nobody decides on them."""
         for version in self._refused.keys() - versions:

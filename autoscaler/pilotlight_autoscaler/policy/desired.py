@@ -157,8 +157,8 @@ def _calls(view: VersionView, needed: int) -> tuple[ScalingRule, str]:
     running = max(sum(each.running for each in view.containers), view.demand.running if view.demand else 0)
     waiting = view.demand.waiting if view.demand is not None else 0
     turned_away = view.demand.refused_calls + view.demand.late if view.demand is not None else 0
-    parts = [f"{running} calls run"] * bool(running) + [f"{waiting} wait"] * bool(waiting)
-    parts += [f"{turned_away} were turned away"] * bool(turned_away)
+    said = ((running, "runs", "run"), (waiting, "waits", "wait"), (turned_away, "was turned away", "were turned away"))
+    parts = [f"1 call {one}" if count == 1 else f"{count} calls {several}" for count, one, several in said if count]
     return ScalingRule.CALLS, ", ".join(parts) or "a call ended just now"
 
 
