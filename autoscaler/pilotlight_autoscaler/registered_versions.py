@@ -176,6 +176,7 @@ class RegisteredVersions:
         known = self._apps.get(f"app.{tenant}.{app}")
         if known is not None and (version := known.functions.get(function)) is not None:
             self._note_floor(version)
+            self._stirred.add(version)  # what is said may be that its past counts again
 
     def _index(self, key: str, app: AppRecord | None) -> None:
         before = self._apps.pop(key, None)

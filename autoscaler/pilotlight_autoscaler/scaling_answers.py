@@ -60,6 +60,9 @@ def _then(last: WishChange, at: float) -> Iterator[str]:
 
 def _foretold(memory: FunctionMemory) -> Iterator[str]:
     start, worth = duration_text(memory.load_s), f"{memory.worth:.3g} idle minutes"
+    if not memory.is_asked:
+        yield f"  A start of it takes {start}. What its past foretells does not count: forecast is off."
+        return
     if memory.load_s < QUICK_S:
         least = duration_text(QUICK_S)
         yield f"  A start of it takes {start}: for less than {least} nothing is kept ready by its past."

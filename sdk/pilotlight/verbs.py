@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
-from msgspec import UNSET
+import msgspec
 
 from pilotlight.definitions.call_target import CallTarget
 from pilotlight.definitions.errors import Misuse, OptionError
@@ -186,6 +186,7 @@ class UpdateAutoscaler(_PlatformVerb):
         max_containers: int | None = None,
         buffer_containers: int | None = None,
         scaledown_window: float | None = None,
+        forecast: bool | None = None,
         until: datetime | float | None = None,
     ) -> AutoscalerInfo:
         """Let these go before what was deployed, within a second; what is not given stays. Return what holds now.
@@ -201,7 +202,10 @@ class UpdateAutoscaler(_PlatformVerb):
         """
         from pilotlight.client import shared_portal
 
-        given = _bounds(min_containers, max_containers, buffer_containers, scaledown_window, until)
+        given = _bounds(
+            until, min_containers=min_containers, max_containers=max_containers, buffer_containers=buffer_containers,
+            scaledown_window=scaledown_window, forecast=forecast,
+        )  # fmt: skip
         return shared_portal().run(self._client.autoscaler.change_bounds(str(self._target.ref), given))
 
     async def aio(
@@ -211,28 +215,26 @@ class UpdateAutoscaler(_PlatformVerb):
         max_containers: int | None = None,
         buffer_containers: int | None = None,
         scaledown_window: float | None = None,
+        forecast: bool | None = None,
         until: datetime | float | None = None,
     ) -> AutoscalerInfo:
         """Do the same in an event loop."""
         from pilotlight.client import shared_portal
 
-        given = _bounds(min_containers, max_containers, buffer_containers, scaledown_window, until)
+        given = _bounds(
+            until, min_containers=min_containers, max_containers=max_containers, buffer_containers=buffer_containers,
+            scaledown_window=scaledown_window, forecast=forecast,
+        )  # fmt: skip
         return await shared_portal().run_async(self._client.autoscaler.change_bounds(str(self._target.ref), given))
 
 
-def _bounds(
-    least: int | None, most: int | None, buffer: int | None, window: float | None, until: datetime | float | None
-) -> AutoscalerRequest:
+def _bounds(until: datetime | float | None, **given: float | bool | None) -> AutoscalerRequest:
     """Return the request for what is given."""
     from pilotlight_core.model.api.autoscaler_api import AutoscalerRequest
 
-    return AutoscalerRequest(
-        min_containers=UNSET if least is None else least,
-        max_containers=UNSET if most is None else most,
-        buffer_containers=UNSET if buffer is None else buffer,
-        scaledown_window=UNSET if window is None else window,
-        ends_at=until.timestamp() if isinstance(until, datetime) else until,
-    )
+    ends_at = until.timestamp() if isinstance(until, datetime) else until
+    said = {field: value for field, value in given.items() if value is not None}
+    return msgspec.structs.replace(AutoscalerRequest(ends_at=ends_at), **said)
 
 
 class StarMap(_PlatformVerb):

@@ -48,6 +48,15 @@ def test_what_changed_is_told_and_what_was_then() -> None:
     assert asked(world, at=NOW - 60.0) == ["Nothing is remembered of its scaling 60 s ago."]
 
 
+def test_a_function_whose_past_does_not_count_is_told_so() -> None:
+    """Whatever it would foretell."""
+    world = World()
+    world.on_report(report(container("c1", running=1)), 1.0)
+    world.on_demand(demand(running=1, service_ms=9e3), 1.0)
+    decide(world, record(forecast=False), wall=NOW)
+    assert "  A start of it takes 1000 ms. What its past foretells does not count: forecast is off." in asked(world)
+
+
 def test_a_function_that_was_never_called_needs_nothing() -> None:
     """And says so."""
     assert asked(World())[0].startswith("It has no container and needs none")

@@ -22,12 +22,12 @@ import pilotlight
 app = pilotlight.App("cut")
 
 
-@app.gpu_function(gpu="H100", vram="8GiB", memory="256MiB", scaledown_window=2)
+@app.gpu_function(gpu="H100", vram="8GiB", memory="256MiB", scaledown_window=2, forecast=False)
 def small(text: str) -> str:
     return text.upper()
 
 
-@app.gpu_function(gpu="H100", vram="60GiB", memory="256MiB", scaledown_window=2)
+@app.gpu_function(gpu="H100", vram="60GiB", memory="256MiB", scaledown_window=2, forecast=False)
 def large(text: str) -> str:
     return text.lower()
 """

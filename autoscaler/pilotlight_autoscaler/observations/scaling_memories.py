@@ -79,6 +79,7 @@ class ScalingMemories:
             self._memories[view.name] = self._memories.pop(view.name)
         if view.current:
             memory.on_deploy(view.current, view.window_s, at)
+            memory.is_asked = view.is_foretold
         if memory.observe(needed, at):
             self.changed[view.name] = None
         for version in view.versions.values():

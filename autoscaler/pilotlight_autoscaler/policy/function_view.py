@@ -40,6 +40,11 @@ class FunctionView:
         """How long an idle container stays anyway."""
         return self.versions[self.current].window_s if self.current else 0.0
 
+    @property
+    def is_foretold(self) -> bool:
+        """Whether what its past foretells may keep or start containers."""
+        return not self.current or self.versions[self.current].is_foretold
+
 
 def needed_by_calls(view: VersionView) -> int:
     """Containers that a version's calls need now, within its ceiling."""

@@ -26,6 +26,7 @@ from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
+from pilotlight_core.model.scaling.scale_record import deployed
 from pilotlight_core.model.spec import FunctionSpec
 
 WAIT_TARGET_S = 0.25
@@ -95,6 +96,11 @@ class VersionView:
     def window_s(self) -> float:
         """Seconds without calls after which a container goes."""
         return self.spec.scaledown_window if self.bounds is None else self.bounds.window_s
+
+    @property
+    def is_foretold(self) -> bool:
+        """Whether what its function's past foretells may keep or start containers."""
+        return bool(deployed(self.spec, "forecast")) if self.bounds is None else self.bounds.forecast
 
     @property
     def steady_floor(self) -> int:

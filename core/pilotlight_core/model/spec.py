@@ -168,6 +168,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """When it runs by itself, at most once for each method; unset: never."""
     warm: tuple[Warm, ...] | UnsetType = UNSET
     """Times of the week in which it keeps containers without calls; unset: none."""
+    forecast: bool | UnsetType = UNSET
+    """Whether what its past foretells may keep or start containers; unset: it may."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.

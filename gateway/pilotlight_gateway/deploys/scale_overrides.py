@@ -12,7 +12,7 @@ from pilotlight_core.model.api.call_api import LONGEST_LIFE_S
 from pilotlight_core.model.calendar.warm_windows import Warm, hours_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.scaling.scale_bounds import BoundReason, bounds_of, windows_of
-from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, ScaleRecord, overridden
+from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, ScaleRecord, deployed, overridden
 from pilotlight_core.model.spec import VersionRecord, check_spec
 from pilotlight_gateway.deploys.deploy_limits import check_override
 from pilotlight_gateway.tenancy.quotas import check_quota
@@ -64,7 +64,8 @@ async def reset_scale(registry: RegistryPort, version: VersionRecord) -> None:
 def autoscaler_info(version: VersionRecord, record: ScaleRecord | None, at: float) -> AutoscalerInfo:
     """What a function is held to at the unix second `at`, as the API shows it."""
     bounds = bounds_of(version.spec, record, at)
-    values = dict(zip(BOUNDS, (bounds.least, bounds.most, bounds.buffer, bounds.window_s), strict=True))
+    held = (bounds.least, bounds.most, bounds.buffer, bounds.window_s, bounds.forecast)
+    values = dict(zip(BOUNDS, held, strict=True))
     shown = {field: _bound_info(version, field, value, bounds.because[field]) for field, value in values.items()}
     return AutoscalerInfo(
         function=f"{version.app}.{version.function}",
@@ -99,9 +100,9 @@ def _check_room(registry: RegistryPort, tenant: str) -> None:
     check_quota(tenant, "record_bytes", allowed, used + RECORD_BYTES, "bytes of records", how)
 
 
-def _bound_info(version: VersionRecord, field: str, value: float, because: BoundReason) -> ScaleBoundInfo:
-    deployed = getattr(version.spec, field)
-    return ScaleBoundInfo(value=value, because=because.word, deployed=deployed, ends_at=_finite(because.ends_at))
+def _bound_info(version: VersionRecord, field: str, value: float | bool, because: BoundReason) -> ScaleBoundInfo:
+    said = deployed(version.spec, field)
+    return ScaleBoundInfo(value=value, because=because.word, deployed=said, ends_at=_finite(because.ends_at))
 
 
 def _warm_info(window: Warm, at: float) -> WarmInfo:

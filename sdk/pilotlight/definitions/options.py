@@ -54,6 +54,7 @@ class Options(TypedDict, total=False):
     max_containers: int
     buffer_containers: int
     scaledown_window: float
+    forecast: bool
     warm: Sequence[Warm]
     env: Mapping[str, str]
     tags: Mapping[str, str]
@@ -173,6 +174,11 @@ def _truth(name: str, value: Any) -> bool:
     return value
 
 
+def _truth_or_unset(name: str, value: Any) -> bool | UnsetType:
+    """Return UNSET for True, the default, which platforms of release 0.1 do not know."""
+    return UNSET if _truth(name, value) else False
+
+
 def _env(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise _expected(name, value, "a dict of strings")
@@ -234,6 +240,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "max_containers": _whole,
     "buffer_containers": _whole,
     "scaledown_window": _number,
+    "forecast": _truth_or_unset,
     "warm": _warm,
     "env": _env,
     "tags": _tags,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_autoscaler.observations import scaling_memories
@@ -18,9 +20,10 @@ NAME = "acme:shop.greet"
 THREE = tuple(container(f"c{number}") for number in range(3))
 
 
-def view(*containers: ContainerReport, queued: int = 0, name: str = NAME) -> FunctionView:
+def view(*containers: ContainerReport, queued: int = 0, name: str = NAME, **options: Any) -> FunctionView:
     asked = demand(queued=queued, service_ms=9e3) if queued else None
-    seen = VersionView(spec=function_spec(max_containers=50), deployed=True, demand=asked, containers=containers)
+    spec = function_spec(max_containers=50, **options)
+    seen = VersionView(spec=spec, deployed=True, demand=asked, containers=containers)
     return FunctionView(name=name, versions={"ver_1": seen})
 
 
@@ -38,6 +41,25 @@ def test_a_function_that_nobody_calls_is_not_remembered() -> None:
     assert remembered.carried() == 3  # what was only wished for was not there
     memories.observe(view(), 1.0)
     assert memories.get(NAME) is remembered
+
+
+def test_a_past_that_should_not_count_foretells_nothing_until_it_should_again() -> None:
+    """The minutes are counted on."""
+    memories = ScalingMemories()
+    dear = container("c1", timeline={"load": 60_000.0}, age_s=60.0)
+    for minute in range(30):
+        memories.observe(view(dear, queued=1), minute * MINUTE_S)
+    memories.sweep(30 * MINUTE_S)
+    memory = memories.get(NAME)
+    assert memory is not None
+    assert (memory.ahead(), memories.ahead) == (1, {NAME: 1})
+
+    memories.observe(view(dear, forecast=False), 31 * MINUTE_S)
+    memories.sweep(31 * MINUTE_S)
+    assert (memory.ahead(), memories.ahead) == (0, {})
+
+    memories.observe(view(dear), 31 * MINUTE_S)
+    assert memory.ahead() == 1
 
 
 def test_how_long_a_start_takes_is_known_of_what_was_started() -> None:

@@ -60,7 +60,7 @@ def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
 
 def bounds(**more: Any) -> ScaleBounds:
     """What people or warm windows say."""
-    said: dict[str, Any] = {"least": 0, "most": 10, "buffer": 0, "window_s": 60.0, "steady": 0} | more
+    said: dict[str, Any] = {"least": 0, "most": 10, "buffer": 0, "window_s": 60.0, "steady": 0, "forecast": True} | more
     return ScaleBounds(**said, because=dict.fromkeys(BOUNDS, AS_DEPLOYED), changes_at=math.inf)
 
 

@@ -45,6 +45,8 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"min_containers": 1}, "min_containers", 1),
         ({"max_containers": 3}, "max_containers", 3),
         ({"buffer_containers": 1}, "buffer_containers", 1),
+        ({"forecast": False}, "forecast", False),
+        ({"forecast": True}, "forecast", UNSET),
         ({"scaledown_window": 0}, "scaledown_window", 0.0),
         ({"warm": [Warm("Mon-Fri 08:00-18:00", 2)]}, "warm", (Warm("Mon-Fri 08:00-18:00", 2, "UTC"),)),
         ({"warm": Warm("00:00-24:00")}, "warm", (Warm("00:00-24:00"),)),

@@ -94,6 +94,8 @@ class FunctionMemory:
         self._choose()
         self.most_ahead = MOST_KEPT
         """What its tenant's other functions leave for it."""
+        self.is_asked = True
+        """Whether what it foretells counts."""
         self.prewarms = PrewarmBudget(record.prewarms)
         self._version = record.version
         self._taken_at = self._up_at = -math.inf
@@ -184,6 +186,8 @@ class FunctionMemory:
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
+        if not self.is_asked:
+            return 0
         level = self._pool.level(self.method)
         if self.method != NOTHING:
             level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end

@@ -21,6 +21,8 @@ class AutoscalerRequest(Request, frozen=True, kw_only=True):
     max_containers: MostCount | UnsetType | None = UNSET
     buffer_containers: KeptCount | UnsetType | None = UNSET
     scaledown_window: WindowSeconds | UnsetType | None = UNSET
+    forecast: bool | UnsetType | None = UNSET
+    """Whether what its past foretells may keep or start containers."""
     ends_at: float | None = None
     """The unix second at which what is given here ends, and holds again as it is deployed; default: it stays."""
     ends_in_s: Life | None = None
@@ -30,11 +32,11 @@ class AutoscalerRequest(Request, frozen=True, kw_only=True):
 class ScaleBoundInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One bound of a function, as it holds now."""
 
-    value: float
-    """Containers, or seconds."""
+    value: float | bool
+    """Containers, seconds, or whether."""
     because: str
     """Whose word it is."""
-    deployed: float
+    deployed: float | bool
     """What its specification says."""
     ends_at: float | None = None
     """The unix second at which that ends; null: it stays."""
@@ -64,6 +66,7 @@ class AutoscalerInfo(msgspec.Struct, frozen=True, kw_only=True):
     max_containers: ScaleBoundInfo
     buffer_containers: ScaleBoundInfo
     scaledown_window: ScaleBoundInfo
+    forecast: ScaleBoundInfo
     warm: tuple[WarmInfo, ...]
     changes_at: float | None
     """The next unix second at which a bound may change by itself; null: none does."""

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from msgspec import UNSET
 
 from pilotlight_core.model.calendar.warm_windows import Warm, WeeklyHours, hours_of
-from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, ScaleRecord, overridden
+from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, ScaleRecord, deployed, overridden
 from pilotlight_core.model.spec import FunctionSpec
 
 FLOOR = "min_containers"
@@ -54,6 +54,8 @@ class ScaleBounds:
     """Seconds without calls after which a container goes."""
     steady: int
     """What of `least` is there without a warm window."""
+    forecast: bool
+    """Whether its past may keep or start containers."""
     because: dict[str, BoundReason]
     """By field of the specification: `AS_DEPLOYED` for most."""
     changes_at: float
@@ -98,6 +100,7 @@ def bounds_of(spec: FunctionSpec, record: ScaleRecord | None, at: float, *, lead
         most=held.max_containers,
         buffer=held.buffer_containers,
         window_s=held.scaledown_window,
+        forecast=bool(deployed(held, "forecast")),
         steady=min(held.min_containers, floor.containers),
         because=because | {FLOOR: floor.because},
         changes_at=min([floor.changes_at, *(override.end for override in holding.values())]),

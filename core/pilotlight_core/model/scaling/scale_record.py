@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pilotlight_core.model.spec import FunctionSpec
 
-BOUNDS = ("min_containers", "max_containers", "buffer_containers", "scaledown_window")
+BOUNDS = ("min_containers", "max_containers", "buffer_containers", "scaledown_window", "forecast")
 """Fields of a specification that people may say otherwise, of the same names in a record."""
 
 
@@ -16,7 +17,7 @@ class BoundOverride(msgspec.Struct, frozen=True, kw_only=True):
     """Another value of one field."""
 
     value: float
-    """Containers, or seconds."""
+    """Containers, or seconds; of `forecast` 1 or 0."""
     at: float
     """When it was said, in unix seconds."""
     by: str = ""
@@ -47,6 +48,7 @@ class ScaleRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_containers: BoundOverride | None = None
     buffer_containers: BoundOverride | None = None
     scaledown_window: BoundOverride | None = None
+    forecast: BoundOverride | None = None
 
     def override(self, field: str, at: float) -> BoundOverride | None:
         """The override of one of `BOUNDS` that holds at the unix second `at`."""
@@ -62,5 +64,11 @@ def overridden(spec: FunctionSpec, record: ScaleRecord | None, at: float) -> Fun
     """The specification with people's word of the unix second `at` in the place of its own."""
     holding = {} if record is None else record.holding(at)
     return msgspec.structs.replace(
-        spec, **{field: type(getattr(spec, field))(override.value) for field, override in holding.items()}
+        spec, **{field: type(deployed(spec, field))(override.value) for field, override in holding.items()}
     )
+
+
+def deployed(spec: FunctionSpec, field: str) -> float | bool:
+    """What a specification says of one of `BOUNDS`."""
+    said: float | bool | UnsetType = getattr(spec, field)
+    return True if said is UNSET else said  # `forecast` alone may be unset

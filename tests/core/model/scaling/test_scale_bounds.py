@@ -51,9 +51,20 @@ def test_people_s_word_holds_until_its_end() -> None:
         "max_containers": "by 'pilotlight scale' with the key key_1",
         "buffer_containers": "as deployed",
         "scaledown_window": "by 'pilotlight scale' with the key key_1",
+        "forecast": "as deployed",
     }
     after = bounds_of(function_spec(), record, end)
     assert (after.least, after.most, after.changes_at) == (0, 20, math.inf)
+
+
+def test_a_past_foretells_unless_the_specification_or_people_say_otherwise() -> None:
+    """People's word goes first, both ways."""
+    for deployed, word, expected in [
+        (True, None, True), (False, None, False), (True, 0, False), (False, 1, True),
+    ]:  # fmt: skip
+        record = None if word is None else said(forecast=word)
+        spec = function_spec() if deployed else function_spec(forecast=False)
+        assert bounds_of(spec, record, 0.0).forecast is expected, (deployed, word)
 
 
 def test_a_warm_window_raises_the_floor_while_it_is_open() -> None:

@@ -13,6 +13,6 @@ if "PL_APP" in os.environ:
     raise ImportError("a package that only the author has")
 
 
-@app.gpu_function(scaledown_window=1.0)
+@app.gpu_function(scaledown_window=1.0, forecast=False)
 def never() -> None:
     """Cannot be reached."""

@@ -20,7 +20,7 @@ LONGER_THAN_PAUSES = 30.0  # what counts in its memory must outlive the pauses b
 tries: dict[str, int] = {}
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def echo(value: Any) -> Any:
     """Give back what came."""
     return value
@@ -32,7 +32,7 @@ def mirror(value: Any) -> list[Any]:
     return [f"{type(value).__module__}.{type(value).__name__}", value]
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def counts(upto: int, size: int = 1) -> Iterator[bytes]:
     """Yield as fast as anybody reads, and tell in the log how far it has come."""
     try:
@@ -44,7 +44,7 @@ def counts(upto: int, size: int = 1) -> Iterator[bytes]:
         print("closed")
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 async def naps(seconds: float, name: str = "") -> str:
     """Sleep, one after the other; whoever is cancelled wakes up."""
     print(f"ran {name}")
@@ -61,14 +61,14 @@ def flaky(name: str, failures: int) -> int:
     return tries[name]
 
 
-@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1, timeout=4.0)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, retries=2, max_containers=1, timeout=4.0)
 def slow_flaky(name: str, failures: int, seconds: float) -> int:
     """As `flaky`, after a while that its timeout allows once."""
     time.sleep(seconds)
     return flaky.local(name, failures)
 
 
-@app.gpu_function(scaledown_window=SHORT, retries=2, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, retries=2, max_containers=1)
 def flaky_stream(name: str, failures: int) -> Iterator[int]:
     """As `flaky`, before it yields."""
     tried = flaky.local(name, failures)
@@ -85,14 +85,14 @@ class FlakyBatch:
         return [flaky.local(one, most) for one, most in zip(name, failures, strict=True)]
 
 
-@app.gpu_function(scaledown_window=SHORT, idempotent=True, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, idempotent=True, max_containers=1)
 def hopeless(name: str) -> None:
     """Die every time."""
     print(f"ran {name}")
     os._exit(7)
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 class Batches:
     """Takes several at a time."""
 
@@ -109,7 +109,7 @@ class Batches:
         return [one // 2 for one in number]
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1, idempotent=True)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1, idempotent=True)
 class Careful:
     """As `Batches.all_or_none`, and may be run again."""
 
@@ -120,7 +120,7 @@ class Careful:
         return [one // 2 for one in number]
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 @concurrent(max_inputs=8)
 class Many:
     """Works on many calls at a time."""
@@ -141,19 +141,19 @@ class Many:
         return self.waiting
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def metered(seconds: float) -> None:
     """Use a known time."""
     time.sleep(seconds)
 
 
-@app.gpu_function(cpu=1, memory="4GiB", scaledown_window=SHORT)
+@app.gpu_function(cpu=1, memory="4GiB", scaledown_window=SHORT, forecast=False)
 def roomy(seconds: float) -> None:
     """Use a known time with more of the host."""
     time.sleep(seconds)
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def completes(prompt: str) -> str:
     """Count its words as tokens."""
     count_units(prompt_tokens=len(prompt.split()), completion_tokens=1)

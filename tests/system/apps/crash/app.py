@@ -14,19 +14,19 @@ MARK = Path("/tmp/crash")
 """Seen from the host, it tells the guests of these functions from blanks."""
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=2)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=2)
 def once(name: str, seconds: float) -> str:
     """Must not run twice."""
     return run(name, seconds)
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=2, idempotent=True)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=2, idempotent=True)
 def again(name: str, seconds: float) -> str:
     """May run again, if its container died."""
     return run(name, seconds)
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 class Together:
     """As `once`, several at a time."""
 
@@ -39,7 +39,7 @@ class Together:
         return name
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 class Patient:
     """As `Together`, but waits long for company."""
 
@@ -51,7 +51,7 @@ class Patient:
         return name
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 def counts(name: str, seconds: float) -> Iterator[int]:
     """As `once`, in ten pieces."""
     MARK.touch()

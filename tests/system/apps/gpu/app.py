@@ -11,7 +11,7 @@ from pilotlight import App
 app = App("gpu")
 
 
-@app.gpu_function(gpu="any", memory="8GiB", scaledown_window=2.0)
+@app.gpu_function(gpu="any", memory="8GiB", scaledown_window=2.0, forecast=False)
 def looks() -> dict[str, Any]:
     """Its devices, and the answer of a matrix product that was computed on one."""
     import torch

@@ -17,7 +17,7 @@ SECRETS = Path("/tmp/secrets")
 """In a container's own /tmp."""
 
 
-@app.gpu_function(scaledown_window=2.0, env={"OWN": "mine"})
+@app.gpu_function(scaledown_window=2.0, forecast=False, env={"OWN": "mine"})
 def looks() -> dict[str, Any]:
     """What there is."""
     return {
@@ -28,14 +28,14 @@ def looks() -> dict[str, Any]:
     }
 
 
-@app.gpu_function(scaledown_window=2.0)
+@app.gpu_function(scaledown_window=2.0, forecast=False)
 def calls_another(how: str) -> Any:
     """Call a function through the platform, in a way that no byte code tells."""
     client = Client(url="http://127.0.0.1:1", api_key="k") if how == "client" else None
     return getattr(Function.from_name("inside", "looks").options(client=client), "rem" + "ote")()
 
 
-@app.gpu_function(scaledown_window=2.0)
+@app.gpu_function(scaledown_window=2.0, forecast=False)
 def tries(connects: list[tuple[str, int]], writes: list[str], reads: list[str], kills: list[int]) -> dict[str, str]:
     """How each attempt ends: an errno's name, or "done"."""
     told = {f"connect {host}:{port}": _attempt(_connect, host, port) for host, port in connects}
@@ -44,7 +44,7 @@ def tries(connects: list[tuple[str, int]], writes: list[str], reads: list[str], 
     return told | {f"kill {pid}": _attempt(os.kill, pid, 9) for pid in kills}
 
 
-@app.gpu_function(scaledown_window=2.0, max_containers=2)
+@app.gpu_function(scaledown_window=2.0, forecast=False, max_containers=2)
 def keeps(secret: str) -> Iterator[list[str]]:
     """Leave a file, tell which files there are, and stay until the caller leaves."""
     SECRETS.mkdir(exist_ok=True)

@@ -22,25 +22,25 @@ class Match:
     score: float
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def later(at: datetime.datetime, by: datetime.timedelta, day: datetime.date) -> datetime.datetime:
     """The instant after a time."""
     return at + by
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def short(id: uuid.UUID, price: Decimal, data: bytes) -> str:  # noqa: A002
     """The beginning of a name."""
     return f"{id.hex[:4]} {price.normalize()} {data.decode()}"
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def best(matches: list[Match]) -> Match:
     """The best match."""
     return max(matches, key=lambda match: match.score)
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def each(texts: list[str]) -> Iterator[Match]:
     """A match for each text."""
     for text in texts:

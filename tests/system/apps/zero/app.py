@@ -14,19 +14,19 @@ LOAD_S = 2.0
 """Longer than the window after which an idle container goes."""
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=3)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=3)
 def quick(number: int = 0) -> int:
     """Answer at once."""
     return number
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def fails() -> None:
     """Raise."""
     raise RuntimeError("on purpose")
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def dies() -> None:
     """Leave a child behind and end without a word."""
     if not os.fork():
@@ -34,7 +34,7 @@ def dies() -> None:
     os._exit(9)
 
 
-@app.gpu_function(scaledown_window=SHORT)
+@app.gpu_function(scaledown_window=SHORT, forecast=False)
 def trickles(count: int, pause: float) -> Iterator[int]:
     """Yield numbers, and say in the log when it was closed."""
     try:
@@ -45,7 +45,7 @@ def trickles(count: int, pause: float) -> Iterator[int]:
         print("closed")
 
 
-@app.gpu_function(scaledown_window=0.5, max_containers=1)
+@app.gpu_function(scaledown_window=0.5, forecast=False, max_containers=1)
 class Heavy:
     """Takes longer to load than anything may be idle. One at a time, since eight calls of a slow machine get two."""
 
@@ -63,7 +63,7 @@ class Heavy:
         print("left")
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=4)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=4)
 class Lasting:
     """Takes a while to load, and then for its calls."""
 
@@ -89,7 +89,7 @@ class Prompt:
         return "there"
 
 
-@app.gpu_function(scaledown_window=SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=1)
 class Together:
     """Works on four items at once."""
 

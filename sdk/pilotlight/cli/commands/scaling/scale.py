@@ -33,6 +33,9 @@ def scale(
         float | None,
         typer.Option("--scaledown-window", help="seconds without calls after which a container ends", min=0),
     ] = None,
+    forecast: Annotated[
+        bool | None, typer.Option(help="whether what its past foretells may keep or start containers")
+    ] = None,
     until: Annotated[
         str | None, typer.Option(help="when it ends: 18:00 (the next), '2026-11-24 18:00'; of this machine's zone")
     ] = None,
@@ -49,10 +52,10 @@ def scale(
     \b
     pilotlight scale llm.chat
     pilotlight scale llm.chat --min 2 --max 20 --until 18:00
-    pilotlight scale llm.chat --min 0 --for 2h
+    pilotlight scale llm.chat --min 0 --no-forecast --for 2h
     pilotlight scale llm.chat --reset
     """
-    bounds = {"--min": least, "--max": most, "--buffer": buffer, "--scaledown-window": window}
+    bounds = {"--min": least, "--max": most, "--buffer": buffer, "--scaledown-window": window, "--forecast": forecast}
     is_said = any(value is not None for value in bounds.values())
     if until is not None and for_ is not None:
         raise typer.BadParameter("--until and --for are one question: give one of them.")
@@ -68,6 +71,7 @@ def scale(
             max_containers=UNSET if most is None else most,
             buffer_containers=UNSET if buffer is None else buffer,
             scaledown_window=UNSET if window is None else window,
+            forecast=UNSET if forecast is None else forecast,
             ends_at=None if until is None else read_instant(until, "--until", time.time()),
             ends_in_s=None if for_ is None else read_span(for_, "--for"),
         )
@@ -86,6 +90,7 @@ def _show(found: AutoscalerInfo) -> None:
         "max": found.max_containers,
         "buffer": found.buffer_containers,
         "scaledown-window": found.scaledown_window,
+        "forecast": found.forecast,
     }
     rows = [_row(name, bound) for name, bound in bounds.items()]
     print_table(COLUMNS, rows, empty="", right=("value", "deployed"), less=("deployed",))
@@ -94,9 +99,14 @@ def _show(found: AutoscalerInfo) -> None:
 
 
 def _row(name: str, bound: ScaleBoundInfo) -> tuple[str, ...]:
-    unit = " s" if name == "scaledown-window" else ""
     until = "" if bound.ends_at is None else show_instant(bound.ends_at)
-    return name, f"{bound.value:g}{unit}", f"{bound.deployed:g}{unit}", bound.because, until
+    return name, _value_text(name, bound.value), _value_text(name, bound.deployed), bound.because, until
+
+
+def _value_text(name: str, value: float | bool) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g} s" if name == "scaledown-window" else f"{value:g}"
 
 
 def _warm_text(window: WarmInfo) -> str:
@@ -104,4 +114,5 @@ def _warm_text(window: WarmInfo) -> str:
     if window.changes_at is not None:
         turn = f", {'closes' if window.open else 'opens'} {show_instant(window.changes_at)}"
     state = "open" if window.open else "not open"
-    return f"Warm window {window.when} {window.tz}: {window.containers} containers, {state}{turn}."
+    kept = "1 container" if window.containers == 1 else f"{window.containers} containers"
+    return f"Warm window {window.when} {window.tz}: {kept}, {state}{turn}."
