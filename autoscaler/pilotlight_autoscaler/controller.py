@@ -52,6 +52,7 @@ from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages.container_stops import StopContainer
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.job_messages import PlannedStarts
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
@@ -160,7 +161,8 @@ class Controller:
         handlers: dict[str, Handler] = {
             subjects.beat(self._region): self._on_report,
             subjects.demand(self._region): self._on_demand,  # of a gateway of 0.1
-            subjects.demands(self._region): self._on_demands,
+            subjects.demands(self._region): self._on_demand,
+            subjects.planned(self._region): self._on_demand,
             subjects.ran(self._region): self._on_ran,
             subjects.explain(self._region): self._on_question,
             subjects.stop_container(self._region): self._on_stop,
@@ -230,13 +232,11 @@ class Controller:
         return record.ref if record is not None else version
 
     def _on_demand(self, _: str, message: object, __: str) -> None:
-        if isinstance(message, Demand):
-            self._take_demand(message, time.monotonic())
-
-    def _on_demands(self, _: str, message: object, __: str) -> None:
-        if isinstance(message, Demands):
-            at = time.monotonic()
-            for demand in message.items:
+        at = time.monotonic()
+        if isinstance(message, PlannedStarts):
+            self.world.planned.on_told(message, at)
+        elif isinstance(message, Demand | Demands):
+            for demand in message.items if isinstance(message, Demands) else (message,):
                 self._take_demand(demand, at)
 
     def _take_demand(self, demand: Demand, at: float) -> None:
@@ -342,7 +342,7 @@ class Controller:
         known, active = self._registered, self._active
         if only is None:
             self.world.scaling.sweep(wall)
-        ids = self._ids_active() | set(only or ())
+        ids = self._ids_active(at) | set(only or ())
         active.keep(ids)
         self._note_changes()
         settled = at - self._leading_since >= SETTLE_S
@@ -381,11 +381,11 @@ class Controller:
             self._on_settled()
             self._on_settled = None
 
-    def _ids_active(self) -> set[str]:
+    def _ids_active(self, at: float) -> set[str]:
         world = self.world
         ids = world.demands.keys() | world.index.versions().keys() | self._registered.with_floors()
         # A version that was just deployed takes over what its function has, before anybody calls it.
-        ids |= self._registered.current_of({*world.scaling.ahead, *self._active.versions_of})
+        ids |= self._registered.current_of({*world.foreseen(at), *self._active.versions_of})
         ids.update(bind.version for bind in coming(world))
         return ids
 

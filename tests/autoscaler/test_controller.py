@@ -29,6 +29,7 @@ from pilotlight_core.model.messages.container_stops import ContainerStopReply, S
 from pilotlight_core.model.messages.demand import Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.job_messages import JobsDue, PlannedStarts
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
@@ -39,6 +40,7 @@ from pilotlight_core.model.messages.node_messages import (
     Stop,
 )
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.units import GpuAsk
@@ -187,6 +189,18 @@ def calls_wait(bus: Bus, region: str, *versions: str) -> AbstractAsyncContextMan
         bus.publish_nowait(subjects.demands(region, 3), Demands(gateway="g", shard=3, items=items))
 
     return repeated(send)
+
+
+async def test_jobs_whose_time_comes_have_a_container_before_anybody_calls(
+    bus: Bus, node: ScriptedNode, region: str, version: VersionRecord
+) -> None:
+    """Started as early as a start takes."""
+    node.report(report())
+    told = PlannedStarts(items=(JobsDue(f"acme:{version.app}.greet", 1_000.0, 1),))
+    async with repeated(lambda: bus.publish_nowait(subjects.planned(region, "g"), told)):
+        first = await node.command(1)
+    assert isinstance(first, Bind)
+    assert (first.version, first.purpose) == (version.id, Purpose.CALL)
 
 
 async def test_an_edge_binds_at_once_and_a_tick_does_not_bind_again(

@@ -91,11 +91,13 @@ def test_dead_jobs_are_listed_and_driven_again(platform: Platform) -> None:
 
 def test_a_job_waits_for_its_time(platform: Platform) -> None:
     """`run_at`: it is queued until then, and one that may not wait so long for a container expires."""
-    at = time.time() + 2.0
+    at = time.time() + 3.0
     job = submit(platform, "echo", input={"value": 1}, run_at=at).json()
     assert (job["state"], job["attempts"]) == ("queued", 0)
     done = ended(platform, job["id"])
     assert done["started_at"] >= at
+    explained = platform.http.get("/v1/functions/calls.echo/explanation").json()
+    assert "planned" in {change["rule"] for change in explained["changes"]}, explained  # it was ready for it
     assert submit(platform, "echo", input={"value": 1}, run_at=time.time() + 1e9).status_code == 422
     live = platform.http.post("/v1/functions/calls.echo/calls", json={"input": {"value": 1}, "run_at": at})
     assert (live.status_code, live.json()["field"]) == (422, "run_at")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.observations.wish_log import WishLog
@@ -102,6 +103,7 @@ class World:
     scale_down: ScaleDownPace = field(default_factory=ScaleDownPace)
     learner: CurveLearner = field(default_factory=CurveLearner)
     scaling: ScalingMemories = field(default_factory=ScalingMemories)
+    planned: PlannedJobStarts = field(default_factory=PlannedJobStarts)
     wishes: WishLog = field(default_factory=WishLog)
     reservation: VersionReservation | None = None
     """Devices reserved for the version that has waited longest."""
@@ -219,10 +221,16 @@ class World:
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
         self.backoff.forget(at)
         self.scale_down.forget(at)
+        self.planned.forget(at)
 
     def _forget_node(self, node: str) -> None:
         if (report := self.nodes.pop(node, None)) is not None:
             self.index.replace(node, report.containers, ())
+
+    def foreseen(self, at: float) -> Iterator[str]:
+        """The functions (`tenant:app.function`) that should have containers before anybody calls them."""
+        yield from self.scaling.ahead
+        yield from self.planned.soon(self.scaling.load_s, at)
 
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
@@ -53,7 +54,7 @@ class PassState:
             bounds=given.bounds,
         )
         of_each = given.versions_of if given.versions_of is not None else by_function(given.versions)
-        self.functions = FunctionViews(self.views, of_each)
+        self.functions = FunctionViews(self.views, of_each, partial(world.planned.of, at=given.at))
         self._wishes: dict[str, Wish] = {}
         self.idle = IdleContainers(views=self.views, idle=world.index.idle)
         self.room_s: dict[str, float] = {}

@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from pilotlight_autoscaler.observations.world import LIVE, NODE_LOST_S, World
-from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.function_view import FunctionView, PlannedCalls
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport
@@ -97,14 +97,20 @@ class VersionViews(Mapping[str, VersionView]):
 class FunctionViews(Mapping[str, FunctionView]):
     """Functions with all of their versions; each is looked at when it is asked for."""
 
-    def __init__(self, views: Mapping[str, VersionView], versions_of: Mapping[str, Collection[str]]) -> None:
-        """`versions_of` has the versions of each function."""
+    def __init__(
+        self,
+        views: Mapping[str, VersionView],
+        versions_of: Mapping[str, Collection[str]],
+        planned: Callable[[str], PlannedCalls | None],
+    ) -> None:
+        """`versions_of` has the versions of each function, `planned` says what its jobs will ask for."""
+        self._planned = planned
         self._views = views
         self._versions_of = versions_of
 
     def __getitem__(self, function: str) -> FunctionView:
         versions = {version: self._views[version] for version in self._versions_of[function]}
-        return FunctionView(name=function, versions=versions)
+        return FunctionView(name=function, versions=versions, planned=self._planned(function))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._versions_of)

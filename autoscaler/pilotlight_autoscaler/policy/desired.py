@@ -2,6 +2,7 @@
 
     calls         what runs and waits now, at once (`scaling_policy`)
     backlog       jobs that wait behind them: as many as end them within `BACKLOG_S`, or ten starts if that is longer
+    planned       jobs that become due while a container starts: as if they waited now
     taken-over    a version that was just deployed has as many as calls of the function needed before, for its window
     buffer        `buffer_containers` beyond what calls need, while there are any
     warm-window   what a warm window that is open keeps, beyond `min_containers`
@@ -18,7 +19,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_calls
+from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
@@ -31,6 +32,8 @@ STARTS_OF_BACKLOG = 10.0
 COOLDOWN_S = 60.0
 """Or the function's own window, if that is shorter."""
 NEVER = math.inf
+FOR_CALLS = (ScalingRule.BACKLOG, ScalingRule.PLANNED, ScalingRule.TAKEN_OVER)
+"""Containers that these ask for have calls soon."""
 
 
 class _Floor(NamedTuple):
@@ -101,7 +104,7 @@ def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
     and those of a forecast last.
     """
     number = view.size + started
-    if number < needed_by_calls(view) or wish.rule in (ScalingRule.BACKLOG, ScalingRule.TAKEN_OVER):
+    if number < needed_by_calls(view) or wish.rule in FOR_CALLS:
         return Purpose.CALL
     if number < view.steady_floor:
         return Purpose.FLOOR
@@ -119,9 +122,9 @@ def _floors(view: VersionView, load_s: float) -> Iterator[_Floor]:
         yield _Floor(needed, *_calls(view, needed))
     if not view.deployed:
         return
-    behind = _backlog(view, load_s)
-    if behind:
-        jobs = view.demand.backlog if view.demand is not None else 0
+    jobs = view.demand.backlog if view.demand is not None else 0
+    if jobs:
+        behind = _for_jobs(view, jobs, load_s)
         yield _Floor(needed + behind, ScalingRule.BACKLOG, f"at least {jobs} jobs wait behind the calls of now")
     is_active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
     if is_active and view.buffer:
@@ -142,6 +145,11 @@ def _whose(view: VersionView, field: str) -> str:
 
 def _foreseen(view: FunctionView, memory: FunctionMemory, at: float) -> Iterator[_Floor]:
     """What asks for containers of the current version, by what was known of the function."""
+    planned, current = view.planned, view.versions[view.current]
+    if planned is not None and planned.is_soon(memory.load_s):
+        needed = needed_by_calls(current) + _for_jobs(current, planned.calls, memory.load_s)
+        jobs = "1 job is" if planned.calls == 1 else f"{planned.calls} jobs are"
+        yield _Floor(needed, ScalingRule.PLANNED, f"at least {jobs} due within the time of a start")
     taken = memory.taken_over(view.current, at)
     if taken:
         yield _Floor(taken, ScalingRule.TAKEN_OVER, f"calls needed {taken} of the version before it")
@@ -162,13 +170,12 @@ def _calls(view: VersionView, needed: int) -> tuple[ScalingRule, str]:
     return ScalingRule.CALLS, ", ".join(parts) or "a call ended just now"
 
 
-def _backlog(view: VersionView, load_s: float) -> int:
-    """Containers for the jobs that wait behind the calls of now, at most as many as they can occupy."""
-    if view.demand is None or not view.demand.backlog:
-        return 0
-    service_s = view.demand.service_ms / 1000.0 or max(load_s, view.demand.oldest_run_ms / 1000.0)
+def _for_jobs(view: VersionView, jobs: int, load_s: float) -> int:
+    """Containers for jobs beyond the calls of now, at most as many as they can occupy."""
+    known_s = (view.demand.service_ms, view.demand.oldest_run_ms) if view.demand is not None else (0.0, 0.0)
+    service_s = known_s[0] / 1000.0 or max(load_s, known_s[1] / 1000.0)
     within_s = max(BACKLOG_S, STARTS_OF_BACKLOG * load_s)
-    return math.ceil(view.demand.backlog * min(service_s, within_s) / (view.spec.slots * within_s))
+    return math.ceil(jobs * min(service_s, within_s) / (view.spec.slots * within_s))
 
 
 def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | None:
@@ -186,6 +193,9 @@ def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMe
     ends += [at + max(0.0, view.window_s - each.idle_s) for each in current.containers if not each.running]
     if current.bounds is not None:
         ends.append(current.bounds.changes_at)
+    if view.planned is not None:
+        start_at = at + view.planned.due_in_s - memory.load_s - PLANNED_MARGIN_S
+        ends += [start_at] if start_at > at else []
     if memory.is_known:
         ends.append((at // MINUTE_S + 1) * MINUTE_S)
     return min(ends, default=NEVER)

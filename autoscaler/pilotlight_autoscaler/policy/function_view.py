@@ -7,6 +7,23 @@ from dataclasses import dataclass
 
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
 
+PLANNED_MARGIN_S = 2.0
+"""Containers for planned calls start so much earlier than a start takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedCalls:
+    """Calls whose time is known and has not come: jobs that may not begin before an instant."""
+
+    due_in_s: float
+    """Until the first of them."""
+    calls: int
+    """At least so many, about that time."""
+
+    def is_soon(self, load_s: float) -> bool:
+        """Whether their containers should start now, if a start takes so many seconds."""
+        return self.due_in_s <= load_s + PLANNED_MARGIN_S
+
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionView:
@@ -14,6 +31,8 @@ class FunctionView:
     """`tenant:app.function`."""
     versions: Mapping[str, VersionView]
     """By id."""
+    planned: PlannedCalls | None = None
+    """None: nothing is known."""
 
     @property
     def current(self) -> str:

@@ -21,6 +21,7 @@ class ScalingRule(StrEnum):
     CALLS = "calls"
     LEVEL = "service-level"
     BACKLOG = "backlog"
+    PLANNED = "planned"
     TAKEN_OVER = "taken-over"
     BUFFER = "buffer"
     WARM = "warm-window"

@@ -78,6 +78,7 @@ def gateway() -> BusUser:
             subjects.credits_wanted(ANY),
             subjects.demand(ANY),  # of gateways of 0.1, during an upgrade
             subjects.demands(ANY),
+            subjects.planned(ANY),
             subjects.explain(ANY),
             subjects.stop_container(ANY),
             f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
@@ -127,6 +128,7 @@ def controller() -> BusUser:
             subjects.ran(ANY),
             subjects.demand(ANY),
             subjects.demands(ANY),
+            subjects.planned(ANY),
             subjects.credit(ANY),
         ),
     )

@@ -20,6 +20,7 @@ pl.{region}.explain                gateway -> controller  ExplainPlacement (requ
 pl.{region}.stop                   gateway -> controller  StopContainer (request, reply: ContainerStopReply)
 pl.{region}.demands.{shard}        home -> controller     Demands, each 250 ms while not empty and on the edge
 pl.{region}.demand.{version}       home of 0.1 -> controller  Demand
+pl.{region}.planned.{gateway}      home -> controller     PlannedStarts, each second while jobs become due soon
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
@@ -188,6 +189,10 @@ def demand(region: str, version: str = "*") -> str:
 
 def demands(region: str, shard: int | str = "*") -> str:
     return f"pl.{region}.demands.{shard}"
+
+
+def planned(region: str, gateway: str = "*") -> str:
+    return f"pl.{region}.planned.{gateway}"
 
 
 def breakers(region: str) -> str:

@@ -25,7 +25,7 @@ from pilotlight_core.host.blobs import BlobsDown, BlobStore
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.job_messages import JobNote, JobsStored
+from pilotlight_core.model.messages.job_messages import JobNote, JobsStored, note_of
 from pilotlight_core.model.records.jobs import BlobRef, JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
@@ -124,7 +124,7 @@ class JobWatchlist:
         self._dead.pop(key, None)
         if not job.state.terminal:
             flow = subjects.job_flow(self._region, job.function, job.tenant, job.priority)
-            note = JobNote(job.id, job.run_at if job.run_at > at else 0.0)
+            note = note_of(job.id, job.function, job.run_at, at)
             self._open[key] = OpenJob(flow, note, at, intern(job.version), job.state is JobState.RUNNING)
             return
         self._open.pop(key, None)

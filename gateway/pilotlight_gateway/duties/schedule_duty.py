@@ -20,7 +20,7 @@ import structlog
 from pilotlight_core.bus import Bus, Lease, Mirror, WrongRevision
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.job_messages import JobNote
+from pilotlight_core.model.messages.job_messages import note_of
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.schedules.ticks import is_tick
 from pilotlight_core.model.spec import AppRecord
@@ -224,6 +224,6 @@ class _Ticker:
             job = again
         if job.state is JobState.QUEUED:
             flow = subjects.job_flow(ground.region, job.function, job.tenant, job.priority)
-            ground.publish(flow, JobNote(job.id, job.run_at if job.run_at > at else 0.0))
+            ground.publish(flow, note_of(job.id, job.function, job.run_at, at))
         if job is wanted or again is not None:
             self._counts["ahead" if tick > at else "late"] += 1

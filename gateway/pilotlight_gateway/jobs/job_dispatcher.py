@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from heapq import nsmallest
 
 import msgspec
 import structlog
@@ -22,10 +23,17 @@ from pilotlight_core.bus import Bus, BusDown, BusError, Handler
 from pilotlight_core.bus.doorbells import PendingReads
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, StreamMessage, StreamPage
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.job_messages import AskJob, JobNote, JobPlace, JobsStored
+from pilotlight_core.model.messages.job_messages import (
+    AskJob,
+    JobNote,
+    JobPlace,
+    JobsDue,
+    JobsStored,
+    PlannedStarts,
+)
 from pilotlight_core.model.messages.wire import decode
 from pilotlight_core.model.subjects import JOB_STREAM
-from pilotlight_gateway.jobs.job_flow import JobFlow
+from pilotlight_gateway.jobs.job_flow import JobFlow, PlannedJobs
 from pilotlight_gateway.jobs.job_runner import JobDependencies, JobRunner
 from pilotlight_gateway.jobs.start_rate import StartRate
 
@@ -40,6 +48,13 @@ STRAY_AFTER_S = 30.0
 """How long a done message waits for those before it."""
 DRAIN_S = 5.0
 PAUSE_S = 0.25
+TELL_EVERY_S = 1.0
+PLANNED_WITHIN_S = 900.0
+"""Controllers hear of jobs that become due within this: a start that takes longer begins late."""
+PLANNED_TOGETHER_S = 60.0
+"""Jobs that become due within this count together."""
+PLANNED_AT_MOST = 500
+"""Functions that controllers hear of, those first whose jobs are due first."""
 
 log = structlog.get_logger(__name__)
 
@@ -135,11 +150,12 @@ class JobDispatcher:
         }
         async with self._bus.listening(handlers, reconnected=self._reconnected), asyncio.TaskGroup() as group:
             self._group = group
-            look = group.create_task(self._find_flows())
+            loops = [group.create_task(self._find_flows()), group.create_task(self._publish_planned())]
             try:
                 yield
             finally:
-                look.cancel()
+                for loop in loops:
+                    loop.cancel()
                 await self._stop()
 
     def statistics(self) -> DispatcherStatistics:
@@ -160,6 +176,30 @@ class JobDispatcher:
             return 0
         at = self._ground.wall()
         return sum(work.flow.backlog(at) for work in flows.values() if at >= work.held_until)
+
+    def planned(self) -> list[JobsDue]:
+        """What the known jobs will ask for soon, what is due first of all first.
+
+        Jobs that limits of their tenant hold back are not among them.
+        """
+        at, found = self._ground.wall(), dict[str, PlannedJobs]()
+        for work in self._work.values():
+            jobs = work.flow.planned(at + PLANNED_WITHIN_S, PLANNED_TOGETHER_S)
+            if jobs is None or not work.flow.function or work.held_until > jobs.due_at:
+                continue
+            known = found.get(work.flow.function)
+            found[work.flow.function] = jobs if known is None else known.joined(jobs, PLANNED_TOGETHER_S)
+        first = nsmallest(PLANNED_AT_MOST, found.items(), key=lambda item: item[1].due_at)
+        return [JobsDue(function, (jobs.due_at - at) * 1_000.0, jobs.jobs) for function, jobs in first]
+
+    async def _publish_planned(self) -> None:
+        """Tell controllers what the known jobs will ask for, while there is any."""
+        while True:
+            await asyncio.sleep(TELL_EVERY_S)
+            if items := self.planned():
+                with contextlib.suppress(BusDown):  # it is told again
+                    message = PlannedStarts(items=tuple(items))
+                    self._bus.publish_nowait(subjects.planned(self._region, self._gateway), message)
 
     async def _stop(self) -> None:
         self._group = None

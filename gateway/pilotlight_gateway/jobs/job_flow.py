@@ -10,12 +10,29 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.timers import Timers
 
 READ_AHEAD = 10_000
 """Jobs of one flow that its home reads; more when these are over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedJobs:
+    """Jobs whose time is known and has not come."""
+
+    due_at: float
+    """When the first of them may begin."""
+    jobs: int
+    """At least so many may begin about then."""
+
+    def joined(self, other: PlannedJobs, within_s: float) -> PlannedJobs:
+        """These and those of another flow, of which none counts that may begin more than `within_s` seconds later."""
+        first, second = sorted((self, other), key=lambda each: each.due_at)
+        is_near = second.due_at <= first.due_at + within_s
+        return PlannedJobs(due_at=first.due_at, jobs=first.jobs + (second.jobs if is_near else 0))
 
 
 class _Job:
@@ -47,6 +64,8 @@ class JobFlow:
         """Done messages behind one that is not."""
         self._purge = 0
         """All messages below this sequence are done; 0: nothing to purge."""
+        self.function = ""
+        """`tenant:app.function`; "": no note has said it."""
         self._order = 0
         self._orders: list[int] = []
         """Of all jobs, ascending."""
@@ -67,6 +86,7 @@ class JobFlow:
         self._open[seq] = len(names)
         for note in names.values():
             job = self._jobs.get(note.id)
+            self.function = note.function or self.function
             if job is None:
                 job = self._jobs[note.id] = _Job(self._next_order(), note.run_at)
                 self._queue(note.id, job)
@@ -94,6 +114,14 @@ class JobFlow:
     def due_at(self) -> float | None:
         """When the next job that is put off is due; None: none is put off."""
         return self._later.next()
+
+    def planned(self, before_at: float, within_s: float) -> PlannedJobs | None:
+        """The first job put off to before the instant `before_at`, with those due within `within_s` seconds of it."""
+        first = self._later.next()
+        if first is None or first > before_at:
+            return None
+        due = (self._later.at(key) or first for key in self._later)
+        return PlannedJobs(due_at=first, jobs=sum(at <= first + within_s for at in due))
 
     def put_off(self, name: str, due_at: float) -> None:
         """Let a taken job wait until `due_at`."""

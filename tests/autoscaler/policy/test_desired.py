@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as replace_told
 
 from pilotlight_autoscaler.policy.desired import COOLDOWN_S, desired, more_needs, purpose_of
-from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, FunctionView, PlannedCalls
 from pilotlight_autoscaler.policy.prediction.function_memory import LOADS, MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth
@@ -111,6 +111,25 @@ def test_jobs_behind_the_calls_are_demand() -> None:
     slow = FunctionMemory(60.0, AT)
     slow.on_load(60.0)
     assert desired(function(ver_1=jobs), slow, AT).count == 1 + 10
+
+
+def test_jobs_whose_time_comes_have_their_containers_by_then() -> None:
+    """They start as early as a start takes, and a little earlier; `look_again_at` says when."""
+    memory = FunctionMemory(60.0, AT)
+    memory.on_load(20.0)
+    jobs = PlannedCalls(due_in_s=20.0 + PLANNED_MARGIN_S + 5.0, calls=10)
+    seen = replace(function(ver_1=view()), planned=jobs)
+    wish = desired(seen, memory, AT)
+    assert (wish.count, wish.look_again_at) == (0, AT + 5.0)
+
+    soon = replace(seen, planned=replace(jobs, due_in_s=20.0 + PLANNED_MARGIN_S))
+    wish = desired(soon, memory, AT + 5.0)
+    assert (wish.rule, wish.count) == (ScalingRule.PLANNED, 1)  # ten jobs of 20 s each, within ten starts
+    assert wish.because == "at least 10 jobs are due within the time of a start"
+    assert purpose_of(soon.versions["ver_1"], wish, 0) is Purpose.CALL
+
+    calls = function(ver_1=view(told={"queued": 3, "service_ms": 60e3}))
+    assert desired(replace(calls, planned=soon.planned), memory, AT).count == 3 + 3
 
 
 def test_none_goes_while_a_home_is_silent_or_one_was_just_started() -> None:

@@ -18,7 +18,7 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.job_messages import JobNote
+from pilotlight_core.model.messages.job_messages import JobNote, JobsStored, PlannedStarts, note_of
 from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -69,6 +69,10 @@ class Site:
     def flow(self) -> str:
         return subjects.job_flow(self.region, "acme:shop.hello", "acme", "standard")
 
+    def ground_wall(self) -> float:
+        """The clock of its gateways, in unix seconds."""
+        return 200.0 + time.monotonic() - self.began
+
     @asynccontextmanager
     async def gateway(self, name: str, calls: Calls, drain_s: float = DRAIN_S) -> AsyncIterator[JobDispatcher]:
         """One that runs its calls at once."""
@@ -89,7 +93,7 @@ class Site:
                 wall=lambda: 200.0,
             ),
             me=RunnerIdentity(name, name),
-            wall=lambda: 200.0 + time.monotonic() - self.began,
+            wall=self.ground_wall,
         )
         feeder = JobDispatcher(self.bus, ground, region=self.region, gateway=name, drain_s=drain_s)
         async with feeder.running():
@@ -197,6 +201,25 @@ async def test_jobs_behind_those_that_wait_at_the_home_are_its_backlog(site: Sit
         feeder._work[site.flow].held_until = 0.0
         feeder.end(site.shard)
         assert feeder.backlog("acme:shop.hello") == 0
+
+
+async def test_controllers_hear_of_jobs_whose_time_comes_soon(site: Site) -> None:
+    """With their function and when; not of those of another day, nor of what a tenant's limits hold back."""
+    heard: list[PlannedStarts] = []
+    await site.bus.subscribe(subjects.planned(site.region), lambda _, message, __: heard.append(message))
+    soon, later = site.ground_wall() + 30.0, site.ground_wall() + 86_400.0
+    async with site.gateway("one", Calls(output=OUTPUT)) as feeder:
+        feeder.begin(site.shard, 1, b"")
+        for name, run_at in (("a", soon), ("b", soon + 1.0), ("c", later)):
+            note = note_of(name, "acme:shop.hello", run_at, site.ground_wall())
+            await site.bus.store(site.flow, JobsStored(jobs=(note,)), id=token())
+        await until(lambda: any(told.items[0].jobs == 2 for told in heard))
+        (item,) = heard[-1].items
+        assert item.function == "acme:shop.hello"
+        assert 0.0 < item.due_in_ms <= 30_000.0
+
+        feeder._work[site.flow].held_until = math.inf
+        assert feeder.planned() == []
 
 
 async def test_another_homes_jobs_are_left_alone(site: Site) -> None:

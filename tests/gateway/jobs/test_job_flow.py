@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.job_messages import JobNote
-from pilotlight_gateway.jobs.job_flow import READ_AHEAD, JobFlow
+from pilotlight_core.model.messages.job_messages import JobNote, note_of
+from pilotlight_gateway.jobs.job_flow import READ_AHEAD, JobFlow, PlannedJobs
 
 
 def notes(*names: str, run_at: float = 0.0) -> list[JobNote]:
@@ -136,3 +136,22 @@ def test_the_backlog_is_what_could_begin_and_is_not_taken() -> None:
     for _ in range(4):
         told.take(10.0)
     assert told.backlog(10.0) == 0
+
+
+def test_jobs_that_wait_for_their_time_are_planned() -> None:
+    """Those that become due about when the first one does; none that could begin, or of a later time."""
+    told = flow([note_of(name, "acme:shop.greet", run_at, 0.0) for name, run_at in (("a", 0), ("b", 10), ("c", 15))])
+    assert told.function == "acme:shop.greet"
+    assert told.planned(5.0, 60.0) is None
+    assert told.planned(10.0, 4.0) == PlannedJobs(due_at=10.0, jobs=1)
+    assert told.planned(10.0, 5.0) == PlannedJobs(due_at=10.0, jobs=2)
+    for _ in range(3):
+        told.take(20.0)
+    assert told.planned(99.0, 60.0) is None
+
+
+def test_planned_jobs_of_two_flows_join_where_they_are_near() -> None:
+    """Whichever is first."""
+    early, late = PlannedJobs(due_at=10.0, jobs=2), PlannedJobs(due_at=70.0, jobs=3)
+    assert early.joined(late, 60.0) == late.joined(early, 60.0) == PlannedJobs(due_at=10.0, jobs=5)
+    assert late.joined(early, 59.0) == early

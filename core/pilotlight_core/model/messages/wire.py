@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.container_stops import ContainerStopReply, S
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
-from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored
+from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.logs import LogBatch
@@ -35,7 +35,7 @@ MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport
     | Demand | Demands | Shortage | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
-    | JobsStored | AskJob | JobPlace
+    | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
