@@ -64,6 +64,7 @@ def _controller(settings: config.ControllerSettings, bus: Bus, registry: Registr
         region=settings.region,
         repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
         stop_grace_s=settings.stop_grace,
+        advises=settings.advise,
         on_settled=freeze_again,
     )
 

@@ -7,6 +7,9 @@
 
 Every command has the lease's epoch, and agents refuse a lower one. Before a container is bound, its `Binding` is
 written (`BindingBook`): what is not bound gets no calls, is on no bill, and is stopped.
+
+One that advises takes no lease: it observes and decides beside the leader, records what it would have, and sends and
+writes nothing.
 """
 
 from __future__ import annotations
@@ -24,20 +27,20 @@ from prometheus_client.core import Metric
 
 from pilotlight_autoscaler.active_versions import ActiveVersions
 from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
-from pilotlight_autoscaler.bindings.binding_terms import binding_of
+from pilotlight_autoscaler.command_sender import CommandSender
 from pilotlight_autoscaler.container_stops import ContainerStops
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_intake import NodeIntake
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.wish_log import WishChange
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.old_agents import OldAgents
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.passes.quarantine import Quarantine
 from pilotlight_autoscaler.passes.version_views import coming
-from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.told_shortages import ToldShortages
@@ -56,11 +59,8 @@ from pilotlight_core.model.messages.job_messages import PlannedStarts
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
-    CommandReply,
     Credit,
-    Drain,
     NodeReport,
-    Stop,
 )
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
@@ -68,16 +68,11 @@ from pilotlight_placement.asks.curve_book import CurveBook
 from pilotlight_placement.plan.draft import PlanLimits
 
 TICK_S = 0.25
-COMMAND_TIMEOUT_S = 2.0
-"""Agents answer a command at once, before they execute it."""
 SETTLE_S = 1.5
 """A new leader waits for every node's report (one a second) before it removes containers or reports what fits nowhere.
 """
 MAX_STOPS = 64
 """Of single containers, at a time; who asks for more gets no answer, and asks again."""
-MAX_COMMANDS = 256
-"""Unanswered commands at a time; the rest is decided again at the next pass."""
-
 MAX_FAILED_PASSES = 8
 """After so many failed passes in a row without a version at fault, the process ends, to be restarted."""
 LEARN_EVERY_S = 0.25
@@ -119,8 +114,10 @@ class Controller:
         region: str,
         repacking: Repacking | None = None,
         stop_grace_s: float = STOP_GRACE_S,
+        advises: bool = False,
         on_settled: Callable[[], None] = lambda: None,
     ) -> None:
+        self._advises = advises
         self._repacking = repacking or Repacking()
         self.world = world
         self._room_made_at = self._repacked_at = 0.0
@@ -153,8 +150,10 @@ class Controller:
         self._wall_offset = 0.0
         """Unix seconds less those of the world's clock: a step of the wall clock changes nothing while one leads."""
         self._tasks: asyncio.TaskGroup
-        self._sending = 0
         self.metrics = ControllerMetrics()
+        self._sender = CommandSender(
+            bus, registry, lease, world, self._bindings, region=region, count=self.metrics.command_sent
+        )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -164,13 +163,17 @@ class Controller:
             subjects.demands(self._region): self._on_demand,
             subjects.planned(self._region): self._on_demand,
             subjects.ran(self._region): self._on_ran,
-            subjects.explain(self._region): self._on_question,
-            subjects.stop_container(self._region): self._on_stop,
         }
+        if self._advises:
+            handlers[subjects.advice(self._region)] = self._on_question
+        else:
+            handlers[subjects.explain(self._region)] = self._on_question
+            handlers[subjects.stop_container(self._region)] = self._on_stop
         readers = {subjects.beat(self._region): ReportReader().read}
         async with self._bindings, self._bus.listening(handlers, readers=readers), asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            jobs = (self._lead, self._tick, self._edge, self._learn, self._tidy)
+            self._tasks = self._sender.tasks = tasks
+            leading = (self._lead, self._learn, self._tidy)
+            jobs = (self._tick, self._edge, *((self._advise,) if self._advises else leading))
             loops = [tasks.create_task(job()) for job in jobs]
             yield
             for loop in loops:
@@ -184,16 +187,21 @@ class Controller:
     def leads(self) -> bool:
         return self._lease.valid(time.monotonic())
 
+    @property
+    def decides(self) -> bool:
+        """Whether it leads, or advises who leads."""
+        return self._advises or self.leads
+
     def collect_metrics(self) -> Iterator[Metric]:
         """A `MetricSource`."""
-        return self.metrics.collect(self.world, time.monotonic(), leads=self.leads)
+        return self.metrics.collect(self.world, time.monotonic(), leads=self.leads, decides=self.decides)
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
         if not isinstance(message, NodeReport) or not self.intake.on_report(subject, message):
             return
         self._old_agents.on_report(message)
         if len(self.world.executions) and self.leads:
-            self._advance_plans(time.monotonic())
+            self._sender.advance_plans(time.monotonic())
 
     def _on_credit(self, subject: str, message: object, _: str) -> None:
         if isinstance(message, Credit):
@@ -204,8 +212,8 @@ class Controller:
             self.intake.on_ran(subject, message)
 
     def _on_question(self, _: str, message: object, reply: str) -> None:
-        # Only the leader knows its decisions, and the gateway waits for one answer.
-        if isinstance(message, ExplainPlacement) and reply and self.leads:
+        # Who decides knows why, and the gateway waits for one answer.
+        if isinstance(message, ExplainPlacement) and reply and self.decides:
             at = time.monotonic()
             explained = answer(self.world, message, at, time.time(), self._ref_of)
             if message.scaling:
@@ -249,18 +257,26 @@ class Controller:
         while True:
             await self._lease.acquire()
             self.world.executions.clear()  # of an earlier lease
-            self._leading_since = time.monotonic()
-            self._wall_offset = time.time() - self._leading_since
-            self.world.scaling.restore(await self._memories.read(time.time()))
+            await self._begin()
             log.info("leading", epoch=self._lease.epoch)
             await self._lease.lost.wait()
             self.world.executions.clear()
             log.warning("lease lost")
 
+    async def _advise(self) -> None:
+        self.world.wishes.on_change = log_advice
+        await self._begin()
+        log.info("advising: what is decided is recorded, and nothing of it done")
+
+    async def _begin(self) -> None:
+        self._leading_since = time.monotonic()
+        self._wall_offset = time.time() - self._leading_since
+        self.world.scaling.restore(await self._memories.read(time.time()))
+
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            if self.leads:
+            if self.decides:
                 await self._pass(None)
 
     async def _learn(self) -> None:
@@ -278,8 +294,8 @@ class Controller:
             at = time.monotonic()
             if not self.leads or at - self._leading_since < SETTLE_S:
                 continue
-            for node, stop in self.intake.stops(self._lease.epoch, at)[: MAX_COMMANDS - self._sending]:
-                self._start_sending(AddressedCommand(node=node, command=stop), at)
+            for node, stop in self.intake.stops(self._lease.epoch, at)[: self._sender.room]:
+                self._sender.start_sending(AddressedCommand(node=node, command=stop), at)
             bound = list(self._bindings.bound.values())
             ended = self._ended.due(bound, self.world.present(), self.world.nodes, at)[:ENDS_AT_ONCE]
             with contextlib.suppress(BusError):  # it is found again in a second
@@ -309,7 +325,7 @@ class Controller:
             versions = {await self._edges.get()}
             while not self._edges.empty() and len(versions) < EDGES_AT_ONCE:
                 versions.add(self._edges.get_nowait())
-            if self.leads:
+            if self.decides:
                 began = time.monotonic()
                 # Many edges at once share a pass, and there is a pause between two passes:
                 # endless edges must not keep this process from its reports and its lease.
@@ -351,7 +367,7 @@ class Controller:
         read = decided | active.unread(ids)
         records = await known.read(read)
         shut_down = await known.shut_down(read, records)
-        if not self.leads:
+        if not self.decides:
             return  # another process may lead by now
         self._seen = (*records.values(), *active.records.values())
         records = self._quarantine.without(records, at)
@@ -376,7 +392,8 @@ class Controller:
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(AddressedCommand(node=lost.node, command=lost.bind))
-        self._act(decision, at)
+        if not self._advises:
+            self._act(decision, at)
         if settled and self._on_settled is not None:
             self._on_settled()
             self._on_settled = None
@@ -421,78 +438,15 @@ class Controller:
         for shortage in self._told.due(decision.shortages, at):
             with contextlib.suppress(BusDown):  # it is repeated at the next tick
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
-        for sent in decision.commands[: MAX_COMMANDS - self._sending]:
-            self._start_sending(sent, at)
+        for sent in decision.commands[: self._sender.room]:
+            self._sender.start_sending(sent, at)
         refused = sum(not self.world.executions.add(steps) for steps in decision.executions)
         if refused:
             log.info("plans wait for those under way", plans=refused)
-        self._advance_plans(at)
-
-    def _advance_plans(self, at: float) -> None:
-        """Send the due steps of plans under way."""
-        due, notes = self.world.executions.advance(self.world, at)
-        for note in notes:
-            log.warning("a plan was given up", what=note)
-        for step in due:
-            self._start_sending(AddressedCommand(node=step.node, command=step.command), at)
-
-    def _start_sending(self, sent: AddressedCommand, at: float) -> None:
-        # Recorded at once, for the next pass. Sent in a task, so that a silent node delays no others.
-        if isinstance(sent.command, Bind) and sent.command.container not in self.world.pending:
-            self.world.pending[sent.command.container] = PendingBind(bind=sent.command, node=sent.node, at=at)
-        elif isinstance(sent.command, Drain):
-            self.world.draining[sent.command.container] = at
-        self._sending += 1
-        self.metrics.command_sent(sent.command)
-        self._tasks.create_task(self._send(sent))
-
-    async def _send(self, sent: AddressedCommand) -> None:
-        command: AgentCommand | None = sent.command
-        try:
-            if isinstance(sent.command, Bind):
-                command = await self._bound(sent.node, sent.command)
-            if command is None:
-                return
-            answer = await self._bus.request(subjects.command(self._region, sent.node), command, COMMAND_TIMEOUT_S)
-        except BusError as error:
-            log.warning(
-                "command not answered", node=sent.node, about=subject_of_command(sent.command), error=repr(error)
-            )
-            if isinstance(sent.command, Drain):
-                # The command was lost, or the node drains, which the next report shows.
-                self.world.draining.pop(sent.command.container, None)
-            return
-        finally:
-            self._sending -= 1
-        if isinstance(answer, CommandReply) and not answer.ok:
-            log.warning("command refused", node=sent.node, about=subject_of_command(sent.command), reason=answer.reason)
-            self.world.executions.refused(sent.command, answer.reason)
-            if isinstance(sent.command, Bind):
-                self.world.on_refused(sent.command, answer.reason, time.monotonic())
-
-    async def _bound(self, node: str, bind: Bind) -> Bind | None:
-        """Write what others may believe of the container, and tell its node what it pays for.
-
-        None if its slice is gone, or this leader's time is over.
-
-        Raises:
-            BusError: it may or may not be written.
-        """
-        binding = self._bindings.live(bind.container)
-        if binding is None:  # else the command was lost, and is sent again
-            record = await self._record_of(bind.version)
-            binding = binding_of(bind, record, self.world.nodes.get(node)) if record is not None else None
-            if binding is None:
-                self.world.on_refused(bind, "no_such_slice", time.monotonic())
-                return None
-            await self._bindings.bind(binding)
-            if not self.leads:
-                return None
-        return msgspec.structs.replace(bind, core_ppm=binding.core_ppm, gib_ppm=binding.gib_ppm)
-
-    async def _record_of(self, version: str) -> VersionRecord | None:
-        return self._registry.version(version) or await self._registry.fetch_version(version)
+        self._sender.advance_plans(at)
 
 
-def subject_of_command(command: AgentCommand) -> str:
-    return command.container if isinstance(command, Bind | Drain | Stop) else command.device
+def log_advice(function: str, change: WishChange) -> None:
+    """Log what a function should have by the advice of a controller that does not lead."""
+    wish = change.wish
+    log.info("advice", function=function, wanted=wish.count, there=change.there, rule=wish.rule, because=wish.because)

@@ -60,8 +60,8 @@ class ControllerMetrics:
     def command_sent(self, command: object) -> None:
         self._commands[COMMANDS.get(type(command), OTHER)] += 1
 
-    def collect(self, world: World, at: float, *, leads: bool) -> Iterator[Metric]:
-        """What this process did and heard by the instant `at`; only the leader knows what is wanted."""
+    def collect(self, world: World, at: float, *, leads: bool, decides: bool) -> Iterator[Metric]:
+        """What this process did and heard by the instant `at`; who decides (or advises) knows what is wanted."""
         yield gauge("pilotlight_controller_leads", "1 while this controller leads.", int(leads))
         yield gauge("pilotlight_controller_nodes", "Nodes that this controller knows of.", len(world.nodes))
         text = "How long passes took, over all versions or for one."
@@ -70,7 +70,7 @@ class ControllerMetrics:
         text = "Commands to agents, repeated ones too."
         yield counter_by("pilotlight_controller_commands", text, "command", self._commands)
         yield from self._demand([told for name in world.demands if (told := world.demand(name, at)) is not None])
-        if leads:
+        if decides:
             yield from self._wants()
 
     def _demand(self, told: list[Demand]) -> Iterator[Metric]:

@@ -14,15 +14,17 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.bindings.binding_terms import host_terms
-from pilotlight_autoscaler.controller import SETTLE_S, Controller, subject_of_command
+from pilotlight_autoscaler.command_sender import subject_of_command
+from pilotlight_autoscaler.controller import SETTLE_S, Controller
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
-from pilotlight_core.bus import Bus, connect
+from pilotlight_core.bus import Bus, NoResponders, connect
 from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.api.placement_api import DecisionInfo
+from pilotlight_core.model.api.scaling_api import ScalingExplanation
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
@@ -459,3 +461,33 @@ async def test_a_leader_that_knows_its_fleet_says_so_once(bus: Bus, version: Ver
         await world.wait_passes(bus)
 
     assert settled.empty()
+
+
+async def test_one_that_advises_decides_and_does_nothing(bus: Bus, version: VersionRecord) -> None:
+    """It says what it would have, beside a leader or without one, and takes no lease."""
+    region, world = f"r{token(6)}", CountingWorld()
+    node, shortages = ScriptedNode(bus, region), list[object]()
+    await node.listen()
+    await bus.subscribe(subjects.shortage(region), lambda _, message, __: shortages.append(message))
+    node.report(report())
+    lease = bus.lease("controller", region)
+    function = f"acme:{version.app}.greet"
+    async with (
+        Registry(bus) as registry,
+        Controller(bus, registry, lease, world, region=region, advises=True).running(),
+        repeated(node.repeat),
+        calls_wait(bus, region, version.id, f"ver_{token()}"),
+    ):
+        await until(lambda: world.wishes.of_function(function))
+        await world.wait_passes(bus)
+        asked = ExplainPlacement(function=function, scaling=True)
+        told = await bus.request(subjects.advice(region), asked, 30.0)
+        with pytest.raises(NoResponders):
+            await bus.request(subjects.explain(region), asked, 30.0)
+        with pytest.raises(NoResponders):
+            await bus.request(subjects.stop_container(region), StopContainer(container="c", tenant="acme"), 30.0)
+
+    assert isinstance(told, PlacementReply)
+    advice = msgspec.json.decode(told.scaling, type=ScalingExplanation)
+    assert advice.lines[0].startswith("It wants 1 container (calls)")
+    assert (node.commands, shortages, lease.valid(time.monotonic())) == ([], [], False)

@@ -13,9 +13,10 @@ from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container
 
 
-def shown(metrics: ControllerMetrics, world: World, *, leads: bool) -> dict[str, float]:
+def shown(metrics: ControllerMetrics, world: World, *, leads: bool, advises: bool = False) -> dict[str, float]:
     """The values of a scrape."""
-    text = ProcessMetrics(lambda: metrics.collect(world, 1.0, leads=leads)).exposition().decode()
+    process = ProcessMetrics(lambda: metrics.collect(world, 1.0, leads=leads, decides=leads or advises))
+    text = process.exposition().decode()
     return {line.rpartition(" ")[0]: float(line.split()[-1]) for line in text.splitlines() if line[0] != "#"}
 
 
@@ -40,6 +41,8 @@ def test_the_leader_tells_what_versions_want_and_hold() -> None:
     assert found['pilotlight_controller_versions{state="short"}'] == 1
     assert found['pilotlight_controller_containers{state="wanted"}'] == 3
     assert found['pilotlight_controller_containers{state="held"}'] == 1
+    advised = shown(metrics, world, leads=False, advises=True)
+    assert advised == {**found, "pilotlight_controller_leads": 0}
 
 
 def test_passes_and_commands_are_counted() -> None:

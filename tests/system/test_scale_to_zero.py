@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
 import pilotlight
+from pilotlight_core.bus import bus_users
+from pilotlight_supervisor.embedded_bus import user_url
 from tests.system.support.events import events_of
 from tests.system.support.platform import Platform
 from tests.system.support.processes import Sandboxes, descendants, is_alive, sandboxes_of
@@ -210,3 +217,34 @@ def test_containers_that_shall_stay_stay(platform: Platform) -> None:
     platform.cli("app", "stop", "kept")
     to_zero(platform, "kept")
     assert platform.call("kept.warm").status_code == 404
+
+
+@contextmanager
+def an_adviser(platform: Platform) -> Iterator[None]:
+    """A controller that only advises, beside the platform's own."""
+    port = urlsplit(platform.nats_url).port
+    assert port is not None
+    env = {**os.environ, "PILOTLIGHT_NATS_URL": user_url(platform.state / "nats", port, bus_users.CONTROLLER)}
+    command = [platform.python, "-m", "pilotlight_autoscaler", "--advise"]
+    started = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        started.terminate()
+        assert started.wait(30.0) == 0
+
+
+def test_a_controller_that_advises_says_what_it_would_have(platform: Platform) -> None:
+    """Beside the one that leads. Where none is there, the answer says how to start one."""
+    nobody = platform.cli("explain", "zero.quick", "--advised", check=False)
+    assert nobody.returncode != 0
+    assert "--advise" in nobody.stderr
+
+    with an_adviser(platform):
+
+        def advised() -> bool:
+            platform.output("zero.quick")
+            told = platform.cli("explain", "zero.quick", "--advised", "--json", check=False)
+            return told.returncode == 0 and any(c["wanted"] for c in json.loads(told.stdout)["changes"])
+
+        wait_until(advised, "advice of a function that is called")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.policy.wish import Wish
@@ -28,6 +28,8 @@ class WishChange:
 
 @dataclass(kw_only=True)
 class WishLog:
+    on_change: Callable[[str, WishChange], None] = lambda _, __: None
+    """Called with each change that is kept, and its function."""
     _changes: OrderedDict[str, deque[WishChange]] = field(default_factory=OrderedDict)
     """By `tenant:app.function`, the oldest change first."""
 
@@ -44,6 +46,7 @@ class WishLog:
             return
         changes.append(change)
         self._changes.move_to_end(function)
+        self.on_change(function, change)
 
     def of_function(self, function: str, at: float | None = None) -> Sequence[WishChange]:
         """Its changes up to the instant `at`, the oldest first."""

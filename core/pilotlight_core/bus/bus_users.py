@@ -80,6 +80,7 @@ def gateway() -> BusUser:
             subjects.demands(ANY),
             subjects.planned(ANY),
             subjects.explain(ANY),
+            subjects.advice(ANY),
             subjects.stop_container(ANY),
             f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
             *_among_gateways(),
@@ -123,6 +124,7 @@ def controller() -> BusUser:
             _keys(subjects.BINDING_BUCKET),
             lease,
             subjects.explain(ANY),
+            subjects.advice(ANY),
             subjects.stop_container(ANY),
             subjects.beat(ANY),
             subjects.ran(ANY),

@@ -93,6 +93,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=0, le=100_000, description="running containers that are moved in an hour; 0: none")
     ] = 60
     stop_grace: StopGrace = STOP_GRACE_S
+    advise: Annotated[
+        bool, msgspec.Meta(description="decide beside the controller that leads, record it, and do nothing")
+    ] = False
     tiers_file: Annotated[str, msgspec.Meta(description="tiers (TOML) over the standard ones, as gateways have")] = ""
     price_file: Annotated[
         str, msgspec.Meta(description="prices (TOML) over those of the standard price book, as gateways have")

@@ -17,6 +17,7 @@ pl.{region}.holdings               limit home -> gateways HoldingsWanted
 pl.{region}.breakers               home -> gateways       Breakers, each second while any is not closed
 pl.{region}.loads                  gateway -> gateways    GatewayLoad, every other second
 pl.{region}.explain                gateway -> controller  ExplainPlacement (request, reply: PlacementReply)
+pl.{region}.advice                 gateway -> adviser     the same, of a controller that only advises
 pl.{region}.stop                   gateway -> controller  StopContainer (request, reply: ContainerStopReply)
 pl.{region}.demands.{shard}        home -> controller     Demands, each 250 ms while not empty and on the edge
 pl.{region}.demand.{version}       home of 0.1 -> controller  Demand
@@ -205,6 +206,10 @@ def loads(region: str) -> str:
 
 def shortage(region: str, version: str = "*") -> str:
     return f"pl.{region}.shortage.{version}"
+
+
+def advice(region: str) -> str:
+    return f"pl.{region}.advice"
 
 
 def explain(region: str) -> str:

@@ -1,4 +1,4 @@
-"""Asks the leading controller for the reasons of placements."""
+"""Asks the leading controller for its reasons, and one that advises for its advice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,25 @@ ANSWER_S = 5.0
 """Long enough to rebuild a past fleet."""
 
 
+NOBODY_ADVISES = "No controller advises: start one beside the leader with `python -m pilotlight_autoscaler --advise`."
+
+
 class Explainer(Protocol):
-    """Explains placements."""
+    """Explains placements and scaling."""
 
     async def explain(self, asked: ExplainPlacement) -> PlacementReply:
         """The controller's explanation.
 
         Raises:
             Unavailable: no controller leads.
+        """
+        ...
+
+    async def advise(self, asked: ExplainPlacement) -> PlacementReply:
+        """What a controller that advises would have.
+
+        Raises:
+            Unavailable: none is there.
         """
         ...
 
@@ -34,15 +45,25 @@ class BusExplainer:
         self._region = region
 
     async def explain(self, asked: ExplainPlacement) -> PlacementReply:
-        try:
-            reply = await self._bus.request(subjects.explain(self._region), asked, ANSWER_S)
-        except (BusDown, BusTimeout, NoResponders):
-            reply = None
-        if not isinstance(reply, PlacementReply):
+        reply = await self._ask(subjects.explain(self._region), asked)
+        if reply is None:
             raise Unavailable(
                 "No controller leads now, so no placement can be explained.", code="starting", retry_after=2.0
             )
         return reply
+
+    async def advise(self, asked: ExplainPlacement) -> PlacementReply:
+        reply = await self._ask(subjects.advice(self._region), asked)
+        if reply is None:
+            raise Unavailable(NOBODY_ADVISES, code="starting", retry_after=30.0)
+        return reply
+
+    async def _ask(self, subject: str, asked: ExplainPlacement) -> PlacementReply | None:
+        try:
+            reply = await self._bus.request(subject, asked, ANSWER_S)
+        except (BusDown, BusTimeout, NoResponders):
+            return None
+        return reply if isinstance(reply, PlacementReply) else None
 
 
 NOTHING = PlacementReply(found=False, lines=("Nothing was decided yet.",))
@@ -50,9 +71,10 @@ NOTHING = PlacementReply(found=False, lines=("Nothing was decided yet.",))
 
 @dataclass(kw_only=True)
 class MemoryExplainer:
-    """An in-memory `Explainer`; without `reply` no controller leads."""
+    """An in-memory `Explainer`; without `reply` no controller leads, without `advice` none advises."""
 
     reply: PlacementReply | None = NOTHING
+    advice: PlacementReply | None = None
     asked: list[ExplainPlacement] = field(default_factory=list)
 
     async def explain(self, asked: ExplainPlacement) -> PlacementReply:
@@ -62,3 +84,9 @@ class MemoryExplainer:
                 "No controller leads now, so no placement can be explained.", code="starting", retry_after=2.0
             )
         return self.reply
+
+    async def advise(self, asked: ExplainPlacement) -> PlacementReply:
+        self.asked.append(asked)
+        if self.advice is None:
+            raise Unavailable(NOBODY_ADVISES, code="starting", retry_after=30.0)
+        return self.advice

@@ -48,3 +48,13 @@ def test_changes_and_functions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         log.add(name, change(1e3, 7))
     assert log.of_function("b") == []
     assert len(log.of_function("a")) == MOST_CHANGES
+
+
+def test_who_listens_hears_each_change_once() -> None:
+    """What says the same is no change."""
+    heard: list[tuple[str, int]] = []
+    log = WishLog(on_change=lambda function, change: heard.append((function, change.wish.count)))
+    for at, count in ((1.0, 2), (1.25, 2), (1.5, 3)):
+        log.add("a", change(at, count))
+
+    assert heard == [("a", 2), ("a", 3)]

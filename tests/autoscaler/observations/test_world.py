@@ -7,7 +7,7 @@ from itertools import count
 import msgspec
 import pytest
 
-from pilotlight_autoscaler.controller import subject_of_command
+from pilotlight_autoscaler.command_sender import subject_of_command
 from pilotlight_autoscaler.observations.world import CallRate, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_autoscaler.controller import subject_of_command
+from pilotlight_autoscaler.command_sender import subject_of_command
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.messages.node_messages import Drain
 from tests.autoscaler.builders import decide, demand, limits, record, report

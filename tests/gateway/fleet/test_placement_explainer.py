@@ -37,3 +37,24 @@ async def test_while_nobody_leads_nobody_knows(bus: Bus, real: bool) -> None:
         await explainer.explain(ExplainPlacement(container="ctr_1"))
 
     assert (refused.value.wire_code, refused.value.retry_after) == ("starting", 2.0)
+
+
+async def test_one_that_advises_answers_for_itself(bus: Bus, other: Bus) -> None:
+    """On a subject of its own: the leader is not asked."""
+    region = f"r{token(8)}"
+    asked = ExplainPlacement(function="acme:shop.hello", scaling=True)
+
+    def answer(_: str, message: object, reply: str) -> None:
+        other.publish_nowait(reply, TOLD)
+
+    async with other.listening({subjects.advice(region): answer}):
+        await other.flush()
+        assert await BusExplainer(bus, region=region).advise(asked) == TOLD
+
+
+@pytest.mark.parametrize("real", [True, False])
+async def test_where_nobody_advises_it_says_how(bus: Bus, real: bool) -> None:
+    """That is no failure of the leader."""
+    explainer: Explainer = BusExplainer(bus, region=f"r{token(8)}") if real else MemoryExplainer()
+    with pytest.raises(Unavailable, match="--advise"):
+        await explainer.advise(ExplainPlacement(function="acme:shop.hello", scaling=True))

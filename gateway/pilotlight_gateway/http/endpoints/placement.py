@@ -35,6 +35,7 @@ from pilotlight_gateway.http.protocol.api_operations import (
     json_answer,
     principal_of,
     read_struct,
+    truth_of,
 )
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.tenancy.name_hints import check_explainable, check_no_app, no_container
@@ -43,6 +44,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 SPEC_BODY = BodyLimits(size=256 * 1024)
 """For one spec: schemas of 64 KiB, and measured points of about 100 bytes each."""
 MOST_RPS = 1e9
+ADVICE = "As a controller that only advises would have it; nothing of this is done:"
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
 
@@ -149,7 +151,11 @@ async def explain_function(request: Request, services: PlacementServices) -> Res
     text = request.query_params.get("at", "")
     at = read_instant(text, "at") if text else 0.0
     name = f"{version.tenant}:{version.app}.{version.function}"
-    reply = await services.explainer.explain(ExplainPlacement(function=name, scaling=True, at=at))
+    asked = ExplainPlacement(function=name, scaling=True, at=at)
+    if truth_of(request, "advised"):
+        advice = msgspec.json.decode((await services.explainer.advise(asked)).scaling, type=ScalingExplanation)
+        return json_answer(msgspec.structs.replace(advice, lines=(ADVICE, *advice.lines)))
+    reply = await services.explainer.explain(asked)
     if not reply.scaling:
         message = "A controller of an older release leads, which explains no scaling: try again after the upgrade."
         raise Unavailable(message, code="starting", retry_after=30.0)
@@ -236,6 +242,10 @@ PLACEMENT = (
             Parameter(
                 name="at", about="What was decided then: an instant with a zone, such as 2026-12-01T08:00:00Z.",
                 schema={"type": "string"},
+            ),
+            Parameter(
+                name="advised", about="What a controller with --advise would have, in place of the leader.",
+                schema={"type": "boolean"},
             ),
         ),
     ),

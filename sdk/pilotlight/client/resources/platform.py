@@ -93,12 +93,13 @@ class PlatformClient:
         params = {key: value for key, value in named.items() if value}
         return await self.request("GET", "/v1/placement/explain", params=params, answer_type=Json)
 
-    async def explain_function(self, ref: str, at: str = "") -> Json:
+    async def explain_function(self, ref: str, at: str = "", *, advised: bool = False) -> Json:
         """Return why a function has the containers that it has: `lines`, `changes`, `methods`, `more_needs`.
 
-        `at`: of an instant, in ISO 8601 with a zone.
+        `at`: of an instant, in ISO 8601 with a zone. `advised`: what a controller that only advises would have.
         """
         params = {"at": at} if at else {}
+        params |= {"advised": "true"} if advised else {}
         return await self.request("GET", f"/v1/functions/{ref}/explanation", params=params, answer_type=Json)
 
     async def plan_deployed(self, ref: str, rps: float | None = None, method: str = "") -> Json:

@@ -14,6 +14,7 @@ from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.fleet.placement_explainer import MemoryExplainer
+from pilotlight_gateway.http.endpoints.placement import ADVICE
 from tests.builders.nodes import container, gpu_node
 from tests.gateway.deploys.test_deployer import upload
 from tests.gateway.world import Clock, World, entry, function
@@ -245,3 +246,20 @@ async def test_operators_read_where_a_functions_containers_are(world: World, exp
         answer = await client.get("/v1/functions/lab.echo/explanation")
 
     assert answer.json()["lines"] == ["It wants 1 container.", "ctr_1 runs on n1."]
+
+
+async def test_advice_is_told_as_such(world: World, explainer: MemoryExplainer) -> None:
+    """By a controller that does nothing itself; where none is there, it says how to start one."""
+    (version,) = world.deploy(function("hello"))
+    path = f"/v1/functions/{version.app}.{version.function}/explanation?advised="
+    told = ScalingExplanation(lines=("It wants 3 containers.",))
+
+    async with world.client() as client:
+        nobody = await client.get(path + "true")
+        explainer.advice = PlacementReply(found=True, scaling=msgspec.json.encode(told))
+        advised = await client.get(path + "true")
+        wrong = await client.get(path + "maybe")
+
+    assert (nobody.status_code, "--advise" in nobody.json()["detail"]) == (503, True)
+    assert advised.json()["lines"] == [ADVICE, "It wants 3 containers."]
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "advised")

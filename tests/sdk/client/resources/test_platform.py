@@ -103,7 +103,9 @@ async def test_a_functions_scaling_is_explained_of_now_or_then(
     platform.will("GET", "/v1/functions/plans.embed/explanation", answer({"lines": []}))
     assert await client.explain_function("plans.embed") == {"lines": []}
     assert await client.explain_function("plans.embed", "2026-05-04T08:00:00Z") == {"lines": []}
-    assert [parse_qs(each.query) for each in platform.requests] == [{}, {"at": ["2026-05-04T08:00:00Z"]}]
+    assert await client.explain_function("plans.embed", advised=True) == {"lines": []}
+    asked = [parse_qs(each.query) for each in platform.requests]
+    assert asked == [{}, {"at": ["2026-05-04T08:00:00Z"]}, {"advised": ["true"]}]
 
 
 async def test_a_plan_of_what_is_not_deployed_carries_the_spec(

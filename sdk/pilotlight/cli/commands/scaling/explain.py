@@ -27,6 +27,9 @@ def explain(
     at: Annotated[
         str, typer.Option(help="as it was then: 10m or 2h ago, 14:05 of today, or 2026-12-01T08:00:00+01:00")
     ] = "",
+    advised: Annotated[
+        bool, typer.Option("--advised", help="what a controller with --advise would have, in place of the leader")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Explain why a function has the containers that it has.
@@ -38,11 +41,11 @@ def explain(
     pilotlight explain search.embed
     pilotlight explain search.embed --at 10m
     pilotlight explain search.embed --at 14:05 --json
+    pilotlight explain search.embed --advised
     """
     found, _ = read_ref(function, None)
-    explanation = ask(
-        client().platform.explain_function(str(found), moment(at, datetime.now().astimezone()) if at else "")
-    )
+    then = moment(at, datetime.now().astimezone()) if at else ""
+    explanation = ask(client().platform.explain_function(str(found), then, advised=advised))
     if as_json:
         print_json(explanation)
         return

@@ -40,6 +40,13 @@ def test_an_instant_is_sent_with_its_zone(platform: ScriptedPlatform) -> None:
     assert parse_qs(platform.requests[0].query) == {"at": ["2026-05-04T08:00:00+02:00"]}
 
 
+def test_advice_is_asked_for(platform: ScriptedPlatform) -> None:
+    """Of a controller that does nothing itself."""
+    platform.will("GET", "/v1/functions/search.embed/explanation", answer(TOLD))
+    assert run("search.embed", "--advised").stdout.splitlines() == TOLD["lines"]
+    assert parse_qs(platform.requests[0].query) == {"advised": ["true"]}
+
+
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
