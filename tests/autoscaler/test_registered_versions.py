@@ -23,8 +23,13 @@ from tests.waiting import until
 
 @pytest.fixture
 async def registry(server_url: str) -> AsyncIterator[Registry]:
+    """What is deployed in a test goes with it: controllers that others run on this bus would keep its floors."""
     async with connect(server_url, name="registered-versions-test") as bus, Registry(bus) as registry:
+        before = {(app.tenant, app.app) for app in registry.iter_apps()}
         yield registry
+        for app in list(registry.iter_apps()):
+            if (app.tenant, app.app) not in before:
+                await registry.delete_app(app)
 
 
 async def deployed(registry: Registry, tenant: str, *, stopped: bool = False, ends_at: float = 0.0) -> VersionRecord:

@@ -1,15 +1,18 @@
-"""People's word about a function's size, with real processes: without a call, without a deploy, and over a restart."""
+"""What controllers that come and go make of people's word and of a ramp, with real processes."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.system.support.further_controller import further_controller, says_that_it_leads
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
@@ -19,12 +22,14 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 PASSED = 'pilotlight_controller_pass_seconds_count{versions="all"}'
 PASSES = 16
 """Of a new controller: four seconds, of which it may not end anything in the first and a half."""
+MOST_WITHOUT_HEADROOM = 4
+"""Five running calls, at 80 %, are worth six containers."""
 
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform of its own, since its controller is killed."""
-    with run_platform(tmp_path_factory.mktemp("scale"), "--cpu-slots", "4", "--blanks", "1") as running:
+    with run_platform(tmp_path_factory.mktemp("scale"), "--cpu-slots", "6", "--blanks", "1") as running:
         running.deploy(APPS / "held" / "app.py")
         yield running
 
@@ -42,6 +47,12 @@ def ready(platform: Platform, function: str, count: int) -> set[str] | None:
 
 def scale(platform: Platform, *words: str) -> Any:
     return json.loads(platform.cli("scale", "held.plain", *words, "--json").stdout)
+
+
+def is_said_until_soon(platform: Platform) -> bool:
+    """Say an instant that is soon; False if it was past when it was heard, on a busy machine."""
+    until = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    return platform.cli("scale", "held.plain", "--min", "2", "--until", until, check=False).returncode == 0
 
 
 def deploys(platform: Platform) -> int:
@@ -77,7 +88,7 @@ def test_what_is_said_holds_over_a_restart_of_the_controller_and_ends_by_itself(
     restart_controller(platform)
     assert ready(platform, "plain", 2) == there
 
-    scale(platform, "--min", "2", "--for", "1s")
+    wait_until(lambda: is_said_until_soon(platform), "it is said that they stay for a moment")
     wait_until(lambda: not held(platform, "plain"), "both are gone")
     assert scale(platform)["min_containers"] == {
         "value": 0.0, "because": "as deployed", "deployed": 0.0, "ends_at": None,
@@ -95,3 +106,55 @@ def test_a_warm_window_keeps_its_containers_without_a_call(platform: Platform) -
 
     platform.http.patch("/v1/functions/held.warm/autoscaler", json={"min_containers": 0}).raise_for_status()
     wait_until(lambda: not held(platform, "warm"), "it is gone")
+
+
+def lasting(platform: Platform) -> dict[str, int]:
+    """The containers of `ramps.Lasting`, and how many calls run in each."""
+    return {each["id"]: each["running"] for each in platform.containers("ramps")}
+
+
+def begin(platform: Platform) -> None:
+    """A call that lasts longer than this test."""
+    path, body = "/v1/functions/ramps.Lasting/calls", {"input": {"seconds": 120.0}, "method": "work"}
+    platform.http.post(path, json=body, headers={"Prefer": "respond-async"}).raise_for_status()
+
+
+def run_one_each(platform: Platform, count: int) -> dict[str, int]:
+    """Wait until so many calls run; their containers, of which each has one."""
+
+    def look() -> dict[str, int] | None:
+        found = lasting(platform)
+        return found if sum(found.values()) == count else None
+
+    found = wait_until(look, f"{count} calls run")
+    assert set(found.values()) == {1}, found
+    return found
+
+
+def test_a_ramp_goes_on_under_another_leader(platform: Platform) -> None:
+    """Two controllers, of which one stands still in the middle of a ramp, and later the other one is killed: each call
+    has one container, none is lost, and whoever was away does nothing when it comes back.
+    """
+    platform.deploy(APPS / "ramps" / "app.py")
+    metrics_url = json.loads(platform.ready_file.read_text())["metrics_by_process"]["controller"]
+    with further_controller(platform) as further:
+        begin(platform)
+        wait_until(lambda: len(lasting(platform)) == 1, "the ramp has begun")
+        still = platform.signal("controller", signal.SIGSTOP)
+        try:
+            begin(platform)
+            wait_until(further.leads, "the other one leads")
+            two = run_one_each(platform, 2)
+        finally:
+            os.kill(still, signal.SIGCONT)
+        wait_until(lambda: says_that_it_leads(metrics_url) is False, "the first one knows that it leads no more")
+
+        begin(platform)
+        wait_until(lambda: len(lasting(platform)) == 3, "the ramp goes on")
+        further.kill()
+        begin(platform)
+        four = run_one_each(platform, MOST_WITHOUT_HEADROOM)
+
+    assert platform.pids["controller"] == still
+    assert set(two) <= set(four)
+    assert platform.http.post("/v1/apps/ramps/stop").is_success

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from urllib.parse import urlsplit
+from pathlib import Path
 
 import pytest
 
 import pilotlight
-from pilotlight_core.bus import bus_users
-from pilotlight_supervisor.embedded_bus import user_url
+from tests.system.apps.zero.app import LOADS
 from tests.system.support.events import events_of
+from tests.system.support.further_controller import further_controller
 from tests.system.support.platform import Platform
 from tests.system.support.processes import Sandboxes, descendants, is_alive, sandboxes_of
 from tests.system.support.sample_apps import APPS, deployed
@@ -24,6 +22,8 @@ from tests.waiting import wait_until
 
 LOAD_MS = 2000.0
 """What `Heavy` sleeps while it loads."""
+MANY = 200
+"""Calls at once."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,29 +61,51 @@ def logged(platform: Platform, function: str, text: str) -> int:
 def test_first_calls_are_held_while_a_container_starts(platform: Platform) -> None:
     """However many come before there is a container, each is answered, none is turned away."""
     to_zero(platform)
-    with ThreadPoolExecutor(32) as callers:
-        answers = list(callers.map(lambda number: platform.call("zero.quick", number=number), range(32)))
+    with ThreadPoolExecutor(MANY) as callers:
+        answers = list(callers.map(lambda number: platform.call("zero.quick", number=number), range(MANY)))
 
-    assert [answer.status_code for answer in answers] == [200] * 32
-    assert [answer.json()["output"] for answer in answers] == list(range(32))
+    assert [answer.status_code for answer in answers] == [200] * MANY
+    assert [answer.json()["output"] for answer in answers] == list(range(MANY))
     assert any(answer.json()["cold_start"] for answer in answers)
     assert platform.call("zero.quick").json()["cold_start"] is None
 
 
 def test_a_first_burst_of_long_calls_does_not_wait_for_the_first_to_end(platform: Platform) -> None:
-    """Nobody knows yet how long they take: each has a container that loads before the first one runs."""
+    """Nobody knows yet how long they take: all containers that they need load before the first one runs."""
     to_zero(platform)
-    path, body = "/v1/functions/zero.Lasting/calls", {"input": {"seconds": 60.0}, "method": "work"}
-    calls = [platform.http.post(path, json=body, headers={"Prefer": "respond-async"}).json() for _ in range(4)]
+    names = [pilotlight.call_id() for _ in range(MANY)]
+
+    def begin(name: str) -> str:
+        body = {"id": name, "input": {"seconds": 60.0}, "method": "work"}
+        answer = many.post("/v1/functions/zero.Lasting/calls", json=body, timeout=150.0)
+        return str(answer.json().get("code"))
 
     def loading() -> int:
         return sum(container["state"] != "ready" for container in platform.containers("zero"))
 
-    wait_until(lambda: loading() == 4, "all four load at once")
-    wait_until(lambda: sum(each["running"] for each in platform.containers("zero")) == 4, "each call runs")
-    for call in calls:
-        assert platform.http.delete(f"/v1/calls/{call['id']}").status_code == 202
+    with platform.as_holder_of(platform.key) as many, ThreadPoolExecutor(MANY) as callers:
+        calls = callers.map(begin, names)
+        try:
+            wait_until(lambda: loading() == 4, "all four load at once")
+            left = 4
+            while left:
+                left -= wait_until(lambda: let_go_on(platform), "another one may go on")
+            wait_until(lambda: sum(each["running"] for each in platform.containers("zero")) == MANY, "each call runs")
+        finally:
+            cancelled = [platform.http.delete(f"/v1/calls/{name}").status_code for name in names]
+        assert set(cancelled) == {202}
+        assert set(calls) == {"cancelled"}
     to_zero(platform)
+
+
+def let_go_on(platform: Platform) -> int:
+    """Let the containers of `Lasting` go on that load; how many of them there were."""
+    let = 0
+    for pid in descendants(platform.pids["agent"]):
+        with contextlib.suppress(OSError):  # it does not load, or not any more
+            Path(f"/proc/{pid}/root{LOADS}").unlink()
+            let += 1
+    return let
 
 
 def test_calls_that_cannot_wait_for_a_start_bring_it_about(platform: Platform) -> None:
@@ -219,28 +241,13 @@ def test_containers_that_shall_stay_stay(platform: Platform) -> None:
     assert platform.call("kept.warm").status_code == 404
 
 
-@contextmanager
-def an_adviser(platform: Platform) -> Iterator[None]:
-    """A controller that only advises, beside the platform's own."""
-    port = urlsplit(platform.nats_url).port
-    assert port is not None
-    env = {**os.environ, "PILOTLIGHT_NATS_URL": user_url(platform.state / "nats", port, bus_users.CONTROLLER)}
-    command = [platform.python, "-m", "pilotlight_autoscaler", "--advise"]
-    started = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        started.terminate()
-        assert started.wait(30.0) == 0
-
-
 def test_a_controller_that_advises_says_what_it_would_have(platform: Platform) -> None:
     """Beside the one that leads. Where none is there, the answer says how to start one."""
     nobody = platform.cli("explain", "zero.quick", "--advised", check=False)
     assert nobody.returncode != 0
     assert "--advise" in nobody.stderr
 
-    with an_adviser(platform):
+    with further_controller(platform, "--advise"):
 
         def advised() -> bool:
             platform.output("zero.quick")

@@ -38,6 +38,8 @@ AT_A_TIME = 64
 """Jobs that are stored at once: many ticks come at full hours."""
 LOOK_EVERY_S = 5.0
 """Between two looks at the clock, which may be set."""
+SET_BACK_S = 1.0
+"""A clock that goes back by less is not looked at."""
 AGAIN_S = 1.0
 """After a job that could not be stored."""
 
@@ -117,6 +119,8 @@ class _Ticker:
     _dirty: set[str] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _counts: Counter[str] = field(default_factory=Counter)
+    _latest: float = 0.0
+    """What the clock has shown last."""
 
     def statistics(self) -> ScheduleDutyStatistics:
         return ScheduleDutyStatistics(methods=len(self._known), stored=dict(self._counts))
@@ -129,6 +133,7 @@ class _Ticker:
                 await self._take_changes()
             while True:
                 self._changed.clear()
+                self._look_at_clock()
                 await self._take_changes()
                 await self._store_due()
                 await self._wait()
@@ -145,6 +150,14 @@ class _Ticker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, left)):
                 await self._changed.wait()
+
+    def _look_at_clock(self) -> None:
+        """After it was set back, ticks come again that lie before those that were stored."""
+        latest, self._latest = self._latest, self.ground.wall()
+        if self._latest < latest - SET_BACK_S:
+            for who, scheduled in self._known.items():
+                scheduled.stored = 0
+                self._due.set(who, self._latest)
 
     # -- what is deployed ------------------------------------------------------------------------------------------
 

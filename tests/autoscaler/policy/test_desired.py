@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -36,8 +37,9 @@ def function(**versions: VersionView) -> FunctionView:
     return FunctionView(name="acme:shop.greet", versions=versions)
 
 
+@cache
 def busy(needed: int, minutes: int = 300) -> FunctionMemory:
-    """A function that has needed so many containers in every third minute, whose start takes 22 s."""
+    """A function that has needed so many containers in every third minute, whose start takes 22 s; only read."""
     memory = FunctionMemory(60.0, AT - minutes * MINUTE_S)
     for _ in range(LOADS):
         memory.on_load(22.0)
@@ -255,3 +257,18 @@ def test_the_same_is_wished_for_the_same(seen: VersionView) -> None:
 def test_nothing_is_taken_away_on_stale_news(seen: VersionView) -> None:
     """A home that is silent holds what is there."""
     assert wish_of(replace(seen, demand=None, home_is_silent=True)).holds
+
+
+@given(seen_versions(), st.floats(-1e6, 1e6))
+def test_a_clock_that_is_set_holds_nothing_for_long(seen: VersionView, step_s: float) -> None:
+    """Back or ahead, by a moment or by days: the floor and the ceiling are kept, and a start cools off in its time."""
+    memory = FunctionMemory(60.0, AT)
+    memory.on_up(AT)
+    memory.advance(AT + step_s)
+    set_at = AT + step_s
+
+    wish = desired(function(ver_1=seen), memory, set_at)
+    later = desired(function(ver_1=seen), memory, set_at + COOLDOWN_S)
+
+    assert seen.floor <= wish.by_version["ver_1"] <= seen.spec.max_containers
+    assert not later.holds

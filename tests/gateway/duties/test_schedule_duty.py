@@ -159,6 +159,25 @@ async def test_of_missed_ticks_the_last_one_is_stored(clock: Clock) -> None:
     assert statistics.stored["late"] >= 1
 
 
+async def test_a_clock_that_was_ahead_costs_no_tick(clock: Clock) -> None:
+    """It was wrong by nine hours, and is set right: the ticks of these hours come, each once."""
+    name = f"ver_{token(12)}"
+    await clock.put_version(HOURLY, name=name)
+    await clock.deploy((0.0, name))
+    clock.at = 10 * HOUR - 60.0
+    async with clock.running():
+        too_early = await clock.stands(10 * HOUR)
+        await clock.wake(AHEAD)
+        right = await clock.stands(HOUR)
+        await clock.wake(2 * HOUR - 60.0)
+        await clock.stands(2 * HOUR)
+        await clock.wake(10 * HOUR - 60.0)
+        await clock.stands(9 * HOUR)
+
+    assert (right.run_at, right.state) == (HOUR, JobState.QUEUED)
+    assert await clock.stands(10 * HOUR) == too_early
+
+
 async def test_a_stop_withdraws_and_the_next_deploy_restores(clock: Clock) -> None:
     """The tick is then what it was; a person's cancellation is nobody's to take back."""
     name = f"ver_{token(12)}"

@@ -150,9 +150,9 @@ class FunctionMemory:
         """Containers of it were started."""
         self._up_at = at
 
-    def cool_at(self, cooldown_s: float) -> float:
-        """When it is so long ago that containers were started."""
-        return self._up_at + cooldown_s
+    def cool_at(self, cooldown_s: float, at: float) -> float:
+        """When it is so long ago that containers were started; what a clock that was set back has as later is over."""
+        return self._up_at + cooldown_s if self._up_at <= at else -math.inf
 
     def on_load(self, seconds: float) -> None:
         """A start ended after so long."""
@@ -172,9 +172,15 @@ class FunctionMemory:
         return called
 
     def advance(self, at: float) -> bool:
-        """End the minutes that are over; whether there were calls in one of them. A clock that goes back ends none."""
+        """End the minutes that are over; whether there were calls in one of them.
+
+        A clock that goes back a little ends none twice; one that was wrong by more begins anew with what it says now,
+        since nothing would be learnt, and what is foretold would stay, until it is as late again.
+        """
         now = int(at // MINUTE_S)
         called = False
+        if self._minute - now > MOST_MISSED:
+            self._minute = now
         if now - self._minute > MOST_MISSED:
             called = self._needed > 0
             self._end_minute()

@@ -87,6 +87,31 @@ def test_a_clock_that_goes_back_ends_no_minute_twice() -> None:
     assert MOST_MISSED < 10_000
 
 
+def test_a_clock_that_was_wrong_does_not_stop_what_is_learnt() -> None:
+    """It was a day ahead, and is set right: the minutes that follow are counted as any others."""
+    memory = lived([2] * 60)
+    day = 1_440 * MINUTE_S
+    memory.advance(day)
+    ended = memory.age_minutes
+
+    for minute in range(5):
+        memory.observe(1, (100 + minute) * MINUTE_S)
+
+    assert memory.age_minutes == ended + 4
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.floats(-1e5, 1e5)), max_size=60))
+def test_whatever_a_clock_does_little_is_done(lived: list[tuple[int, float]]) -> None:
+    """At each step it ends a bounded number of minutes, and what it foretells is never more than was needed."""
+    memory, at = FunctionMemory(60.0, 1e9), 1e9
+    for needed, step_s in lived:
+        at += step_s
+        before = memory.age_minutes
+        memory.observe(needed, at)
+        assert memory.age_minutes - before <= MOST_MISSED
+        assert 0 <= memory.ahead() <= max(each for each, _ in lived)
+
+
 @given(st.integers(0, 2**32), st.sampled_from((0.1, 5.0, 60.0)))
 def test_the_next_leader_says_what_this_one_says(seed: int, load_s: float) -> None:
     """From at most two KiB."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
-from pilotlight import App, batched, enter, exit, method  # noqa: A004 - the hook's name
+from pilotlight import App, batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
 
 app = App("zero")
 SHORT = 1.0
 LOAD_S = 2.0
 """Longer than the window after which an idle container goes."""
+LOADS = Path("/tmp/loads")
+"""Seen from the host, it tells the guests that load, and lets one go on when it is gone."""
 
 
 @app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=3)
@@ -64,16 +68,19 @@ class Heavy:
 
 
 @app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=4)
+@concurrent(max_inputs=50)
 class Lasting:
-    """Takes a while to load, and then for its calls."""
+    """Loads until it may go on, and then takes long for its calls, of which four containers take two hundred."""
 
     @enter()
     def load(self) -> None:
-        time.sleep(LOAD_S)
+        LOADS.touch()
+        while LOADS.exists():
+            time.sleep(0.01)
 
     @method()
-    def work(self, seconds: float) -> None:
-        time.sleep(seconds)
+    async def work(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
 
 @app.gpu_function(scaledown_window=5.0, max_containers=1)
