@@ -26,7 +26,7 @@ from tests.worker_scopes import scheduling
 from tools.compiled_tree import TREE
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
-pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.s3", "tests.fixtures.short_folder"]
+pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.postgres", "tests.fixtures.s3", "tests.fixtures.short_folder"]
 
 HERE = Path(__file__).parent
 #: Where the tests that passed are written down, by the process that the workers tell.

@@ -1,4 +1,7 @@
-"""Which worker runs which files: those that share a platform stay together, since each worker would start its own."""
+"""Which worker runs which files: those that share a platform stay together, since each worker would start its own.
+
+So do those that share a database server.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from xdist.scheduler import LoadFileScheduling
 ROOT = Path(__file__).parents[1]
 PLATFORMS = {"tests/system": 2, "tests/security": 1}
 """Folders with a fixture `platform` for all their files, and how many workers start one."""
+DATABASES = ("tests/gateway/ledger",)
+"""Folders whose tests share a PostgreSQL: one worker runs each of them."""
 
 
 class SharedPlatformScheduling(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
@@ -25,6 +30,8 @@ class SharedPlatformScheduling(LoadFileScheduling):  # type: ignore[misc] # xdis
 def scope_of(file: str) -> str:
     """What one worker runs: the files with the same answer."""
     folder = file.rsplit("/", 1)[0]
+    if folder in DATABASES:
+        return folder
     if folder not in PLATFORMS or not shares(ROOT / file):
         return file
     turn = sum(shares(each) for each in (ROOT / folder).glob("test_*.py") if each.name < Path(file).name)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Make sure of the two system packages: bubblewrap, the sandbox (required), and wrk, the load generator (benchmarks only).
+# Make sure of the system packages: bubblewrap, the sandbox (required), PostgreSQL (the tests of the ledger), and wrk, the
+# load generator (benchmarks only).
 # Installs them where that needs no question, as root on Debian or Ubuntu; elsewhere it stops with the command to run.
 set -euo pipefail
 
@@ -8,8 +9,14 @@ if [[ $(uname -s) != Linux ]]; then
     exit 1
 fi
 
+# Debian has its programs in a folder of each release, which is not on PATH.
+has_postgresql() {
+    command -v initdb > /dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null
+}
+
 missing=()
 command -v bwrap > /dev/null || missing+=(bubblewrap)
+has_postgresql || missing+=(postgresql)
 command -v wrk > /dev/null || missing+=(wrk)
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 
@@ -22,6 +29,7 @@ if command -v apt-get > /dev/null && [[ $(id -u) -eq 0 ]]; then
     done
 fi
 
+has_postgresql || echo "note: postgresql is missing; only the tests of the ledger need it" >&2
 command -v wrk > /dev/null || echo "note: wrk is missing; only the benchmarks need it" >&2
 command -v bwrap > /dev/null && exit 0
 

@@ -17,6 +17,7 @@ from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.call_receipts import add_receipts, dialect_module, prune_receipts
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_tables import (
     USAGE_KEY,
     bound_container,
@@ -77,15 +78,13 @@ class Ledger:
     Opening a ledger upgrades tables of an older release.
 
     Raises:
-        LedgerRefused: the tables are of a newer release, or another process holds the ledger.
+        LedgerRefused: the tables are of a newer release, another process holds the ledger, or PostgreSQL's driver is
+            missing.
     """
 
     def __init__(self, url: str, book: PriceBook) -> None:
         self.book = book
-        self._engine = sa.create_engine(url)
-        if self._engine.dialect.name == "sqlite":
-            _keep_private(self._engine.url.database)
-            sa.event.listen(self._engine, "connect", _prepare_sqlite)
+        self._engine = _engine_of(url)
         upgrade(self._engine)
 
     def close(self) -> None:
@@ -268,6 +267,22 @@ class Ledger:
         grown = {"events": fold_result.c.events + add.excluded.events}
         rows = [{"result": result, "events": getattr(done, result)} for result in get_args(FoldResult)]
         connection.execute(add.on_conflict_do_update(index_elements=["result"], set_=grown), rows)
+
+
+def _engine_of(url: str) -> sa.Engine:
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = sa.create_engine(parsed)
+        _keep_private(parsed.database)
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+    if parsed.drivername == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    try:
+        # A server that was started again has closed the connections that the pool still has.
+        return sa.create_engine(parsed, pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise LedgerRefused(f"its driver {error.name} is missing: pip install 'pilotlight[postgres]'") from error
 
 
 def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:

@@ -42,13 +42,6 @@ EVENTS = [
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
-    yield ledger
-    ledger.close()
-
-
-@pytest.fixture
 def upgraded(tmp_path: Path) -> Iterator[Ledger]:
     """The ledger of before, upgraded."""
     path = tmp_path / "before.sqlite"

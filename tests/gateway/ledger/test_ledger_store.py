@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -20,19 +21,13 @@ from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
+from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.ledger_tables import lease_line, receipt_line, receipt_terms, usage_day
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_queries import receipts
 from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
-    yield ledger
-    ledger.close()
 
 
 def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
@@ -174,8 +169,9 @@ def test_a_thousand_calls_a_second_are_affordable(ledger: Ledger) -> None:
     assert 0 < counts[1] <= 2 * counts[0], asked
 
 
-def test_a_ledger_in_a_file_is_its_owners(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_ledger_in_a_file_is_its_owners(tmp_path: Path) -> None:
     """With what SQLite puts beside it; also one that was open before."""
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
     ledger.fold("USAGE", 1, delivered([busy(1, 0, ("call_a", SECOND, "ok"))]))
     files = sorted(tmp_path.iterdir())
 
@@ -187,6 +183,44 @@ def test_a_ledger_in_a_file_is_its_owners(ledger: Ledger, tmp_path: Path) -> Non
     Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices()).close()
 
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    ledger.close()
+
+
+def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what installs it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(LedgerRefused, match=r"pip install 'pilotlight\[postgres\]'"):
+        Ledger("postgresql://db/ledger", load_prices())
+
+
+def test_postgresql_that_was_started_again_is_used_again(new_database: Callable[[], str]) -> None:
+    """Its old connections are closed; the first question meets a new one."""
+    ledger = Ledger(new_database(), load_prices())
+    ledger.fold("USAGE", 7, [])
+    ends = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid != pg_backend_pid()"
+    other = Ledger(new_database(), load_prices())
+    other.read(sa.select(sa.text(ends.removeprefix("SELECT "))))
+
+    assert ledger.last_seq("USAGE") == 7
+    ledger.close()
+    other.close()
+
+
+@examples(8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories(), st.data())
+def test_databases_agree(new_database: Callable[[], str], history: list[UsageEvent], data: st.DataObject) -> None:
+    """To the last line, whatever came in whatever order."""
+    deliveries = data.draw(st.permutations(history + data.draw(st.lists(st.sampled_from(history), max_size=3))))
+    held = []
+    for url in ("sqlite://", new_database()):
+        ledger = Ledger(url, load_prices())
+        for number, one in enumerate(deliveries):
+            ledger.fold("USAGE", number, delivered([one]))
+        held.append(content(ledger))
+        ledger.close()
+
+    assert held[0] == held[1]
 
 
 def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +210,23 @@ def test_scripts_and_models_agree(origin: str, path: Path, tmp_path: Path, reque
     assert list(lines) == [column.name for column in receipt_line.columns]
     assert ScriptDirectory(str(SCRIPTS)).get_heads() == [HEAD]
     assert revisions(path) == [(HEAD,)]
+
+
+@pytest.mark.parametrize("origin", ["new", "by_scripts"])
+def test_postgresql_gets_the_same(origin: str, new_database: Callable[[], str], tmp_path: Path) -> None:
+    """At once and by the scripts, in one transaction; a ledger is opened and folded into."""
+    where = new_database()
+    engine = sa.create_engine(sa.make_url(where).set(drivername="postgresql+psycopg"))
+    upgrade(engine, scripts=shutil.copytree(SCRIPTS, tmp_path / "scripts") if origin == "by_scripts" else SCRIPTS)
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()
+    ledger = Ledger(where, load_prices())
+    assert ledger.fold("USAGE", 1, delivered([busy(1, 0, ("c", SECOND, "ok"))])).new == 1
+    assert len(receipts(ledger, "acme", "c")) == 1
+    ledger.close()
 
 
 def test_a_new_ledger_is_what_the_scripts_make(tmp_path: Path) -> None:

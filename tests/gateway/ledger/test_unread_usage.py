@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 import pytest
 import sqlalchemy as sa
@@ -13,7 +11,6 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Bound
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
 from pilotlight_core.model.messages.wire import encode
-from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger import ledger_tables, unread_usage
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_checks import UsageFault
@@ -25,13 +22,6 @@ from tests.gateway.ledger.metering import MIDNIGHT, SECOND, event
 AT = MIDNIGHT + 86_400.0
 LATER = AT + 86_400.0
 DAY = ("2026-09-20", "2026-09-30")
-
-
-@pytest.fixture
-def ledger() -> Iterator[Ledger]:
-    ledger = Ledger("sqlite://", load_prices())
-    yield ledger
-    ledger.close()
 
 
 def stored(message: object, subject: str = "usage.local.n1.acme", at: float = AT, seq: int = 7) -> UsageDelivery:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
-from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_store import KEPT_OF_A_NODE, Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day, version_tags
 from pilotlight_gateway.ledger.usage_checks import MOST_DEVICES, UsageFault
@@ -22,13 +19,6 @@ from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
 AT = MIDNIGHT + 86_400.0
 BINDING = binding("c1", "ver_1", function="acme:shop.hello", slice="s0", ppm=1_000_000)
-
-
-@pytest.fixture
-def ledger() -> Iterator[Ledger]:
-    ledger = Ledger("sqlite://", load_prices())
-    yield ledger
-    ledger.close()
 
 
 def told(message: Any, *, node: str = "n1", at: float = AT, sender: Sender = Sender.AGENT) -> UsageDelivery:

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import cost_of
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_queries import receipts, usage_report
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, tagged
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices())
-    yield ledger
-    ledger.close()
 
 
 def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
