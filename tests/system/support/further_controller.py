@@ -28,7 +28,7 @@ class FurtherController:
 
     def leads(self) -> bool:
         """Whether it says so."""
-        return says_that_it_leads(self.metrics_url)
+        return bool(says_that_it_leads(self.metrics_url))
 
     def kill(self) -> None:
         """kill -9; nobody starts it again."""
