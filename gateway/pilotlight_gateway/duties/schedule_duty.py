@@ -133,7 +133,7 @@ class _Ticker:
                 await self._take_changes()
             while True:
                 self._changed.clear()
-                self._look_at_clock()
+                self._inspect_clock()
                 await self._take_changes()
                 await self._store_due()
                 await self._wait()
@@ -151,7 +151,7 @@ class _Ticker:
             async with asyncio.timeout(max(0.0, left)):
                 await self._changed.wait()
 
-    def _look_at_clock(self) -> None:
+    def _inspect_clock(self) -> None:
         """After it was set back, ticks come again that lie before those that were stored."""
         latest, self._latest = self._latest, self.ground.wall()
         if self._latest < latest - SET_BACK_S:
