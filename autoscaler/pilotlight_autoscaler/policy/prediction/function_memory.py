@@ -171,11 +171,15 @@ class FunctionMemory:
         self._needed = max(self._needed, needed)
         return called
 
-    def advance(self, at: float) -> bool:
-        """End the minutes that are over; whether there were calls in one of them. A clock that goes back ends none."""
+    def advance(self, at: float, most_missed: int = MOST_MISSED) -> bool:
+        """End the minutes that are over; whether there were calls in one of them. A clock that goes back ends none.
+
+        Args:
+            most_missed: minutes without a word that are caught up; of more nobody knows what was called.
+        """
         now = int(at // MINUTE_S)
         called = False
-        if now - self._minute > MOST_MISSED:
+        if now - self._minute > most_missed:
             called = self._needed > 0
             self._end_minute()
             self._skip(now - self._minute)
@@ -183,6 +187,11 @@ class FunctionMemory:
             called = called or self._needed > 0
             self._end_minute()
         return called
+
+    @property
+    def needed(self) -> int:
+        """The most containers that calls have needed in this minute."""
+        return self._needed
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
