@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView
-from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, MOST_MISSED, FunctionMemory
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 
@@ -86,11 +87,13 @@ class ScalingMemories:
             self._time_starts(view.name, memory, version.containers)
         return memory
 
-    def note(self, function: str, wish: Wish) -> None:
-        """A pass wishes so."""
-        memory = self._memories.get(function)
-        if memory is not None and wish.ahead:
+    def wish(self, view: FunctionView, at: float) -> Wish:
+        """What a function should have at the unix second `at`; what of it a forecast asks for uses up its budget."""
+        memory = self.observe(view, at)
+        wish = desired(view, memory, at)
+        if wish.ahead:
             memory.note_ahead(wish.ahead)
+        return wish
 
     def on_up(self, function: str, at: float) -> None:
         """Containers of a function are started."""
@@ -102,11 +105,22 @@ class ScalingMemories:
         if not self._due and int(at // MINUTE_S) != self._round:
             self._due, self._round = list(self._memories), int(at // MINUTE_S)
         for name in self._due[-SWEPT_AT_ONCE:]:
-            if (memory := self._memories.get(name)) is not None:
-                if memory.advance(at):
-                    self.changed[name] = None
-                self._note_ahead(name, memory)
+            self.end_minutes(name, at)
         del self._due[-SWEPT_AT_ONCE:]
+
+    def end_minutes(self, function: str, at: float, most_missed: int = MOST_MISSED) -> int:
+        """End the minutes of a function that are over; how many containers what it foretells asks for now.
+
+        Args:
+            most_missed: minutes without a word in which nobody called it.
+        """
+        memory = self._memories.get(function)
+        if memory is None:
+            return 0
+        if memory.advance(at, most_missed):
+            self.changed[function] = None
+        self._note_ahead(function, memory)
+        return self.ahead.get(function, 0)
 
     def _note_ahead(self, name: str, memory: FunctionMemory) -> None:
         tenant = name.partition(":")[0]

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from pilotlight_autoscaler.passes.decision import AddressedCommand
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_autoscaler.policy.scaling_policy import to_drain
 from pilotlight_core.model.messages.node_messages import Drain, Shortage
 
 
@@ -33,14 +32,6 @@ def end_shut_down(state: PassState) -> None:
 def drain_surplus(state: PassState, versions: Iterable[str]) -> None:
     """Drain idle containers that their versions have beyond what they want, those of a deployed version by and by."""
     for version in versions:
-        view = state.views[version]
-        wish = state.wish_for(version)
-        if wish.holds and view.deployed:
-            continue
-        due = [each for each in to_drain(view, wish.by_version[version]) if each.id not in state.leaving]
-        if due and view.deployed:
-            due = due[: state.world.scale_down.room(version, view.size, state.at)]
-        for container in due:
+        view, wish = state.views[version], state.wish_for(version)
+        for container in state.world.scale_down.leaving(version, view, wish, state.at, but=state.leaving):
             state.drain(container.id, state.versions[version], f"idle for {container.idle_s:.0f} s")
-        if due and view.deployed:
-            state.world.scale_down.spend(version, view.window_s, state.at)

@@ -17,7 +17,7 @@ from pilotlight_autoscaler.passes.version_views import (
     by_function,
     function_of,
 )
-from pilotlight_autoscaler.policy.desired import desired, more_needs
+from pilotlight_autoscaler.policy.desired import more_needs
 from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView
@@ -84,8 +84,7 @@ class PassState:
         """What a function should have, by what is known of it now."""
         if function not in self._wishes:
             view, wall = self.functions[function], self.given.wall
-            wish = desired(view, self.world.scaling.observe(view, wall), wall)
-            self.world.scaling.note(function, wish)
+            wish = self.world.scaling.wish(view, wall)
             change = WishChange(at=wall, wish=wish, there=view.size, more_needs=more_needs(view, wish))
             self.world.wishes.add(function, change)
             self._wishes[function] = wish

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_level
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.scaling.scale_bounds import AS_DEPLOYED
@@ -49,11 +49,12 @@ NOBODY = _Floor(0, ScalingRule.NOBODY_CALLS, "nobody calls it")
 
 def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
     """The wish of an instant, in unix seconds. Says the same for the same arguments, whenever it is asked."""
-    current = view.versions.get(view.current)
-    counts = {name: _best(_floors(each, memory.load_s), each).least for name, each in view.versions.items()}
+    current, load_s = view.versions.get(view.current), memory.load_s
+    others = ((name, each) for name, each in view.versions.items() if each is not current)
+    counts = {name: _best(_floors(each, load_s), each).least for name, each in others}
     if current is None or current.is_shut_down:
-        return _without_current(counts)
-    floors = [*_floors(current, memory.load_s), *_foreseen(view, memory, at)]
+        return _without_current(counts if current is None else {**counts, view.current: 0})
+    floors = [*_floors(current, load_s), *_foreseen(view, memory, at)]
     best = _best(floors, current)
     unforeseen = max((floor.least for floor in floors if floor.rule is not ScalingRule.FORECAST), default=0)
     counts[view.current] = best.least
@@ -117,7 +118,7 @@ def _floors(view: VersionView, load_s: float) -> Iterator[_Floor]:
     """What asks for containers of a version, by what is known of it alone; what comes first of equals first."""
     if view.is_shut_down:
         return
-    needed = max(wanted_by_demand(view), wanted_by_level(view))
+    needed = view.wanted
     if needed:
         yield _Floor(needed, *_calls(view, needed))
     if not view.deployed:
@@ -188,9 +189,14 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
 
 
 def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
-    cool = memory.cool_at(min(COOLDOWN_S, view.window_s), at)
-    ends = [cool] if cool > at else []
-    ends += [at + max(0.0, view.window_s - each.idle_s) for each in current.containers if not each.running]
+    """Always later than `at`: what is due now is due at each look."""
+    window_s = view.window_s
+    cool = memory.cool_at(min(COOLDOWN_S, window_s), at)
+    if cool > at:
+        ends = [cool]  # none that is idle goes before
+    else:
+        idle = (at + (window_s - each.idle_s) for each in current.containers if not each.running)
+        ends = [end for end in idle if end > at]
     if current.bounds is not None:
         ends.append(current.bounds.changes_at)
     if view.planned is not None:

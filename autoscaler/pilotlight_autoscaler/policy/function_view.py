@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
 
 PLANNED_MARGIN_S = 2.0
 """Containers for planned calls start so much earlier than a start takes."""
@@ -34,7 +35,7 @@ class FunctionView:
     planned: PlannedCalls | None = None
     """None: nothing is known."""
 
-    @property
+    @cached_property
     def current(self) -> str:
         """The version that is deployed, always the same of several; "": none is."""
         return max((version for version, view in self.versions.items() if view.deployed), default="")
@@ -44,7 +45,7 @@ class FunctionView:
         """Whether calls have come lately, however short."""
         return any(view.demand is not None and view.demand.arrivals > 0 for view in self.versions.values())
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Containers of all versions, those that come included."""
         return sum(view.size for view in self.versions.values())
@@ -54,7 +55,7 @@ class FunctionView:
         """Containers that calls need now."""
         return sum(needed_by_calls(view) for view in self.versions.values())
 
-    @property
+    @cached_property
     def window_s(self) -> float:
         """How long an idle container stays anyway."""
         return self.versions[self.current].window_s if self.current else 0.0
@@ -69,4 +70,4 @@ def needed_by_calls(view: VersionView) -> int:
     """Containers that a version's calls need now, within its ceiling."""
     if view.is_shut_down:
         return 0
-    return min(max(wanted_by_demand(view), wanted_by_level(view)), view.ceiling)
+    return min(view.wanted, view.ceiling)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
@@ -71,9 +72,14 @@ class VersionView:
     speed: VersionSpeed | None = None
     """None without a service level or a known curve."""
 
-    @property
+    @cached_property
     def size(self) -> int:
         return len(self.containers) + self.pending
+
+    @cached_property
+    def wanted(self) -> int:
+        """Containers for the present calls, before floor, buffer and ceiling."""
+        return max(wanted_by_demand(self), wanted_by_level(self))
 
     @property
     def floor(self) -> int:
@@ -124,13 +130,24 @@ def wanted_by_demand(view: VersionView) -> int:
         # What ran in a container that is gone runs nowhere: the demand has not heard of its end yet.
         running = max(running, min(view.demand.running, (view.size + view.leaving) * view.spec.slots))
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
-    holding = math.floor((running - 1) / (view.spec.slots * TARGET_UTILISATION)) + 1 if running else 0
+    holding = holding_of(running, view.spec.slots)
     if not queued:
         return holding
     most = math.ceil(queued / view.spec.slots)
     service_s = _service_s(view)
     draining = math.ceil(queued * service_s / (view.spec.slots * WAIT_TARGET_S)) if service_s else 1
     return max(1, holding + min(most, draining))
+
+
+def holding_of(running: int, slots: int) -> int:
+    """Containers of so many slots each that hold running calls at the target utilisation."""
+    return math.floor((running - 1) / (slots * TARGET_UTILISATION)) + 1 if running else 0
+
+
+def most_running(containers: int, slots: int) -> int:
+    """Running calls for which no more containers are wanted than these."""
+    most = max(0, math.ceil(containers * slots * TARGET_UTILISATION))
+    return most if holding_of(most, slots) <= containers else most - 1
 
 
 def _service_s(view: VersionView) -> float:

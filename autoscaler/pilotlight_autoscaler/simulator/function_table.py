@@ -38,9 +38,10 @@ NUMBERS: Mapping[str, NumberColumn] = {
     "min_containers": NumberColumn(0, 0, 1_000, "containers that stay"),
     "max_containers": NumberColumn(10, 1, 10_000, "containers at most"),
     "buffer_containers": NumberColumn(0, 0, 1_000, "containers beyond the demand"),
+    "forecast": NumberColumn(1, 0, 1, "whether its past foretells containers: 1 or 0"),
     "vram_gib": NumberColumn(0.0, 0.0, 4_096.0, "GPU memory; 0: a whole GPU"),
 }
-WHOLE = frozenset({"slots", "min_containers", "max_containers", "buffer_containers"})
+WHOLE = frozenset({"forecast", "slots", "min_containers", "max_containers", "buffer_containers"})
 DEFAULT_GPU = "ANY"
 COLUMNS = ("function", "tenant", "gpu", *NUMBERS)
 
@@ -80,6 +81,7 @@ class FunctionTable:
                 min_containers=int(numbers["min_containers"]),
                 max_containers=int(numbers["max_containers"]),
                 buffer_containers=int(numbers["buffer_containers"]),
+                forecast=bool(numbers["forecast"]),
             )
         except BadInput as error:
             raise BadFunctionTable(f"{key[1]}: {error}") from None

@@ -16,13 +16,14 @@ from itertools import islice
 from types import ModuleType
 from typing import cast
 
-from pilotlight_autoscaler.policy import scale_down_pace, scaling_policy
-from pilotlight_autoscaler.policy.desired import desired
+from pilotlight_autoscaler.observations import scaling_memories
+from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
+from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
 from pilotlight_autoscaler.policy.function_view import FunctionView
-from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
+from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
-from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way, to_drain
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
@@ -37,12 +38,16 @@ CONSTANTS: Mapping[str, ModuleType] = {
     "FIRST_LOAD_S": scaling_policy,
     "STEP_PART": scale_down_pace,
     "STEP_EVERY_S": scale_down_pace,
+    "COOLDOWN_S": desired,
+    "WORTH": function_memory,
+    "QUICK_S": function_memory,
+    "MOST_AHEAD": scaling_memories,
 }
 """The policy's constants that a simulation may change, and where they stand."""
 
 
-NO_PAST = FunctionMemory(0.0, 0.0)
-"""Forecasts are not simulated: only what the policy does by what it sees."""
+MOST_SLEPT = 400 * 1_440
+"""Minutes without calls that are caught up when a function is called again: all, as nothing is missed here."""
 MOST_IDLE = 1_000
 """Idle containers that are known at a time, of those that may give way."""
 IdleContainer = tuple[SimulatedContainer, FunctionRun]
@@ -51,21 +56,36 @@ IdleContainer = tuple[SimulatedContainer, FunctionRun]
 
 @dataclass(kw_only=True)
 class SimulatedPolicy:
+    memories: ScalingMemories = field(default_factory=ScalingMemories)
+    """The unix second of an instant of the simulation is that instant."""
     _pace: ScaleDownPace = field(default_factory=ScaleDownPace)
 
     def wish(self, run: FunctionRun, at: float) -> Wish:
-        """How many containers a function should have, by what it has now: its past is not looked at."""
-        view = FunctionView(name=run.function.key, versions={run.function.key: view_of(run, at)})
-        return desired(view, NO_PAST, at)
+        """How many containers a function should have."""
+        return self.memories.wish(_function_of(run, at), at)
+
+    def on_start(self, run: FunctionRun, at: float) -> None:
+        """Containers of a function have been started: what needs them is remembered as needed."""
+        self.memories.on_up(run.function.key, at)
+        self.memories.observe(_function_of(run, at), at)
+
+    def needed(self, run: FunctionRun) -> int:
+        """The most containers that a function's calls have needed in this minute, as far as it is remembered."""
+        memory = self.memories.get(run.function.key)
+        return memory.needed if memory is not None else 0
+
+    def is_foretold(self, run: FunctionRun) -> bool:
+        """Whether what is remembered of a function may ask for containers in a minute without calls."""
+        memory = self.memories.get(run.function.key)
+        return memory is not None and memory.is_asked and memory.is_known
+
+    def end_minutes(self, run: FunctionRun, at: float) -> int:
+        """The minutes before `at` are over; how many containers a function's past foretells for the present one."""
+        return self.memories.end_minutes(run.function.key, at, most_missed=MOST_SLEPT)
 
     def leaving(self, run: FunctionRun, wish: Wish, at: float) -> set[str]:
         """The idle containers that go now."""
-        view = view_of(run, at)
-        due = [] if wish.holds else to_drain(view, wish.count)
-        due = due[: self._pace.room(run.function.key, view.size, at)] if due else []
-        if due:
-            self._pace.spend(run.function.key, run.function.spec.scaledown_window, at)
-        return {each.id for each in due}
+        return {each.id for each in self._pace.leaving(run.function.key, view_of(run, at), wish, at)}
 
     def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> deque[IdleContainer]:
         """The containers of these functions that may give way to calls of others, the longest idle first."""
@@ -90,9 +110,9 @@ class SimulatedPolicy:
         found = search.one([(each, other.function.key) for each, other in reports.values()])
         return [near[each.id] for each, _ in found]
 
-    def next_room_s(self, run: FunctionRun) -> float:
-        """How long none of a function's containers goes after some went."""
-        return min(scale_down_pace.STEP_EVERY_S, run.function.spec.scaledown_window)
+    def next_leave_at(self, run: FunctionRun, at: float) -> float:
+        """When further containers of a function may go."""
+        return self._pace.next_at(run.function.key, at)
 
 
 def _placed(
@@ -107,6 +127,10 @@ def _placed(
 
 def _is_idle(container: SimulatedContainer, at: float) -> bool:
     return not container.is_gone and not container.running and container.idle_since <= at - MIN_RESIDENCY_S
+
+
+def _function_of(run: FunctionRun, at: float) -> FunctionView:
+    return FunctionView(name=run.function.key, versions={run.function.key: view_of(run, at)})
 
 
 def view_of(run: FunctionRun, at: float) -> VersionView:

@@ -63,32 +63,47 @@ class Simulation:
         self.result.at = end
         for run in self.runs:
             if run.minute_end:
-                self._observe(run)
+                self._observe(run, run.minute_end)
         return self.result
 
     def _wakes_at(self, run: FunctionRun, minute: int) -> float:
         """When something happens to a function that has nothing but calls to come, from a minute on."""
         if run.look_at < math.inf:
             return run.look_at
+        if self.policy.is_foretold(run):
+            return minute * MINUTE_S
         found = run.traffic.next_minute(minute)
         return math.inf if found is None else found * MINUTE_S
 
     def _move(self, run: FunctionRun, at: float) -> None:
         """Answer the question that is due, then move the function to its next one, or to the end of its minute."""
         if at >= run.minute_end:
-            if run.minute_end:
-                self._observe(run)
-            run.begin_minute(int(at // MINUTE_S))
-        if run.look_at <= run.at:
+            self._begin_minute(run, at)
+        elif run.look_at <= run.at:
             self._decide(run, run.at)
         if run.by_counts:
             move_by_counts(run, run.minute_end)
         else:
             move_by_calls(run, run.minute_end)
 
+    def _begin_minute(self, run: FunctionRun, at: float) -> None:
+        """End the minute of a function, and ask its policy about the next one if it may want something then."""
+        ended = run.minute_end
+        run.begin_minute(int(at // MINUTE_S))
+        before, run.foretold = run.foretold, self.policy.end_minutes(run, run.at)
+        run.ahead_seen = 0
+        wants = before or run.foretold or run.wanted > run.function.spec.min_containers
+        if run.running or run.queued or wants or run.look_at <= run.at:
+            self._decide(run, run.at)
+        elif run.look_at > run.at + PASS_S:
+            run.arrivals = 0  # the policy has seen them
+        if ended:
+            self._observe(run, ended)
+
     def _decide(self, run: FunctionRun, at: float) -> None:
         run.drop_late(at)
-        if run.blocked_tries and self.fleet.is_full_for(run.function.ask) and at < run.drain_at:
+        is_new = run.looked_at < run.minute_end - MINUTE_S
+        if run.blocked_tries and not is_new and self.fleet.is_full_for(run.function.ask) and at < run.drain_at:
             run.blocked_tries += 1
             run.look_at = at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S)
             return
@@ -96,10 +111,10 @@ class Simulation:
         run.wanted = wish.count
         missing = run.wanted - run.size
         blocked = missing > 0 and self._start(run, missing, at) < missing
-        if at >= run.drain_at:
+        if at >= run.drain_at or run.is_stuck:
             self._drain(run, wish, at)
         run.blocked_tries = run.blocked_tries + 1 if blocked else 0
-        run.on_looked(at)
+        run.on_looked(at, self.policy.needed(run))
         if blocked:
             run.look_at = min(run.look_at, at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S))
 
@@ -113,6 +128,8 @@ class Simulation:
             started += more
         for container in started:
             run.begin(container)
+        if started:
+            self.policy.on_start(run, at)
         run.sums.starts += len(started)
         self.result.timeline.count(at, len(started))
         return len(started)
@@ -131,7 +148,7 @@ class Simulation:
     def _drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
         gone = run.remove(self.policy.leaving(run, wish, at))
         self._end(run, gone, at)
-        self._set_drain(run, at, any_gone=bool(gone))
+        self._set_drain(run, wish, at)
 
     def _end(self, run: FunctionRun, gone: list[SimulatedContainer], at: float) -> None:
         for container in gone:
@@ -141,22 +158,19 @@ class Simulation:
         run.sums.drains += len(gone)
         self.result.timeline.count(at, len(gone))
 
-    def _set_drain(self, run: FunctionRun, at: float, *, any_gone: bool) -> None:
+    def _set_drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
         """When the next idle container may go."""
-        window_s = run.function.spec.scaledown_window
-        if any_gone:
-            run.paced_until = at + max(PASS_S, self.policy.next_room_s(run))
-        due_at = min((each.idle_since + window_s for each in run.idle), default=math.inf)
-        run.drain_at = max(due_at, run.paced_until)
-        if run.drain_at <= at:
-            run.drain_at, run.is_stuck = math.inf, True
+        window_s, load_s = run.function.spec.scaledown_window, run.function.load_s
+        due_at = min((max(each.idle_since + window_s, each.ready_at + load_s) for each in run.idle), default=math.inf)
+        run.drain_at = max(due_at, self.policy.next_leave_at(run, at), wish.look_again_at if wish.holds else at)
+        run.is_stuck = run.drain_at <= at
+        if run.is_stuck:
+            run.drain_at = math.inf
 
-    def _observe(self, run: FunctionRun) -> None:
+    def _observe(self, run: FunctionRun, minute_end: float) -> None:
         """The end of a function's minute, for the picture of all."""
-        if run.running != run.covered or run.queued != run.covered_queue:
-            run.wanted = self.policy.wish(run, run.at).count
         self.result.timeline.observe(
-            int(run.minute_end // MINUTE_S) - 1, wanted=run.wanted, ready=len(run.ready), starting=len(run.starting)
+            int(minute_end // MINUTE_S) - 1, wanted=run.wanted, ready=len(run.ready), starting=len(run.starting)
         )
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from pilotlight_autoscaler.observations import scaling_memories
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
+from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.prediction.function_memory import FIRST_LOAD_S, MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from tests.autoscaler.builders import demand
@@ -155,3 +157,37 @@ def test_forecasts_of_one_tenant_are_bounded_together(monkeypatch: pytest.Monkey
     memories.sweep(201 * MINUTE_S)
     assert sum(count for name, count in memories.ahead.items() if name.startswith("acme:")) == 4
     assert memories.ahead["zoo:shop.a"] == 3
+
+
+def test_a_wish_observes_and_what_it_has_ahead_uses_up_the_budget() -> None:
+    """Whoever asks: the controller's passes and a simulation ask the same."""
+    memories = ScalingMemories()
+    called = view(*THREE, queued=9)
+    assert memories.wish(called, 0.0) == desired(called, FunctionMemory(60.0, 0.0), 0.0)
+    memory = memories.get(NAME)
+    assert memory is not None
+    assert memory.needed == 3
+
+    foretold = FunctionMemory(60.0, 0.0)
+    foretold.on_load(22.0)
+    for minute in range(200):
+        foretold.observe(0 if minute % 3 else 3, minute * MINUTE_S)
+    memories.restore({NAME: foretold})
+    for minute in range(201, 204):
+        memories.end_minutes(NAME, minute * MINUTE_S)
+        memories.wish(view(), minute * MINUTE_S + 1)
+    memories.end_minutes(NAME, 300 * MINUTE_S, most_missed=100)
+    assert foretold.prewarms.per_day == FIRST // 2
+
+
+def test_minutes_of_one_function_end_as_in_a_sweep() -> None:
+    """However long nobody spoke of it, if nobody called it."""
+    swept, ended = ScalingMemories(), ScalingMemories()
+    for memories in (swept, ended):
+        memories.observe(view(*THREE, queued=9), 0.0)
+    for minute in range(1, 61):
+        swept.sweep(minute * MINUTE_S)
+    ended.end_minutes(NAME, 60 * MINUTE_S, most_missed=60)
+    records = [memories.take_changed(1) for memories in (swept, ended)]
+    assert records[0] == records[1]
+    assert ended.end_minutes("acme:shop.none", 0.0) == 0

@@ -5,6 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_autoscaler.policy.scale_down_pace import STEP_EVERY_S, ScaleDownPace
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
+from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
+from pilotlight_core.model.messages.node_messages import ContainerReport
+from tests.builders.nodes import container
+from tests.builders.specs import function_spec
 
 
 @pytest.mark.parametrize(("size", "room"), [(1, 1), (10, 1), (20, 3), (100, 15)])
@@ -32,3 +37,23 @@ def test_what_has_passed_is_forgotten() -> None:
     assert pace.room("v", 10, 30.0) == 0
     pace.forget(60.0)
     assert pace == ScaleDownPace()
+
+
+def idle_ones(count: int) -> tuple[ContainerReport, ...]:
+    return tuple(container(f"c{number}", idle_s=90.0, age_s=900.0) for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("deployed", "holds", "there", "gone"), [(True, False, 20, 3), (True, True, 20, 0), (False, True, 20, 20)]
+)
+def test_a_step_of_the_idle_ones_goes_unless_they_are_held(deployed: bool, holds: bool, there: int, gone: int) -> None:
+    """Those of a superseded version at once; who leaves already is not counted twice."""
+    pace = ScaleDownPace()
+    seen = VersionView(spec=function_spec(), deployed=deployed, demand=None, containers=idle_ones(there))
+    wish = Wish(
+        count=0, tier=Warmth.NONE, rule=ScalingRule.NOBODY_CALLS, because="", look_again_at=0.0, by_version={"v": 0},
+        holds=holds,
+    )  # fmt: skip
+    assert len(pace.leaving("v", seen, wish, 10.0)) == gone
+    assert pace.next_at("v", 10.0) == (70.0 if gone == 3 else 10.0)
+    assert pace.leaving("v", seen, wish, 70.0, but={each.id for each in seen.containers}) == []

@@ -30,7 +30,7 @@ def figures(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[s
 
 def test_the_guides_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """What the page shows is what is printed."""
-    assert main([*words, "--vary", "window_s=0,60,300"]) == 0
+    assert main([*words, "--vary", "forecast=0,1"]) == 0
     printed = capsys.readouterr().out
     page = GUIDE.read_text(encoding="utf-8")
     assert CALLS in page
@@ -61,12 +61,16 @@ def test_what_if_prices_constants_and_functions_differ(
     base = figures(capsys, *words)["simulated"]
     dear = figures(capsys, *words, "--prices", str(prices))["simulated"]
     quick = figures(capsys, *words, "--functions", str(functions))["simulated"]
-    brisk = figures(capsys, *words, "--set", "STEP_EVERY_S=1")["simulated"]
+    cheap = figures(capsys, *words, "--set", "WORTH=1")["simulated"]
+    plain, brisk = (
+        figures(capsys, *words, "--forecast", "0", "--set", f"STEP_EVERY_S={seconds}")["simulated"]
+        for seconds in (60, 1)
+    )
 
     spent = sum(base[name] for name in ("busy_gpu_s", "loading_gpu_s", "idle_gpu_s"))
     assert dear["dollars"] == pytest.approx(spent * 0.01)
     assert quick["loading_gpu_s"] == 4.0
-    assert brisk["idle_gpu_s"] < base["idle_gpu_s"]
+    assert base["idle_gpu_s"] > cheap["idle_gpu_s"] >= plain["idle_gpu_s"] > brisk["idle_gpu_s"]
 
 
 def test_generated_traffic_and_counts_by_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,9 +19,11 @@ def mixed() -> Simulation:
 
 
 def test_a_call_after_the_window_is_cold() -> None:
-    """The example of the guide: four of five find nothing; a window of five minutes spares one of them."""
+    """Of five calls four find nothing, if their past foretells nothing; a window of five minutes spares one of them."""
     calls = {"classify": recorded(*((at, 2.0) for at in (0.0, 1.0, 40.0, 300.0))), "embed": recorded((30.0, 0.5))}
-    short, long = (simulation(dict(calls), minutes=6, window_s=window).run().figures() for window in (60, 300))
+    short, long = (
+        simulation(dict(calls), minutes=6, window_s=window, forecast=0).run().figures() for window in (60, 300)
+    )
     assert (short["cold_start_rate"], long["cold_start_rate"]) == (0.8, 0.6)
     assert (short["starts"], long["starts"]) == (4, 3)
     assert long["idle_gpu_s"] > short["idle_gpu_s"]

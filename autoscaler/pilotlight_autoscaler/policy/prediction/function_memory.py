@@ -171,17 +171,20 @@ class FunctionMemory:
         self._needed = max(self._needed, needed)
         return called
 
-    def advance(self, at: float) -> bool:
+    def advance(self, at: float, most_missed: int = MOST_MISSED) -> bool:
         """End the minutes that are over; whether there were calls in one of them.
 
         A clock that goes back a little ends none twice; one that was wrong by more begins anew with what it says now,
         since nothing would be learnt, and what is foretold would stay, until it is as late again.
+
+        Args:
+            most_missed: minutes without a word that are caught up; of more nobody knows what was called.
         """
         now = int(at // MINUTE_S)
         called = False
         if self._minute - now > MOST_MISSED:
             self._minute = now
-        if now - self._minute > MOST_MISSED:
+        if now - self._minute > most_missed:
             called = self._needed > 0
             self._end_minute()
             self._skip(now - self._minute)
@@ -189,6 +192,11 @@ class FunctionMemory:
             called = called or self._needed > 0
             self._end_minute()
         return called
+
+    @property
+    def needed(self) -> int:
+        """The most containers that calls have needed in this minute."""
+        return self._needed
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""

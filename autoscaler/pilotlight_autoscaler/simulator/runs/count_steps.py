@@ -135,7 +135,7 @@ def _occupy(run: FunctionRun, comes: int) -> None:
         idle[-1].idle_since = run.at
     if fewer:
         run.on_fewer(run.at)
-    if run.running > run.covered:
+    if run.running > run.covered or (comes and not run.covered):
         run.on_more(run.at)
 
 

@@ -5,9 +5,9 @@ moves it from call to call, `count_steps` by counts where calls are too many. No
 but `Simulation`, which gives it containers and takes idle ones away; so functions can be moved one after the other,
 each up to its next question to the policy.
 
-The policy is asked when there is more to hold than when it was asked last: at once when calls begin to wait, else a
-pass later (`PASS_S`). What it wants is taken to rise with the load, so with less there is nothing to ask but whether an
-idle container is to go, and that is known beforehand: `drain_at`.
+The policy is asked when a minute begins, and when there is more to hold than it knows of: at once when calls begin to
+wait, else a pass later (`PASS_S`). What it wants is taken to rise with the load, so with less there is nothing to ask
+but whether an idle container is to go, and that is known beforehand: `drain_at`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from heapq import heappush
 from random import Random
 
+from pilotlight_autoscaler.policy.scaling_policy import holding_of, most_running
 from pilotlight_autoscaler.simulator.runs.function_sums import FunctionSums
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedClock, SimulatedContainer
 from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
@@ -101,12 +102,16 @@ class FunctionRun:
         self.look_at = 0.0 if function.spec.min_containers else math.inf
         """When the policy is to be asked."""
         self.looked_at = -math.inf
-        self.covered = self.covered_queue = 0
-        """What ran and waited when the policy was asked last, for the containers that there are."""
+        self.covered: float = 0
+        """The most running calls that ask for no container more, and need none more than was seen in this minute."""
+        self.covered_queue = 0
+        """What waited when the policy was asked last."""
+        self.foretold = 0
+        """Containers that its past asks for in this minute."""
+        self.ahead_seen = 0
+        """How many of them were seen to be there for nothing else in this minute."""
         self.drain_at = math.inf
         """No idle container is due before."""
-        self.paced_until = 0.0
-        """So many went that no more go before."""
         self.is_stuck = False
         """Whether containers are due that were still wanted."""
         self.blocked_tries = 0
@@ -132,6 +137,7 @@ class FunctionRun:
         """Take the calls of a minute; everything before it is over."""
         self.at = max(self.at, minute * MINUTE_S)
         self.minute_end = (minute + 1) * MINUTE_S
+        self.covered = self.covered_queue = 0
         count = self.traffic.count(minute)
         rate = count / MINUTE_S
         if self.by_counts and rate < CALLS_BELOW:
@@ -194,12 +200,14 @@ class FunctionRun:
                 self.look_at = min(self.look_at, max(at, self.looked_at + PASS_S))
 
     def on_more(self, at: float) -> None:
-        """More calls run than when the policy was asked."""
-        if not self.blocked_tries and self.size < self.function.spec.max_containers:
+        """More calls run than the policy knows of."""
+        if not self.blocked_tries:
             self.look_at = min(self.look_at, max(at, self.looked_at + PASS_S))
 
     def on_fewer(self, at: float) -> None:
         """Calls have ended: what was due may go now, and a container may become due."""
+        if self.foretold - holding_of(self.running, self.slots) > self.ahead_seen:
+            self.look_at = min(self.look_at, max(at, self.looked_at + PASS_S))
         if self.is_stuck:
             self.is_stuck = False
             self.drain_at = max(at, self.looked_at + PASS_S)
@@ -219,12 +227,16 @@ class FunctionRun:
         else:
             self.hold_s += (1.0 - (1.0 - newest) ** calls) * (duration_s - self.hold_s)
 
-    def on_looked(self, at: float) -> None:
-        """The policy has been asked."""
+    def on_looked(self, at: float, needed: int) -> None:
+        """The policy has been asked, and knows that so many containers were needed in this minute."""
         self.looked_at = at
-        self.covered, self.covered_queue = self.running, self.queued
+        spec = self.function.spec
+        known = min(self.size - spec.buffer_containers, needed)
+        self.covered = math.inf if needed >= spec.max_containers else most_running(known, self.slots)
+        self.covered_queue = self.queued
+        self.ahead_seen = max(self.ahead_seen, self.foretold - holding_of(self.running, self.slots))
         self.refused = self.late = self.arrivals = 0
-        waits = bool(self.queued) and self.size < self.function.spec.max_containers
+        waits = bool(self.queued) and self.size < spec.max_containers
         self.look_at = min(self.drain_at, at + AGAIN_S if waits else math.inf)
 
     # --- containers ---

@@ -8,7 +8,7 @@ from tests.autoscaler.simulator.simulated import recorded, simulation
 
 def test_every_figure_is_in_the_table_and_in_the_document() -> None:
     """Two simulations stand beside each other; the timeline has a value for each minute."""
-    result = simulation({"f": recorded((0.0, 2.0), (100.0, 2.0))}, minutes=5).run()
+    result = simulation({"f": recorded((0.0, 2.0), (100.0, 2.0))}, minutes=5, forecast=0).run()
 
     figures, told = result.figures(), result.as_json()
 

@@ -89,7 +89,7 @@ def moved(calls: list[TimedCall], ready_at: list[float], slots: int) -> Function
         run.begin(SimulatedContainer(f"c{number}", number, 0.0, at))
     run.begin_minute(0)
     while run.at < END_S:
-        run.on_looked(run.at)
+        run.on_looked(run.at, run.size)
         run.drain_at = run.look_at = float("inf")
         move_by_calls(run, END_S)
     return run
@@ -122,7 +122,7 @@ def test_a_full_queue_refuses_and_an_old_call_leaves(monkeypatch: pytest.MonkeyP
     run.begin_minute(0)
     move_by_calls(run, 1.5)
     while run.at < 30.0:
-        run.on_looked(run.at)
+        run.on_looked(run.at, run.size)
         move_by_calls(run, 30.0)
     assert (run.queued, run.sums.refused) == (100, 20)
 

@@ -25,11 +25,11 @@ def test_the_policy_is_asked_at_once_when_calls_begin_to_wait() -> None:
     move_by_calls(run, 60.0)
     assert (run.at, run.queued) == (1.0, 1)
 
-    run.on_looked(1.0)
+    run.on_looked(1.0, 0)
     move_by_calls(run, 60.0)
     assert (run.at, run.queued) == (1.0 + PASS_S, 2)
 
-    run.on_looked(run.at)
+    run.on_looked(run.at, run.size)
     move_by_calls(run, 60.0)
     assert run.at == 1.0 + PASS_S + AGAIN_S
 
@@ -41,7 +41,7 @@ def test_less_than_was_asked_about_is_no_question() -> None:
     move_by_calls(run, 60.0)
     assert (run.at, run.running) == (1.0 + 0.0, 1)  # more runs than ever before
     run.drain_at = math.inf
-    run.on_looked(run.at)
+    run.on_looked(run.at, run.size)
     move_by_calls(run, 60.0)
     assert (run.at, run.running, run.sums.calls) == (3.0 + 30.0, 0, 3)
 
@@ -51,7 +51,7 @@ def test_from_calls_to_counts_and_back_nothing_is_lost() -> None:
     run = with_containers(run_of(CountedCalls({0: 300, 1: 3_000, 2: 3}, 1.0, "s"), max_containers=100), 40)
     run.begin_minute(0)
     while run.at < 60.0:
-        run.on_looked(run.at)
+        run.on_looked(run.at, run.size)
         move_by_calls(run, 60.0)
     running, queued = run.running, run.queued
 
