@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Spent
 from pilotlight_core.model.messages.scheduling import Settle
-from pilotlight_core.model.messages.usage_facts import tokens_of
+from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
 from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
 
@@ -19,8 +19,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "start", "starts",
-        "tokens", "transport",
+        "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "spent_before",
+        "start", "starts", "tokens", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -31,6 +31,9 @@ class Attempts:
         """GPU-milliseconds of the other starts."""
         self.tokens = 0
         self.spent: Spent | None = None
+        """What the tenant pays of the last start, and of those before on slices of its kind."""
+        self.spent_before: tuple[Spent, ...] = ()
+        """Of starts on slices of other kinds."""
         self.cold_start: dict[str, float] | None = None
         """The timeline of the container's start that the call waited for."""
         self._last = at
@@ -76,11 +79,17 @@ class Attempts:
         self.lost_starts += not ended.container
         over = settlement_of(node, ended)
         self.cost += over.cost or 0.0
-        if ended.spent is not None:
-            self.spent = ended.spent if self.spent is None else _together(self.spent, ended.spent)
+        if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:
+            self._spend(ended.spent)
         if ended.units:
             self.tokens += tokens_of(ended.units)
         return ended, over
+
+    def _spend(self, now: Spent) -> None:
+        if self.spent is None or (together := _together(self.spent, now)) is not None:
+            self.spent = now if self.spent is None else together
+        else:
+            self.spent_before, self.spent = (*self.spent_before, self.spent), now
 
     def result(self, ended: Ended, container: str, gateway_ms: float) -> CallResult:
         """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
@@ -88,6 +97,7 @@ class Attempts:
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self.spent,
+            spent_before=self.spent_before,
             stages={
                 "gateway": gateway_ms,
                 "queue": self.queue,
@@ -135,8 +145,8 @@ def declined(grant: Grant) -> Settle:
     return Settle(call_id=grant.call_id, node=grant.node, container=grant.container, grant_number=grant.grant_number)
 
 
-def _together(before: Spent, now: Spent) -> Spent:
-    """The usage of two starts; of slices of several kinds only the last: a receipt has one price of each."""
+def _together(before: Spent, now: Spent) -> Spent | None:
+    """The usage of two starts on slices of one kind; None: the kinds differ."""
     together = msgspec.structs.replace(now, ns=before.ns + now.ns)
     alike = msgspec.structs.replace(together, ns=before.ns, batch_size=before.batch_size) == before
-    return together if alike else now
+    return together if alike else None

@@ -25,7 +25,9 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     answer_size: int = 0
     """Not 0: the answer lies at the internal listener, and is not in `output` yet."""
     spent: Spent | None = None
-    """Of all its starts, as far as they ran on slices of one kind."""
+    """What its tenant pays of its last start, and of those before on slices of the same kind."""
+    spent_before: tuple[Spent, ...] = ()
+    """Of starts on slices of other kinds."""
     stages: dict[str, float] = msgspec.field(default_factory=dict)
     """Milliseconds in gateway, queue, start, transport, batch_wait and execute; `response_of` adds `respond`."""
     cold_start: dict[str, float] | None = None

@@ -83,15 +83,13 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
     """What a call that ended at the unix second `at`, by default now, is billed; 0 if it was not metered."""
     spent = result.spent or UNMETERED
     ns, ppm, price = spent.ns, spent.ppm, spent.price
-    total = pico_cost(ns, ppm, book.rate(price, at))
-    parts: list[UsagePart] = [UsagePart(price=price, ppm=ppm, cost=pico_text(total))] if ppm else []
-    for more, more_ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
-        if more_ppm and (rate := book.rate(more, at)):
-            added = pico_cost(ns, more_ppm, rate)
-            total += added
-            parts.append(UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))
+    parts: list[UsagePart] = []
+    total, ns_ppm = _add_parts(parts, spent, book, at), ns * ppm
+    for before in result.spent_before:
+        total += _add_parts(parts, before, book, at)
+        ns, ns_ppm = ns + before.ns, ns_ppm + before.ns * before.ppm
     return Usage(
-        gpu_ms=ns * ppm / (WHOLE_DEVICE * NS_PER_MS),
+        gpu_ms=ns_ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=ns,
         ppm=ppm,
         price=price,
@@ -102,6 +100,20 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
         attempts=result.attempts,
         units=result.units or msgspec.UNSET,
     )
+
+
+def _add_parts(parts: list[UsagePart], spent: Spent, book: PriceBook, at: float | None) -> int:
+    """Add what each price takes of a start; returns their sum in pico-dollars."""
+    ns, ppm, price = spent.ns, spent.ppm, spent.price
+    total = pico_cost(ns, ppm, book.rate(price, at))
+    if ppm:
+        parts.append(UsagePart(price=price, ppm=ppm, cost=pico_text(total)))
+    for more, more_ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
+        if more_ppm and (rate := book.rate(more, at)):
+            added = pico_cost(ns, more_ppm, rate)
+            total += added
+            parts.append(UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))
+    return total
 
 
 def pico_cost(ns: int, ppm: int, rate: int) -> int:

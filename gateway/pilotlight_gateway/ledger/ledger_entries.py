@@ -1,7 +1,8 @@
 """Computes the ledger's rows from usage events.
 
-An interval is cut at midnight (UTC) and a busy one also among its calls, whose shares lie end to end over it. Both cuts
-are exact in integer nanoseconds, in either order.
+An interval is cut at each hour (UTC), and a busy one also among its calls, whose shares lie end to end over it. Both
+cuts are exact in integer nanoseconds, in either order. Who pays is `attribution`'s to say. What is of a closed day is
+booked on the first that is open.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -16,25 +18,29 @@ import msgspec
 
 from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
-from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.attribution import OPERATOR, POLICY, payer_of, payer_of_share
 
+NS_PER_HOUR = 3_600 * NS_PER_S
 NS_PER_DAY = 86_400 * NS_PER_S
 
 UsageKey = tuple[str, str, str, str, str, str, str, int, int]
 """day, tenant, app, function, version, state, price, ppm, rate"""
+HourKey = tuple[str, str, str, str, str, str, str, int, int, str, str, str, str, int]
+"""hour, and as `UsageKey`; then key, purpose, purchase, region, policy"""
 CallRow = tuple[int, str, int, str, int, str, str, str]
 """What is added to one row of `call_receipt`, whose columns it has in their order."""
 Part = tuple[str, int, int]
 """price, ppm, rate: of the slice first, then what is paid of the host."""
+NONE: Mapping[str, str] = {}
 LONGEST_NS = 31 * NS_PER_DAY
 """Agents write an interval each second, so a longer one is an error."""
 
 
 @dataclass(slots=True)
 class UsageSum:
-    """What is added to one row of `usage_day`."""
+    """What is added to one row of `usage_hour` and one of `usage_day`."""
 
     ns: int = 0
     calls: int = 0
@@ -64,6 +70,15 @@ class ReceiptTerms(NamedTuple):
         return int.from_bytes(blake2b(msgspec.msgpack.encode(self), digest_size=8).digest()) >> 1
 
 
+class Reversal(NamedTuple):
+    """What a start of a call was billed in earlier intervals, and turns out not to be its tenant's."""
+
+    event: UsageEvent
+    share: CallShare
+    hour: str
+    """Of its end."""
+
+
 @dataclass(slots=True)
 class _CallGroup:
     """The calls of an interval that have their terms in common."""
@@ -78,13 +93,25 @@ class LedgerRows:
     """The rows of some events."""
 
     leases: list[dict[str, Any]] = field(default_factory=list)
-    usage: dict[UsageKey, UsageSum] = field(default_factory=dict)
+    hours: dict[HourKey, UsageSum] = field(default_factory=dict)
     terms: dict[ReceiptTerms, int] = field(default_factory=dict)
     """With their ids."""
     calls: list[CallRow] = field(default_factory=list)
     """Of a call as many as it has shares: the ledger adds them up."""
+    reversals: list[Reversal] = field(default_factory=list)
     unpriced: int = 0
-    """Events whose price id is unknown; their rate is 0."""
+    """Events whose price id is unknown; they cost what an unknown GPU does."""
+
+    @property
+    def usage(self) -> dict[UsageKey, UsageSum]:
+        """Of `hours`, by day."""
+        days: dict[UsageKey, UsageSum] = {}
+        for (hour, tenant, app, function, version, state, price, ppm, rate, *_), found in self.hours.items():
+            key = hour[:10], tenant, app, function, version, state, price, ppm, rate
+            line = days.setdefault(key, UsageSum())
+            line.ns += found.ns
+            line.calls += found.calls
+        return days
 
 
 def ended_ns(event: UsageEvent) -> int:
@@ -101,53 +128,76 @@ def day_of(wall_ns: int) -> str:
     return datetime.fromtimestamp(wall_ns // NS_PER_S, UTC).strftime("%Y-%m-%d")
 
 
-def cut_at_midnights(end: int, ns: int) -> list[tuple[str, int]]:
-    """The UTC days of the `ns` nanoseconds up to the unix nanosecond `end`, each with its part."""
+@lru_cache(1_024)
+def _hour_name(hour: int) -> str:
+    return datetime.fromtimestamp(hour * 3_600, UTC).strftime("%Y-%m-%dT%H")
+
+
+def cut_at_hours(end: int, ns: int) -> list[tuple[str, int]]:
+    """The UTC hours (`2026-11-20T14`) of the `ns` nanoseconds up to the unix nanosecond `end`, each with its part."""
     at, parts = end - ns, []
     while True:
-        midnight = (at // NS_PER_DAY + 1) * NS_PER_DAY
-        upto = min(midnight, end)
-        parts.append((day_of(at), upto - at))
+        hour = at // NS_PER_HOUR
+        upto = min((hour + 1) * NS_PER_HOUR, end)
+        parts.append((_hour_name(hour), upto - at))
         if upto == end:
             return parts
         at = upto
 
 
-def lay_out(days: list[tuple[str, int]], shares: Sequence[CallShare]) -> list[tuple[str, Sequence[CallShare]]]:
-    """The shares of each day, where they lie end to end over `days`.
+def booked(hours: list[tuple[str, int]], open_from: str) -> list[tuple[str, int]]:
+    """The same, with the first open day in place of hours of days that are closed."""
+    return [(max(hour, open_from), ns) for hour, ns in hours] if hours[0][0] < open_from else hours
+
+
+def lay_out(hours: list[tuple[str, int]], shares: Sequence[CallShare]) -> list[tuple[str, Sequence[CallShare]]]:
+    """The shares of each hour, where they lie end to end over `hours`.
 
     Sums stay exact, and a call ends in its last part.
     """
-    if len(days) == 1:  # the common case
-        return [(days[0][0], shares)]
-    parts: list[tuple[str, list[CallShare]]] = [(day, []) for day, _ in days]
-    index, left = 0, days[0][1]
+    if len(hours) == 1:  # the common case
+        return [(hours[0][0], shares)]
+    parts: list[tuple[str, list[CallShare]]] = [(hour, []) for hour, _ in hours]
+    index, left = 0, hours[0][1]
     for share in shares:
         rest = share
         while rest.ns > left:
             if left:
-                parts[index][1].append(msgspec.structs.replace(rest, ns=left, ended="", fault=Fault.NONE, units={}))
+                parts[index][1].append(msgspec.structs.replace(rest, ns=left, ended="", units={}, earlier=0))
             rest = msgspec.structs.replace(rest, ns=rest.ns - left)
             index += 1
-            left = days[index][1]
+            left = hours[index][1]
         parts[index][1].append(rest)
         left -= rest.ns
-    return [(day, of_day) for day, of_day in parts]
+    return [(hour, of_hour) for hour, of_hour in parts]
 
 
-def entries_of(events: Iterable[UsageEvent], book: PriceBook) -> LedgerRows:
-    """The rows of events that the ledger does not have yet and that can be (`usage_checks.fault_of`)."""
+def entries_of(
+    events: Iterable[UsageEvent], book: PriceBook, open_from: str = "", firsts: Mapping[str, str] = NONE
+) -> LedgerRows:
+    """The rows of events that the ledger does not have yet and that can be (`usage_checks.fault_of`).
+
+    Args:
+        events: the events.
+        book: the prices; those of an event's own time hold.
+        open_from: the first day that is not closed.
+        firsts: of containers on several devices the first, on which their calls are counted.
+    """
     entries = LedgerRows()
     for event in events:
         end = ended_ns(event)
         parts = _parts_of(event, book, end / NS_PER_S)
         entries.unpriced += not book.knows(event.price)
-        days = cut_at_midnights(end, event.t1 - event.t0)
-        entries.leases.append(_lease_row(event, parts, days[-1][0]))
+        hours = cut_at_hours(end, event.t1 - event.t0)
+        is_late = hours[0][0] < open_from
+        entries.leases.append(_lease_row(event, parts, hours[-1][0][:10], open_from if is_late else ""))
+        if is_late:
+            hours = booked(hours, open_from)
         if event.shares:
-            _add_shares(entries, event, parts, days)
+            counts = firsts.get(event.container, event.slice) == event.slice
+            _add_shares(entries, event, parts, hours, counts=counts)
         else:
-            _add_whole(entries, event, parts, days)
+            _add_whole(entries, event, parts, hours)
     return entries
 
 
@@ -160,55 +210,83 @@ def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> list[Part]:
     return parts
 
 
-def _lease_row(event: UsageEvent, parts: list[Part], day: str) -> dict[str, Any]:
+def _lease_row(event: UsageEvent, parts: list[Part], day: str, booked_from: str) -> dict[str, Any]:
     _, core_rate, _, gib_rate = _of_host(parts[1:])
     is_of_container = bool(event.container and event.wall_ns)  # older agents say nothing of containers
     return {
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
-        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": event.tenant, "app": event.app,
-        "function": event.function, "version": event.version, "container": event.container, "t0": event.t0,
-        "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day, "wall_ns": ended_ns(event),
-        "purpose": event.purpose.value if is_of_container else "", "used": event.used if is_of_container else None,
-        "memory": event.memory, "region": event.region, "zone": event.zone, "purchase": event.purchase,
-        "core_ppm": event.core_ppm, "core_rate": core_rate, "gib_ppm": event.gib_ppm, "gib_rate": gib_rate,
+        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": payer_of(event),
+        "app": event.app, "function": event.function, "version": event.version, "container": event.container,
+        "t0": event.t0, "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day,
+        "wall_ns": ended_ns(event), "purpose": event.purpose.value if is_of_container else "",
+        "used": event.used if is_of_container else None, "memory": event.memory, "region": event.region,
+        "zone": event.zone, "purchase": event.purchase, "core_ppm": event.core_ppm, "core_rate": core_rate,
+        "gib_ppm": event.gib_ppm, "gib_rate": gib_rate, "holder": event.tenant, "policy": POLICY,
+        "booked_from": booked_from,
     }  # fmt: skip
 
 
-def _usage(entries: LedgerRows, event: UsageEvent, part: Part, day: str, tenant: str) -> UsageSum:
-    key = (day, tenant, event.app, event.function, event.version, event.state.value, *part)
-    return entries.usage.setdefault(key, UsageSum())
+def hour_sum(entries: LedgerRows, event: UsageEvent, part: Part, hour: str, payer: str, key: str = "") -> UsageSum:
+    """The sum to which a part of an interval in an hour belongs."""
+    purpose = event.purpose.value if event.container and event.wall_ns else ""
+    which = (
+        hour, payer, event.app, event.function, event.version, event.state.value, *part,
+        key, purpose, event.purchase, event.region, POLICY,
+    )  # fmt: skip
+    return entries.hours.setdefault(which, UsageSum())
 
 
-def _add_whole(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: list[tuple[str, int]]) -> None:
-    for day, ns in days:
+def _add_whole(entries: LedgerRows, event: UsageEvent, parts: list[Part], hours: list[tuple[str, int]]) -> None:
+    payer = payer_of(event)
+    for hour, ns in hours:
         for part in parts:
-            _usage(entries, event, part, day, event.tenant).ns += ns
+            hour_sum(entries, event, part, hour, payer).ns += ns
 
 
-def _add_shares(entries: LedgerRows, event: UsageEvent, parts: list[Part], days: list[tuple[str, int]]) -> None:
+def _add_shares(
+    entries: LedgerRows, event: UsageEvent, parts: list[Part], hours: list[tuple[str, int]], *, counts: bool
+) -> None:
     """Add a row for each call, and what they have in common once: this is where a fold's time goes."""
     says_fault, add = bool(event.wall_ns), entries.calls.append
-    for day, shares in lay_out(days, event.shares):
+    for hour, shares in lay_out(hours, event.shares):
         groups: dict[tuple[str, str], _CallGroup] = {}
         for share in shares:
-            group = groups.get((share.tenant, share.key))
+            payer = payer_of_share(share)
+            if payer != share.tenant:
+                _add_spared(entries, event, parts, hour, share)
+                continue
+            group = groups.get((payer, share.key))
             if group is None:
-                terms = _terms_of(event, parts, day, share)
+                terms = _terms_of(event, parts, hour[:10], share)
                 group = _CallGroup(entries.terms.setdefault(terms, terms.id))
-                groups[share.tenant, share.key] = group
+                groups[payer, share.key] = group
             ns, ended = share.ns, share.ended
             group.ns += ns
             tags = _call_tags(event, share) if share.tags else ""
             if ended:
-                group.ended += 1
+                group.ended += counts
                 fault, units = str(share.fault) if says_fault else "", as_json(share.units) if share.units else ""
                 add((group.terms, share.call_id, ns, ended, share.batch_size, fault, units, tags))
             else:
                 add((group.terms, share.call_id, ns, "", share.batch_size, "", "", tags))
-        for (tenant, _), group in groups.items():
+        for (payer, key), group in groups.items():
             for part in parts:
-                _usage(entries, event, part, day, tenant).ns += group.ns
-            _usage(entries, event, parts[0], day, tenant).calls += group.ended
+                hour_sum(entries, event, part, hour, payer, key).ns += group.ns
+            hour_sum(entries, event, parts[0], hour, payer, key).calls += group.ended
+
+
+def _add_spared(entries: LedgerRows, event: UsageEvent, parts: list[Part], hour: str, share: CallShare) -> None:
+    """Add a part of a call that the operator pays for. Its tenant's receipt says how it ended, and bills nothing."""
+    told = _terms_of(event, parts, hour[:10], share)
+    paid = told._replace(tenant=OPERATOR, key_id="", tags="")
+    for terms, ns in ((told, 0), (paid, share.ns)):
+        number = entries.terms.setdefault(terms, terms.id)
+        fault = str(share.fault) if share.ended else ""
+        entries.calls.append((number, share.call_id, ns, share.ended, share.batch_size, fault, "", ""))
+    for part in parts:
+        hour_sum(entries, event, part, hour, OPERATOR).ns += share.ns
+    if share.earlier:
+        entries.reversals.append(Reversal(event, share, hour))
 
 
 def _terms_of(event: UsageEvent, parts: list[Part], day: str, share: CallShare) -> ReceiptTerms:

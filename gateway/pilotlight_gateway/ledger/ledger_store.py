@@ -16,11 +16,15 @@ from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.call_receipts import add_receipts, dialect_module, prune_receipts
-from pilotlight_gateway.ledger.ledger_entries import LedgerRows, UsageSum, day_of, entries_of
+from pilotlight_gateway.ledger.ledger_corrections import correct
+from pilotlight_gateway.ledger.ledger_entries import LedgerRows, day_of, entries_of
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_tables import (
+    HOUR_KEY,
     USAGE_KEY,
     bound_container,
+    closed_period,
+    correction_line,
     fold_result,
     folded,
     known_device,
@@ -29,6 +33,7 @@ from pilotlight_gateway.ledger.ledger_tables import (
     quarantine_count,
     quarantined_usage,
     usage_day,
+    usage_hour,
     version_tags,
 )
 from pilotlight_gateway.ledger.ledger_upgrade import upgrade
@@ -177,7 +182,22 @@ class Ledger:
             prune_receipts(connection, day_of(int(before) * NS_PER_S))
             connection.execute(sa.delete(bound_container).where(bound_container.c.ended_at < before))
             connection.execute(sa.delete(quarantined_usage).where(quarantined_usage.c.at < before))
+            connection.execute(sa.delete(correction_line).where(correction_line.c.day < day_of(int(before) * NS_PER_S)))
         return gone
+
+    def close_days(self, until: str, at: float) -> None:
+        """Close all days before `until`, at the unix second `at`: what comes late is booked on the first open day.
+
+        Days that are closed stay so.
+        """
+        with self._engine.begin() as connection:
+            insert = self._insert(closed_period).values(until=until, at=at)
+            connection.execute(insert.on_conflict_do_nothing())
+
+    def open_from(self) -> str:
+        """The first day that is not closed; "": all are open."""
+        with self._engine.connect() as connection:
+            return self._open_from(connection)
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         with self._engine.connect() as connection:
@@ -185,11 +205,16 @@ class Ledger:
 
     def _take(self, connection: sa.Connection, seq: int, deliveries: Sequence[UsageDelivery]) -> FoldReport:
         found = sort_usage(deliveries, read_known(connection, deliveries))
-        entries = entries_of(found.fresh, self.book)
+        firsts = {name: bound.parts[0] for name, bound in found.known.bound.items() if len(bound.parts) > 1}
+        entries = entries_of(found.fresh, self.book, self._open_from(connection), firsts)
         if entries.leases:
             connection.execute(sa.insert(lease_line), entries.leases)
         self._add_usage(connection, entries)
         add_receipts(connection, entries)
+        if entries.reversals:
+            corrected = correct(connection, entries.reversals)
+            self._add_usage(connection, corrected)
+            add_receipts(connection, corrected)
         self._write_bounds(connection, found)
         self._add_tags(connection, found)
         beyond = keep_unread(connection, found.unread) if found.unread else []
@@ -204,6 +229,9 @@ class Ledger:
             unread=len(found.unread) - len(beyond),
         )
 
+    def _open_from(self, connection: sa.Connection) -> str:
+        return connection.scalar(sa.select(sa.func.max(closed_period.c.until))) or ""
+
     def _last_seq(self, connection: sa.Connection, stream: str) -> int:
         return connection.scalar(sa.select(folded.c.seq).where(folded.c.stream == stream)) or 0
 
@@ -212,12 +240,15 @@ class Ledger:
         return dialect_module(self._engine.dialect.name).insert(table)
 
     def _add_usage(self, connection: sa.Connection, entries: LedgerRows) -> None:
-        rows = [_usage_row(key, line) for key, line in entries.usage.items()]
-        if not rows:
+        if not entries.hours:
             return
-        insert = self._insert(usage_day)
-        grown = {"ns": usage_day.c.ns + insert.excluded.ns, "calls": usage_day.c.calls + insert.excluded.calls}
-        connection.execute(insert.on_conflict_do_update(index_elements=USAGE_KEY, set_=grown), rows)
+        for table, names, sums in ((usage_day, USAGE_KEY, entries.usage), (usage_hour, HOUR_KEY, entries.hours)):
+            rows = [
+                dict(zip(names, key, strict=True)) | {"ns": line.ns, "calls": line.calls} for key, line in sums.items()
+            ]
+            insert = self._insert(table)
+            grown = {"ns": table.c.ns + insert.excluded.ns, "calls": table.c.calls + insert.excluded.calls}
+            connection.execute(insert.on_conflict_do_update(index_elements=names, set_=grown), rows)
 
     def _add_tags(self, connection: sa.Connection, found: SortedUsage) -> None:
         rows = [{"tenant": tenant, "version": version, "tags": tags} for (tenant, version), tags in found.tags.items()]
@@ -283,10 +314,6 @@ def _engine_of(url: str) -> sa.Engine:
         return sa.create_engine(parsed, pool_pre_ping=True)
     except ModuleNotFoundError as error:
         raise LedgerRefused(f"its driver {error.name} is missing: pip install 'pilotlight[postgres]'") from error
-
-
-def _usage_row(key: tuple[Any, ...], line: UsageSum) -> dict[str, Any]:
-    return dict(zip(USAGE_KEY, key, strict=True)) | {"ns": line.ns, "calls": line.calls}
 
 
 def _keep_private(database: str | None) -> None:

@@ -1,9 +1,10 @@
 """The ledger's tables.
 
-`lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day` and
-`call_receipt` are sums of it, kept in the same transaction, so a monthly report reads a few hundred rows. Only
-`usage_day` and `version_tags` are not pruned by age. `bound_container` and `known_device` bound what nodes may say;
-what does not fit is in `quarantined_usage`, and what cannot be read yet in `unread_usage`.
+`lease_line` has every metered interval, by its event's id: a repeated event meets its own key. `usage_day`,
+`usage_hour` and `call_receipt` are sums of it and of `correction_line`, kept in the same transaction, so a monthly
+report reads a few hundred rows. Only the first two and `version_tags` are not pruned by age. `bound_container` and
+`known_device` bound what nodes may say; what does not fit is in `quarantined_usage`, and what cannot be read yet in
+`unread_usage`.
 
 A call's receipt is read from the view `receipt_line`, a line for each price that it was billed at: of `call_receipt`,
 which has the few values that are a call's own, with the `receipt_terms` that it has in common with thousands, and of
@@ -66,9 +67,15 @@ lease_line = sa.Table(
     sa.Column("core_rate", sa.BigInteger, nullable=True),
     sa.Column("gib_ppm", sa.BigInteger, nullable=True),
     sa.Column("gib_rate", sa.BigInteger, nullable=True),
+    sa.Column("holder", sa.String(63), nullable=True),
+    sa.Column("policy", sa.Integer, nullable=True),
+    sa.Column("booked_from", sa.String(10), nullable=True),
     sa.Index("lease_line_device", "node", "device", "t0"),
     sa.Index("lease_line_wall", "wall"),
 )
+
+"""`tenant` pays, `holder` had the slice; `policy` decided it (`attribution`), NULL: the agent. What is of days before
+`booked_from` was folded when they were closed, and is in the sums of that day."""
 
 receipt_terms = sa.Table(
     "receipt_terms",
@@ -157,6 +164,58 @@ usage_day = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("calls", sa.BigInteger, nullable=False),
 )
+
+HOUR_KEY = ("hour", *USAGE_KEY[1:], "key_id", "purpose", "purchase", "region", "policy")
+
+usage_hour = sa.Table(
+    "usage_hour",
+    metadata,
+    sa.Column("hour", sa.String(13), primary_key=True),
+    sa.Column("tenant", sa.String(63), primary_key=True),
+    sa.Column("app", sa.String(63), primary_key=True),
+    sa.Column("function", sa.String(63), primary_key=True),
+    sa.Column("version", sa.String(63), primary_key=True),
+    sa.Column("state", sa.String(16), primary_key=True),
+    sa.Column("price", sa.String(63), primary_key=True),
+    sa.Column("ppm", PPM, primary_key=True),
+    sa.Column("rate", sa.BigInteger, primary_key=True),
+    sa.Column("key_id", sa.String(64), primary_key=True),
+    sa.Column("purpose", sa.String(16), primary_key=True),
+    sa.Column("purchase", sa.String(16), primary_key=True),
+    sa.Column("region", sa.String(63), primary_key=True),
+    sa.Column("policy", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("ns", sa.BigInteger, nullable=False),
+    sa.Column("calls", sa.BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""`hour`: UTC, such as `2026-11-20T14`; a day alone, and "" in what follows `rate`: folded before there were hours."""
+
+correction_line = sa.Table(
+    "correction_line",
+    metadata,
+    sa.Column("id", sa.String(350), primary_key=True),
+    sa.Column("day", sa.String(10), nullable=False),
+    sa.Column("corrects", sa.String(255), nullable=False),
+    sa.Column("of_day", sa.String(10), nullable=False),
+    sa.Column("call", sa.String(64), nullable=False),
+    sa.Column("why", sa.String(32), nullable=False),
+    sa.Column("payer", sa.String(63), nullable=False),
+    sa.Column("tenant", sa.String(63), nullable=False),
+    sa.Column("terms", sa.BigInteger, nullable=False),
+    sa.Column("ns", sa.BigInteger, nullable=False),
+    sa.Column("policy", sa.Integer, nullable=False),
+    sa.Index("correction_line_day", "day"),
+)
+"""What was billed to `tenant` on `of_day` and is `payer`'s ("": the operator's) from `day` on: its `terms` are those of
+the receipt's line that it corrects, `corrects` is the event that showed it. The line itself stays as it is."""
+
+closed_period = sa.Table(
+    "closed_period",
+    metadata,
+    sa.Column("until", sa.String(10), primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+)
+"""Sums of days before `until` are never changed again: what comes late is booked on that day."""
 
 version_tags = sa.Table(
     "version_tags",

@@ -209,6 +209,7 @@ def _are_shares(shares: Iterable[CallShare]) -> bool:
         common.add((share.tenant, share.key, share.ended))
         if not (
             0 <= share.ns <= MOST_NS
+            and 0 <= share.earlier <= MOST_NS
             and 0 < share.batch_size <= MOST_BATCH
             and CALL.fullmatch(share.call_id)
             and (not share.tags or not tags_fault(share.tags))

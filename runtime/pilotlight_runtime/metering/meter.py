@@ -163,18 +163,23 @@ class SliceMeter:
         if not self._running:
             ns += self._carry
             self._carry = 0
-        share = CallShare(call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units)
+        is_platforms = fault is Fault.PLATFORM
+        share = CallShare(
+            call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
+            running.billed if is_platforms else 0,
+        )  # fmt: skip
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:
             self._close()
         lease, owner = self.lease, self._owner
         if self._on_ended is not None:
             since_last, wall_ns = running.billed + ns - running.billed_at_last, self.wall_offset_ns + self._now
+            earlier = running.billed_at_last if is_platforms else 0
             self._on_ended(
                 EndedShare(
                     lease=lease,
                     owner=owner,
-                    share=share if since_last == ns else msgspec.structs.replace(share, ns=since_last),
+                    share=share if since_last == ns else msgspec.structs.replace(share, ns=since_last, earlier=earlier),
                     checkpoint_ns=self._checkpoint_ns,
                     checkpoint_share_ns=running.billed_at_last - running.billed_on_disk,
                     ended_ns=self._now,
@@ -184,7 +189,7 @@ class SliceMeter:
             )
         return Spent(
             ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
-            core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
+            core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm, fault=fault if is_platforms else Fault.NONE,
         )  # fmt: skip
 
     def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:

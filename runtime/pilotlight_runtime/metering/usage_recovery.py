@@ -71,7 +71,7 @@ class _Device:
             run = list(of_owner)
             t1, parts = run[-1].ended_ns - sum(map(self._ns, run)), iter(run)
             while part := tuple(islice(parts, MAX_SHARES)):
-                shares = tuple(msgspec.structs.replace(note.share, ns=self._ns(note)) for note in part)
+                shares = tuple(map(self._share, part))
                 t0, t1 = t1, t1 + sum(share.ns for share in shares)
                 yield _Interval(lease=part[0].lease, owner=owner, t0=t0, t1=t1, shares=shares)
 
@@ -79,6 +79,10 @@ class _Device:
         """A call's nanoseconds that are in no record: the last checkpoint may not have come to disk."""
         is_on_disk = self._metered_ns is not None and note.checkpoint_ns <= self._metered_ns
         return note.share.ns if is_on_disk else note.share.ns + note.checkpoint_share_ns
+
+    def _share(self, note: EndedShare) -> CallShare:
+        ns, earlier = self._ns(note), note.share.earlier
+        return msgspec.structs.replace(note.share, ns=ns, earlier=max(0, earlier - (ns - note.share.ns)))
 
     def _rest(self, busy: list[_Interval]) -> Iterator[UsageEvent]:
         first = min(part.t0 for part in busy) if self._metered_ns is None else self._metered_ns

@@ -13,6 +13,7 @@ from pilotlight_core.model.messages.call_messages import (
     Spent,
     Stages,
 )
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall
@@ -91,8 +92,8 @@ def test_what_all_starts_have_taken_is_summed() -> None:
             assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
 
 
-def test_starts_that_paid_for_other_parts_of_the_host_are_not_summed() -> None:
-    """As those on slices of several kinds: a receipt has one price of each."""
+def test_starts_that_paid_for_other_parts_of_the_host_stand_apart() -> None:
+    """As those on slices of several kinds: each has a line of its own."""
     origin = running(retries=1)
     origin.frame("n1", ended(Outcome.RAISED, spent=HALF_MS), 3.0)
     origin.tick(4.0)
@@ -102,7 +103,21 @@ def test_starts_that_paid_for_other_parts_of_the_host_are_not_summed() -> None:
     last = origin.frame("n1", ended(Outcome.OK, number=2, spent=dearer), 6.0)[-1]
 
     assert isinstance(last, CallResult)
-    assert last.spent == dearer
+    assert (last.spent, last.spent_before) == (dearer, (HALF_MS,))
+
+
+def test_what_the_platform_ended_is_not_on_the_receipt() -> None:
+    """It still counts under limits."""
+    origin = running(idempotent=True, retries=1)
+    ours = msgspec.structs.replace(HALF_MS, fault=Fault.PLATFORM)
+    origin.frame("n1", ended(Outcome.DIED, spent=ours), 3.0)
+    origin.tick(4.0)
+    origin.granted(grant(2), 5.0)
+
+    last = origin.frame("n1", ended(Outcome.OK, number=2, spent=HALF_MS), 6.0)[-1]
+
+    assert isinstance(last, CallResult)
+    assert (last.spent, last.spent_before, origin.attempts.cost) == (HALF_MS, (), 1.0)
 
 
 def test_what_nobody_can_tell_is_lost() -> None:

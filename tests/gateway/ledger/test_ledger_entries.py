@@ -10,21 +10,21 @@ from msgspec.structs import replace
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
 from pilotlight_core.model.price_book import DatedRate, load_prices
-from pilotlight_gateway.ledger.ledger_entries import NS_PER_DAY, cut_at_midnights, day_of, entries_of, lay_out
+from pilotlight_gateway.ledger.ledger_entries import NS_PER_HOUR, cut_at_hours, day_of, entries_of, lay_out
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
 BOOK = load_prices()
 NOON = int(MIDNIGHT) * SECOND + 43_200 * SECOND
 
 
-@given(st.integers(0, 3 * NS_PER_DAY), st.integers(0, 3 * NS_PER_DAY))
-def test_days_sum_to_the_interval(offset: int, ns: int) -> None:
+@given(st.integers(0, 90 * NS_PER_HOUR), st.integers(0, 60 * NS_PER_HOUR))
+def test_hours_sum_to_the_interval(offset: int, ns: int) -> None:
     """However long it is and wherever it ends, and in order."""
-    days = cut_at_midnights(int(MIDNIGHT) * SECOND + offset, ns)
+    hours = cut_at_hours(int(MIDNIGHT) * SECOND + offset, ns)
 
-    assert sum(part for _, part in days) == ns
-    assert all(part <= NS_PER_DAY for _, part in days)
-    assert [day for day, _ in days] == sorted({day for day, _ in days})
+    assert sum(part for _, part in hours) == ns
+    assert all(part <= NS_PER_HOUR for _, part in hours)
+    assert [hour for hour, _ in hours] == sorted({hour for hour, _ in hours})
 
 
 @given(st.lists(st.integers(0, 100), max_size=6), st.data())

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -79,7 +80,8 @@ def test_receipts_sum_to_the_report(history: list[UsageEvent]) -> None:
 
 def test_a_receipt_is_what_the_caller_was_told(ledger: Ledger) -> None:
     """Part by part, the host's beside the slice's, whatever the call had of it."""
-    for number, host in enumerate(({}, {"core_ppm": 2_000_000, "gib_ppm": 4_000_000}), 1):
+    hosts: tuple[dict[str, Any], ...] = ({}, {"core_ppm": 2_000_000, "gib_ppm": 4_000_000})
+    for number, host in enumerate(hosts, 1):
         name = f"call{number}"
         call = busy(number, number * SECOND, (name, SECOND // 3, "ok"), ppm=250_000, price="h100", **host)
         ledger.fold("USAGE", number, delivered([call]))

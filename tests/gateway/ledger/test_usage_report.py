@@ -147,8 +147,8 @@ def test_usage_is_grouped_by_tags(ledger: Ledger) -> None:
     assert [(row["tag:team"], row["tag:stage"]) for row in rows[3:5]] == [("blue", "live"), ("red", "")]
 
 
-def test_parked_and_provisioning_time_costs_what_its_part_and_price_say(ledger: Ledger) -> None:
-    """As warm time does, and it is a line of its own."""
+def test_parked_time_costs_what_its_part_and_price_say(ledger: Ledger) -> None:
+    """As warm time does, and it is a line of its own; provisioning is the operator's."""
     small = {"ppm": 62_500, "price": "16xcpu", "tenant": "parker"}
     for number, state in enumerate((LeaseState.IDLE, LeaseState.PARKED, LeaseState.PROVISIONING), 20):
         ledger.fold("USAGE", number, delivered([event(number, 0, 1_000 * SECOND, state, **small)]))
@@ -156,7 +156,7 @@ def test_parked_and_provisioning_time_costs_what_its_part_and_price_say(ledger: 
 
     cost = money(cost_of(1_000 * SECOND, 62_500, ledger.book.rate("16xcpu")))
     assert [(line.state, line.cost) for line in report.lines] == [
-        ("idle", cost), ("parked", cost), ("provisioning", cost),
+        ("idle", cost), ("parked", cost),
     ]  # fmt: skip
     assert Decimal(cost) > 0
 

@@ -189,6 +189,20 @@ def test_a_share_keeps_its_key_over_checkpoints() -> None:
     ]  # fmt: skip
 
 
+def test_what_the_platform_ended_tells_what_it_was_billed() -> None:
+    """In earlier intervals, to be given back; the caller is told that nothing of it is to be paid."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 100)
+    meter.call_started("b", "acme", 100)
+    meter.checkpoint(300)
+    spent = meter.call_ended("a", "died", 340, fault=Fault.PLATFORM)
+    other = meter.call_ended("b", "raised", 340, fault=Fault.TENANT)
+
+    shares = [share for event in meter.checkpoint(400) for share in event.shares]
+    assert [(share.call_id, share.ns, share.earlier) for share in shares] == [("a", 20, 100), ("b", 20, 0)]
+    assert (spent.ns, spent.fault, other.fault) == (120, Fault.PLATFORM, Fault.NONE)
+
+
 def test_misuse_is_refused() -> None:
     """What cannot be is told at once, and changes nothing."""
     meter = SliceMeter(LEASE, at_ns=0)

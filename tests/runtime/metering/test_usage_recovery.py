@@ -76,6 +76,20 @@ def test_a_checkpoint_that_did_not_come_to_disk_counts() -> None:
     assert [(event.t0, event.t1, event.shares[0].ns) for event in lost] == [(160, 230, 70)]
 
 
+def test_what_was_billed_before_is_what_is_on_disk() -> None:
+    """Of a call that the platform ended: what a lost checkpoint had of it is told with its end."""
+    note = ended_share("a", ns=5, ended_ns=150, checkpoint_ns=100, checkpoint_share_ns=7)
+    note = msgspec.structs.replace(note, share=msgspec.structs.replace(note.share, earlier=9))
+
+    told = [
+        (share.ns, share.earlier)
+        for metered_ns in (100, 50)
+        for event in events_of(recovered_usage([note], {"cpu": metered_ns}))
+        for share in event.shares
+    ]
+    assert told == [(5, 9), (12, 2)]
+
+
 def test_the_host_is_paid_for_as_before_the_death() -> None:
     """What a container pays for beside its slice is in its note; the operator's rest has none."""
     owner = msgspec.structs.replace(ACME, core_ppm=5, gib_ppm=7)

@@ -62,12 +62,14 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     gpu_ms: float
     ns: int
+    """Of all starts that are billed."""
     ppm: int
+    """Of the last start's slice, as `price`."""
     price: str
     cost: str
     currency: str = "USD"
     parts: tuple[UsagePart, ...] = ()
-    """What the cost is made of."""
+    """What the cost is made of; further ones of earlier starts on slices of other kinds."""
     batch_size: int = 1
     attempts: int = 1
     units: dict[str, int] | msgspec.UnsetType = msgspec.UNSET

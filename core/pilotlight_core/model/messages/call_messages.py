@@ -16,6 +16,7 @@ from pilotlight_core.model.bounded import (
     Units,
 )
 from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.usage_facts import Fault
 
 WINDOW = 128
 """The most chunks that a stream may be ahead. With 32 it waits for its reader's word, and has half the pace."""
@@ -141,7 +142,7 @@ def is_misconfigured(error: RemoteError | None) -> bool:
     return error is not None and error.type == MISCONFIGURED
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A call's metered share of its container's slice, in exact nanoseconds."""
 
     ns: Rising
@@ -153,6 +154,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """Millionths of a core that it paid for beside the slice in this time."""
     gib_ppm: Count = 0
     """Millionths of a GiB of host memory."""
+    fault: Fault = Fault.NONE
+    """PLATFORM: its container was ended for no reason of the tenant, who pays nothing of it."""
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

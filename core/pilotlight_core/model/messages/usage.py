@@ -47,6 +47,8 @@ class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Whose fault the end was, in the interval in which the call ended."""
     units: dict[str, int] = {}
     """What the function counted of the call, by `CallUnit`, in the interval in which the call ended."""
+    earlier: int = 0
+    """Nanoseconds of the same start in earlier intervals, where the platform is at fault for its end."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +71,7 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float = msgspec.field(name="wall")
     """`t1` in unix seconds, for those who do not know `wall_ns`."""
     tenant: str = ""
-    """Who pays; "" is the operator."""
+    """Who holds the slice; "": nobody, or nobody is known yet. The ledger decides who pays."""
     app: str = ""
     function: str = ""
     version: str = ""

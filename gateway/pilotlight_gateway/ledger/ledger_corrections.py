@@ -1,0 +1,86 @@
+"""Corrects what was billed before it was known whose it is: by new lines, which name those that they correct.
+
+A start of a call is billed each second. If the platform then ends its container, the operator pays for all of it: what
+its tenant was billed already is given back on the day of the end, at the rate that it was billed at; never more than
+that, whatever a node says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
+from pilotlight_gateway.ledger.attribution import OPERATOR, POLICY
+from pilotlight_gateway.ledger.ledger_entries import LedgerRows, Part, ReceiptTerms, Reversal, hour_sum
+from pilotlight_gateway.ledger.ledger_tables import call_receipt, correction_line, receipt_terms
+
+PLATFORM_FAULT = "platform_fault"
+"""Why: the platform ended the call."""
+Billed = tuple[ReceiptTerms, int]
+
+
+def correct(connection: sa.Connection, reversals: Iterable[Reversal]) -> LedgerRows:
+    """Write the lines of corrections; returns what they change in receipts and sums."""
+    entries, lines = LedgerRows(), list[dict[str, Any]]()
+    for reversal in reversals:
+        for number, (terms, ns) in enumerate(_given_back(reversal, _billed(connection, reversal))):
+            lines.append(_line(reversal, number, terms, ns))
+            _move(entries, reversal, terms, ns)
+    if lines:
+        connection.execute(sa.insert(correction_line), lines)
+    return entries
+
+
+def _billed(connection: sa.Connection, reversal: Reversal) -> Iterator[Billed]:
+    """What the receipt has of the call on such a slice, the last first."""
+    of, share = reversal.event, reversal.share
+    columns = receipt_terms.c
+    query = (
+        sa.select(*(columns[name] for name in ReceiptTerms._fields), call_receipt.c.ns)
+        .join(call_receipt, call_receipt.c.terms == columns.id)
+        .where(
+            call_receipt.c.call == share.call_id, call_receipt.c.ns > 0, columns.tenant == share.tenant,
+            columns.version == of.version, columns.price == of.price, columns.ppm == of.ppm,
+        )
+        .order_by(columns.day.desc(), columns.rate, columns.id)
+    )  # fmt: skip
+    for *terms, ns in connection.execute(query):
+        yield ReceiptTerms(*terms), ns
+
+
+def _given_back(reversal: Reversal, billed: Iterable[Billed]) -> Iterator[Billed]:
+    left = reversal.share.earlier
+    for terms, ns in billed:
+        if part := min(left, ns):
+            yield terms, part
+        left -= part
+
+
+def _move(entries: LedgerRows, reversal: Reversal, terms: ReceiptTerms, ns: int) -> None:
+    """From the tenant to the operator, on the day of the end."""
+    theirs = terms._replace(day=reversal.hour[:10])
+    ours = theirs._replace(tenant=OPERATOR, key_id="", tags="")
+    for each, moved in ((theirs, -ns), (ours, ns)):
+        number = entries.terms.setdefault(each, each.id)
+        entries.calls.append((number, reversal.share.call_id, moved, "", 1, "", "", ""))
+        for part in _parts(each):
+            hour_sum(entries, reversal.event, part, reversal.hour, each.tenant, each.key_id).ns += moved
+
+
+def _parts(terms: ReceiptTerms) -> Iterator[Part]:
+    yield terms.price, terms.ppm, terms.rate
+    if terms.core_ppm:
+        yield CORE_PRICE, terms.core_ppm, terms.core_rate
+    if terms.gib_ppm:
+        yield MEMORY_PRICE, terms.gib_ppm, terms.gib_rate
+
+
+def _line(reversal: Reversal, number: int, terms: ReceiptTerms, ns: int) -> dict[str, Any]:
+    return {
+        "id": f"{reversal.event.id}.{reversal.share.call_id}.{number}", "day": reversal.hour[:10],
+        "corrects": reversal.event.id, "of_day": terms.day, "call": reversal.share.call_id, "why": PLATFORM_FAULT,
+        "payer": OPERATOR, "tenant": terms.tenant, "terms": terms.id, "ns": ns, "policy": POLICY,
+    }  # fmt: skip

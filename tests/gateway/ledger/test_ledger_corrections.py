@@ -1,0 +1,97 @@
+"""What was billed before it was known whose it is, is corrected by new lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.price_book import DatedRate
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_tables import correction_line, lease_line, usage_day, usage_hour
+from pilotlight_gateway.ledger.usage_queries import receipts
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, delivered, event
+
+HOST = {"core_ppm": 2_000_000, "gib_ppm": 4_000_000}
+
+
+def part(number: int, t0: int, ns: int, ended: str = "", *, at: float = MIDNIGHT, **more: Any) -> UsageEvent:
+    """A second of call a, which ends at the unix second `at`."""
+    share = CallShare("a", "acme", ns, ended, key="key_1", **more)
+    return event(
+        number, t0, t0 + ns, LeaseState.BUSY, shares=(share,), ended_at=at, wall_ns=int(at) * SECOND, **HOST
+    )  # fmt: skip
+
+
+def billed(ledger: Ledger, tenant: str) -> dict[str, int]:
+    """Nanoseconds of the slice by day, of what a tenant pays; "": the operator."""
+    query = sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.price == "cpu")
+    found: dict[str, int] = {}
+    for row in ledger.read(query):
+        found[row["day"]] = found.get(row["day"], 0) + row["ns"]
+    return found
+
+
+def test_what_the_platform_ended_is_given_back(ledger: Ledger) -> None:
+    """On the day of the end, at the rates of then: what was billed stays as it is."""
+    ledger.book.put("cpu", [DatedRate(nano_usd_per_hour=10), DatedRate(starts_at=MIDNIGHT + 1, nano_usd_per_hour=20)])
+    ledger.fold("USAGE", 1, delivered([part(1, 0, SECOND, at=MIDNIGHT)]))
+    ledger.fold("USAGE", 2, delivered([part(2, SECOND, SECOND, at=MIDNIGHT + 1)]))
+    before = billed(ledger, "acme")
+
+    end = part(3, 2 * SECOND, 5, "died", at=MIDNIGHT + 86_401, fault=Fault.PLATFORM, earlier=2 * SECOND)
+    ledger.fold("USAGE", 3, delivered([end]))
+
+    assert before == {"2026-09-21": SECOND, "2026-09-22": SECOND}
+    assert billed(ledger, "acme") == before | {"2026-09-23": -2 * SECOND}
+    assert billed(ledger, "") == {"2026-09-23": 2 * SECOND + 5}
+    own = [(row["day"], row["rate"], row["ns"]) for row in receipts(ledger, "acme", "a") if row["price"] == "cpu"]
+    assert sum(ns for *_, ns in own) == 0
+    assert sorted(own) == [
+        ("2026-09-21", 10, SECOND), ("2026-09-22", 20, SECOND),
+        ("2026-09-23", 10, -SECOND), ("2026-09-23", 20, -SECOND),
+    ]  # fmt: skip
+    assert sum(row["cost"] for row in receipts(ledger, "acme", "a")) == 0
+    lines = ledger.read(sa.select(correction_line).order_by(correction_line.c.id))
+    assert [(line["corrects"], line["of_day"], line["ns"], line["why"]) for line in lines] == [
+        ("node-1.s0.3", "2026-09-22", SECOND, "platform_fault"),
+        ("node-1.s0.3", "2026-09-21", SECOND, "platform_fault"),
+    ]
+    hours = sum(row["ns"] for row in ledger.read(sa.select(usage_hour)))
+    assert hours == sum(row["ns"] for row in ledger.read(sa.select(usage_day)))
+
+
+def test_no_more_is_given_back_than_was_billed(ledger: Ledger) -> None:
+    """A node may say anything."""
+    ledger.fold("USAGE", 1, delivered([part(1, 0, 7), part(2, 7, 5, "died", fault=Fault.PLATFORM, earlier=10**9)]))
+    ledger.fold("USAGE", 2, delivered([part(3, 12, 5, "died", fault=Fault.PLATFORM, earlier=10**9)]))
+
+    assert (billed(ledger, "acme"), billed(ledger, "")) == ({"2026-09-21": 0}, {"2026-09-21": 17})
+
+
+def test_another_start_of_the_call_is_billed(ledger: Ledger) -> None:
+    """As one start that ended well."""
+    ledger.fold("USAGE", 1, delivered([part(1, 0, 7), part(2, 7, 5, "died", fault=Fault.PLATFORM, earlier=7)]))
+    ledger.fold("USAGE", 2, delivered([part(3, 12, 4, "ok")]))
+
+    line = next(row for row in receipts(ledger, "acme", "a") if row["price"] == "cpu")
+    assert (line["ns"], line["outcome"]) == (4, "ok")
+    assert sum(row["calls"] for row in ledger.read(sa.select(usage_day))) == 1
+
+
+def test_what_comes_late_is_booked_on_the_first_open_day(ledger: Ledger) -> None:
+    """A closed day is never changed; the line says when its time was, and from where on it is booked."""
+    ledger.fold("USAGE", 1, delivered([part(1, 0, SECOND)]))
+    ledger.close_days("2026-09-22", MIDNIGHT)
+    ledger.close_days("2026-09-20", MIDNIGHT)
+    assert ledger.open_from() == "2026-09-22"
+
+    ledger.fold("USAGE", 2, delivered([part(2, SECOND, SECOND), part(3, 2 * SECOND, 3, "ok", at=MIDNIGHT + 1)]))
+
+    assert billed(ledger, "acme") == {"2026-09-21": SECOND, "2026-09-22": SECOND + 3}
+    lines = ledger.read(sa.select(lease_line).order_by(lease_line.c.t0))
+    assert [(line["day"], line["booked_from"]) for line in lines] == [
+        ("2026-09-21", ""), ("2026-09-21", "2026-09-22"), ("2026-09-22", ""),
+    ]  # fmt: skip
