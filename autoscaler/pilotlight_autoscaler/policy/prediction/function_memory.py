@@ -14,7 +14,7 @@ import msgspec
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, bins, end_of_bin
 from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, QUANTILES, standard_methods
+from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, standard_methods
 from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, MOST_KEPT, PlannedWarmth
 from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST, PrewarmBudget
 from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_learnt
@@ -79,15 +79,14 @@ class FunctionMemory:
         self._times = _idle_times(record)
         self._keeping = [LearntKeepAlive((self._worth,), times) for times in self._times]
         self._learnt = PlannedWarmth(self._keeping)
-        forecasts = [_forecast(record, quantile, self.lead) for quantile in QUANTILES]
-        self._forecast = forecasts[0]
+        self._forecast = _forecast(record, self.lead)
         costs = {name: ShadowCost(idle / 16, cold / 16) for name, (idle, cold) in record.costs.items()}
-        standard = standard_methods(self._learnt, self._worth, forecasts, _seen(record))
+        standard = standard_methods(self._learnt, self._worth, self._forecast, _seen(record))
         self._window_s = window_s
         self._pool = ShadowPool(standard.methods, round(window_s / MINUTE_S), costs)
-        self._ages = [None if age < 0 else age for age in (*record.ages, *[-1] * MOST_KEPT)][:MOST_KEPT]
-        """Minutes since each level of concurrency was needed; None: it never was."""
-        self._pool.resume(self._ages)
+        self._pool.resume([None if age < 0 else age for age in (*record.ages, *[-1] * MOST_KEPT)][:MOST_KEPT])
+        self._level: int | None = None
+        """What the chosen method says of this minute; None: it is to be asked."""
         self.age_minutes = record.minutes
         """Minutes that it has seen end."""
         self._choice = MethodChoice(standard.priors, record.chosen)
@@ -162,6 +161,7 @@ class FunctionMemory:
             for keeping in self._keeping:
                 keeping.set_worths((self._worth,))
             self._learnt.forget_plans()
+            self._level = None
             self._choice.change_prior(LEARNT, prior_of_learnt(round(self._worth, 3)))
             self._choose()
 
@@ -202,7 +202,9 @@ class FunctionMemory:
         """Containers that should be there by what is forecast, whatever is called now."""
         if not self.is_asked:
             return 0
-        level = self._pool.level(self.method)
+        if self._level is None:
+            self._level = self._pool.level(self.method)
+        level = self._level
         if self.method != NOTHING:
             level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end
         return min(self.most_ahead, self.prewarms.allowed(level))
@@ -223,7 +225,7 @@ class FunctionMemory:
             loads_ms=tuple(round(seconds * 1000) for seconds in self._loads),
             idle=tuple(_heaviest(times) for times in self._times),
             never=tuple(round(16 * times.never) for times in self._times),
-            ages=tuple(-1 if age is None else age for age in self._ages),
+            ages=tuple(-1 if age is None else age for age in self._pool.ages),
             costs={name: (round(16 * cost[0]), round(16 * cost[1])) for name, cost in self._pool.costs.items()},
             chosen=self.method,
             forecast=(round(16 * self._forecast.level), round(16 * self._forecast.trend)),
@@ -236,15 +238,14 @@ class FunctionMemory:
 
     def _skip(self, minutes: int) -> None:
         self._minute += minutes
-        self._ages = [None if age is None else age + minutes for age in self._ages]
-        self._pool.resume(self._ages)
+        self._pool.skip(minutes)
+        self._level = None
         self._before = 0
 
     def _end_minute(self) -> None:
         self.prewarms.observe(self._ahead, self._needed)
         self._pool.observe(self._needed)
-        for level, age in enumerate(self._ages):
-            self._ages[level] = 0 if self._needed > level else None if age is None else age + 1
+        self._level = None
         self._minute += 1
         self.age_minutes += 1
         self._before = self._needed
@@ -254,6 +255,7 @@ class FunctionMemory:
 
     def _choose(self) -> None:
         self._choice.choose(self._pool.costs, self._worth, self.age_minutes)
+        self._level = None
 
 
 def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
@@ -283,7 +285,7 @@ def _heaviest(times: IdleTimes) -> tuple[tuple[int, int], ...]:
     return tuple(sorted((place, round(16 * weight)) for place, weight in ordered if round(16 * weight)))
 
 
-def _forecast(record: MemoryRecord, quantile: float, lead: int) -> HoltForecast:
+def _forecast(record: MemoryRecord, lead: int) -> HoltForecast:
     level, trend = record.forecast
     errors = [error / 16 for error in record.errors]
-    return HoltForecast(quantile, lead, level=level / 16, trend=trend / 16, errors=errors)
+    return HoltForecast(lead, level=level / 16, trend=trend / 16, errors=errors)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
+from itertools import accumulate
 
 from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan
@@ -20,6 +20,10 @@ class HybridHistogram:
         self._range = minutes
         self._bins = [0] * minutes
         self._inside = self._outside = 0
+        self._squares = 0
+        """The sum of the squares of all bins."""
+        self._longest = 0
+        """The last bin that has any."""
         self._last: deque[int] = deque(maxlen=20)
 
     def plan(self) -> KeepAlivePlan:
@@ -30,8 +34,10 @@ class HybridHistogram:
         idle = int(minutes)
         self._last.append(idle)
         if idle < self._range:
+            self._squares += 2 * self._bins[idle] + 1
             self._bins[idle] += 1
             self._inside += 1
+            self._longest = max(self._longest, idle)
         else:
             self._outside += 1
 
@@ -40,17 +46,17 @@ class HybridHistogram:
         if seen >= 2 and self._outside / seen >= 0.5:  # in place of its ARIMA model: the mean of the last ones
             mean = sum(self._last) / len(self._last)
             return 0.85 * mean, 1.15 * mean
-        if seen >= 2 and self._inside:
-            mean = self._inside / self._range
-            spread = math.sqrt(sum((count - mean) ** 2 for count in self._bins) / self._range)
-            if spread / mean >= 2.0:
-                return 0.9 * self._quantile(0.05), 1.1 * (self._quantile(0.99) + 1)
+        # Where bins differ enough: their standard deviation is twice their mean at least.
+        if seen >= 2 and self._inside and self._squares * self._range >= 5 * self._inside**2:
+            return 0.9 * self._quantile(0.05), 1.1 * (self._quantile(0.99) + 1)
         return 0.0, float(self._range)
 
     def _quantile(self, part: float) -> int:
-        total = 0
-        for minute, count in enumerate(self._bins):
-            total += count
-            if total >= part * self._inside:
-                return minute
-        return self._range - 1
+        least = part * self._inside
+        if part < 0.5:
+            return next(minute for minute, total in enumerate(accumulate(self._bins)) if total >= least)
+        total, minute = self._inside, self._longest
+        while total - self._bins[minute] >= least:
+            total -= self._bins[minute]
+            minute -= 1
+        return minute

@@ -19,7 +19,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import NamedTuple
 
 EXACT_MINUTES = 60
@@ -56,11 +57,18 @@ class _Reach(NamedTuple):
     """The first bin whose age is in it."""
     beyond: int
     """The first bin behind those."""
+    start_place: int
+    """The bin in which `start` is, and how far behind the one before it; so for `end`."""
+    start_beyond: float
+    end_place: int
+    end_beyond: float
 
 
 class _Grid(NamedTuple):
     ends: tuple[int, ...]
     """The last minute of each bin."""
+    widths: tuple[int, ...]
+    """The minutes in each."""
     reaches: tuple[_Reach, ...]
     prior: tuple[float, ...]
     """Mass of each bin."""
@@ -74,12 +82,14 @@ def _grid() -> _Grid:
     reaches = []
     for end in ends:
         start, until = (1 - MARGIN) * end, min((1 + MARGIN) * end, float(LONGEST_MINUTES))
-        reaches.append(_Reach(start, until, bisect_left(ends, start - 1e-9), bisect_left(ends, until + 1e-9)))
+        first, beyond = bisect_left(ends, start - 1e-9), bisect_left(ends, until + 1e-9)
+        reaches.append(_Reach(start, until, first, beyond, *_place_of(ends, start), *_place_of(ends, until)))
     masses = [0.0] * len(ends)
     for minute in range(1, LONGEST_MINUTES + 1):
         masses[bisect_left(ends, minute)] += minute**-PRIOR_EXPONENT
     scale = PRIOR_WEIGHT * (1 - PRIOR_NEVER) / sum(masses)
-    return _Grid(tuple(ends), tuple(reaches), tuple(mass * scale for mass in masses))
+    widths = tuple(end - before for before, end in pairwise([0, *ends]))
+    return _Grid(tuple(ends), widths, tuple(reaches), tuple(mass * scale for mass in masses))
 
 
 class IdleTimes:
@@ -162,19 +172,16 @@ def worths_of(masses: Sequence[float], never: float) -> list[float]:
     total = chances[-1] + never
     # The integral of the part that lasts, up to the end of each bin. In a bin of one minute it is constant: idle
     # times end with a minute.
-    lasting, integral, before = [], [0.0], 0
-    for end, chance in zip(grid.ends, chances, strict=False):
-        lasting.append(total - chance)
-        integral.append(integral[-1] + (end - before) * (total - chance))
-        before = end
+    lasting = [total - chance for chance in chances[:-1]]
+    integral = [0.0, *accumulate(map(mul, grid.widths, lasting))]
     worths = []
-    for mass, reach in zip(masses, grid.reaches, strict=True):
-        about = chances[reach.beyond] - chances[reach.first]
-        if not about or mass * (reach.beyond - reach.first) < EDGE * about:
+    for mass, (_, _, first, behind, start, start_beyond, end, end_beyond) in zip(masses, grid.reaches, strict=True):
+        about = chances[behind] - chances[first]
+        if not about or mass * (behind - first) < EDGE * about:
             worths.append(math.inf)
         else:
-            until, before_it = (_at(grid.ends, integral, lasting, each) for each in (reach.end, reach.start))
-            worths.append((until - before_it) / about)
+            until = integral[end] + end_beyond * lasting[end]
+            worths.append((until - integral[start] - start_beyond * lasting[start]) / about)
     return worths
 
 
@@ -195,7 +202,7 @@ def _merged(reaches: Iterable[_Reach]) -> Iterator[WarmWindow]:
         yield WarmWindow(start, end)
 
 
-def _at(ends: tuple[int, ...], integral: list[float], lasting: list[float], minute: float) -> float:
+def _place_of(ends: Sequence[int], minute: float) -> tuple[int, float]:
+    """The bin in which an age is, and how far behind the bin before it."""
     place = min(bisect_left(ends, minute), len(ends) - 1)
-    before = ends[place - 1] if place else 0
-    return integral[place] + (minute - before) * lasting[place]
+    return place, minute - (ends[place - 1] if place else 0)

@@ -10,6 +10,7 @@ from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHisto
 from pilotlight_autoscaler.policy.prediction.minute_methods import (
     LEVELS,
     BusyForecast,
+    BusyMinutes,
     FixedWarmth,
     MinuteMethod,
     PlannedWarmth,
@@ -34,19 +35,20 @@ class MethodSet(NamedTuple):
 def standard_methods(
     learnt: PlannedWarmth,
     worth: float,
-    forecasts: Sequence[HoltForecast],
+    forecast: HoltForecast,
     seen: Sequence[Iterable[int]] = (),
 ) -> MethodSet:
     """All of them.
 
     Args:
         worth: of a cold start, in idle minutes.
-        forecasts: one for each of `QUANTILES`.
+        forecast: that of all `QUANTILES`.
         seen: idle times of each level of concurrency that were seen before, in minutes.
     """
     methods: dict[str, MinuteMethod] = {NOTHING: FixedWarmth(0)}
-    for quantile, forecast in zip(QUANTILES, forecasts, strict=True):
-        methods[f"forecast-{round(100 * quantile)}"] = BusyForecast(forecast)
+    busy = BusyMinutes(forecast)
+    for quantile in QUANTILES:
+        methods[f"forecast-{round(100 * quantile)}"] = BusyForecast(busy, quantile, learns=quantile == QUANTILES[0])
     priors = dict.fromkeys(methods, UNKEPT)
     for minutes in FIXED_MINUTES:
         methods[f"kept-{minutes}"] = FixedWarmth(minutes)

@@ -43,8 +43,8 @@ class FixedWarmth:
 
     def __init__(self, minutes: int, most: int = MOST_KEPT) -> None:
         """`most`: containers that it keeps."""
-        self._minutes = minutes
-        self._most = most
+        self.minutes = minutes
+        self.most = most
         self._now = 0
         self._falling: deque[tuple[int, int]] = deque()
         """Minutes and what they needed, each more than the ones after it."""
@@ -53,38 +53,59 @@ class FixedWarmth:
         self._now += 1
         while self._falling and self._falling[-1][1] <= needed:
             self._falling.pop()
-        if needed and self._minutes:
+        if needed and self.minutes:
             self._falling.append((self._now, needed))
-        while self._falling and self._falling[0][0] <= self._now - self._minutes:
+        while self._falling and self._falling[0][0] <= self._now - self.minutes:
             self._falling.popleft()
 
     def resume(self, ages: Sequence[int | None]) -> None:
         """So many minutes ago each level of concurrency was needed last, up to `MOST_KEPT` levels."""
         self._falling.clear()
         for needed, age in reversed([*enumerate(ages, start=1)]):
-            newest = self._falling[-1][0] if self._falling else self._now - self._minutes
+            newest = self._falling[-1][0] if self._falling else self._now - self.minutes
             if age is not None and self._now - age > newest:
                 self._falling.append((self._now - age, needed))
 
     def level(self) -> int:
-        return min(self._most, self._falling[0][1]) if self._falling else 0
+        return min(self.most, self._falling[0][1]) if self._falling else 0
+
+
+class BusyMinutes:
+    """What several `BusyForecast` share: the forecast, and in how many of the last minutes something was needed."""
+
+    def __init__(self, forecast: HoltForecast) -> None:
+        self.forecast = forecast
+        self._recent: deque[bool] = deque([False] * DENSE_MINUTES, maxlen=DENSE_MINUTES)
+        self._count = 0
+
+    @property
+    def are_dense(self) -> bool:
+        return self._count >= DENSE_PART * DENSE_MINUTES
+
+    def observe(self, needed: int) -> None:
+        """A minute ended."""
+        self.forecast.observe(needed)
+        self._count += (needed > 0) - self._recent[0]
+        self._recent.append(needed > 0)
 
 
 class BusyForecast:
     """By `HoltForecast`."""
 
-    def __init__(self, forecast: HoltForecast) -> None:
-        self.forecast = forecast
-        self._recent: deque[bool] = deque(maxlen=DENSE_MINUTES)
+    def __init__(self, minutes: BusyMinutes, quantile: float, *, learns: bool = True) -> None:
+        """`learns`: whether it is the one, of those that share its minutes, that tells them what was needed."""
+        self._minutes = minutes
+        self._quantile = quantile
+        self._learns = learns
 
     def observe(self, needed: int) -> None:
-        self.forecast.observe(needed)
-        self._recent.append(needed > 0)
+        if self._learns:
+            self._minutes.observe(needed)
 
     def level(self) -> int:
-        if sum(self._recent) < DENSE_PART * DENSE_MINUTES:
+        if not self._minutes.are_dense:
             return 0
-        return math.ceil(self.forecast.bound() - 1e-6)
+        return math.ceil(self._minutes.forecast.bound(self._quantile) - 1e-6)
 
 
 class PlannedWarmth:

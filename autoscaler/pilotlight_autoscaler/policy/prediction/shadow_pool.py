@@ -11,16 +11,24 @@ In a minute with calls the cheapest is chosen, by what a cold start is worth in 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
+from pilotlight_autoscaler.policy.prediction.minute_methods import (
+    MOST_KEPT,
+    FixedWarmth,
+    MinuteMethod,
+    PlannedWarmth,
+)
 
 HALF_LIFE_MINUTES = 1_440.0
 DECAY = 0.5 ** (1 / HALF_LIFE_MINUTES)
 NOTHING = "nothing"
 """The method that keeps no container."""
+NEVER = 10**9
+MOST_UNIT = 1e6
 BETTER = 0.95
 """Another method is chosen if it would have cost less than this part of what the present one would have."""
 
@@ -43,36 +51,102 @@ class ShadowPool:
         self, methods: Mapping[str, MinuteMethod], window: int, costs: Mapping[str, ShadowCost] | None = None
     ) -> None:
         """`methods` by name, with `NOTHING` among them; `window`: minutes for which containers stay anyway."""
+        self._places = {name: place for place, name in enumerate(methods)}
         self._methods = dict(methods)
+        fixed = [(place, each) for place, each in enumerate(methods.values()) if isinstance(each, FixedWarmth)]
+        self._fixed = sorted(fixed, key=lambda each: -each[1].minutes)
+        """The longest first. They are asked for their terms alone: when each level was needed last is known here."""
+        self._others = [
+            (place, each) for place, each in enumerate(methods.values()) if not isinstance(each, FixedWarmth)
+        ]
         self.recent: deque[int] = deque(maxlen=window)
         """What was needed in the minutes for which containers stay."""
-        known = costs or {}
-        self.costs = {name: known.get(name, ShadowCost()) for name in self._methods}
+        known = [(costs or {}).get(name, ShadowCost()) for name in methods]
+        self._idle, self._cold = [cost.idle_minutes for cost in known], [cost.cold for cost in known]
+        self._unit = 1.0
+        """What a cost of now weighs in them: it grows, in place of all others' decay."""
+        self._minute = 0
+        """That is going on."""
+        self._ago: list[int] = [NEVER] * MOST_KEPT
+        """For each level of concurrency, the minute in which it was needed last, negative: so they rise."""
+
+    @property
+    def costs(self) -> dict[str, ShadowCost]:
+        """What each method would have cost, as of now."""
+        unit = self._unit
+        spent = zip(self._places, self._idle, self._cold, strict=True)
+        return {name: ShadowCost(idle / unit, cold / unit) for name, idle, cold in spent}
+
+    @property
+    def ages(self) -> list[int | None]:
+        """Minutes between the last one that each level of concurrency was needed in and this one; None: never."""
+        return [None if ago == NEVER else self._minute - 1 + ago for ago in self._ago]
 
     def observe(self, needed: int) -> dict[str, int]:
         """A minute ended; what each method had there."""
-        kept, costs = max(self.recent, default=0), self.costs
-        had, levels = max(kept, needed), {}
-        for name, method in self._methods.items():
-            levels[name] = level = method.level()
-            idle, cold = costs[name]
-            idle, cold = idle * DECAY, cold * DECAY
-            if level > had:
-                idle += level - had
-            if needed > kept:
-                used = min(level, needed)
-                idle += max(0, used - kept) / 2
-                cold += needed - max(kept, used)
-            costs[name] = ShadowCost(idle, cold)
+        kept, levels = max(self.recent, default=0), self._levels()
+        self._unit /= DECAY
+        if self._unit > MOST_UNIT:
+            self._rescale()
+        self._charge(levels, needed, kept)
+        for _, method in self._others:
             method.observe(needed)
+        most = min(needed, MOST_KEPT)
+        self._ago[:most] = [-self._minute] * most
+        self._minute += 1
         self.recent.append(needed)
+        return dict(zip(self._places, levels, strict=True))
+
+    def _charge(self, levels: list[int], needed: int, kept: int) -> None:
+        """Charge each method for a minute at the beginning of which so many containers of it were there."""
+        idle, cold, unit, had = self._idle, self._cold, self._unit, max(kept, needed)
+        if needed > kept:
+            for place, level in enumerate(levels):
+                used = min(level, needed)
+                if used > kept:
+                    idle[place] += unit * (used - kept) / 2
+                    cold[place] += unit * (needed - used)
+                else:
+                    cold[place] += unit * (needed - kept)
+        if max(levels) > had:
+            for place, level in enumerate(levels):
+                if level > had:
+                    idle[place] += unit * (level - had)
+
+    def _levels(self) -> list[int]:
+        """Of all methods, in this minute."""
+        levels = [0] * len(self._places)
+        for place, fixed in self._fixed:
+            if not (level := self._level_of(fixed)):
+                break
+            levels[place] = level
+        for place, method in self._others:
+            levels[place] = method.level()
         return levels
 
+    def _level_of(self, fixed: FixedWarmth) -> int:
+        return min(fixed.most, bisect_left(self._ago, fixed.minutes - self._minute + 1))
+
+    def _rescale(self) -> None:
+        self._idle = [idle / self._unit for idle in self._idle]
+        self._cold = [cold / self._unit for cold in self._cold]
+        self._unit = 1.0
+
+    def skip(self, minutes: int) -> None:
+        """So many minutes have passed of which nobody knows what they needed."""
+        self._minute += minutes
+        self._resume_others()
+
     def resume(self, ages: Sequence[int | None]) -> None:
-        """So many minutes ago each level of concurrency was needed last; None: never."""
-        for method in self._methods.values():
-            if isinstance(method, FixedWarmth | PlannedWarmth):
-                method.resume(ages)
+        """So many minutes ago each level of concurrency was needed last, up to `MOST_KEPT` levels; None: never."""
+        ago = [NEVER if age is None else age - self._minute + 1 for age in ages[:MOST_KEPT]]
+        self._ago = ago + [NEVER] * (MOST_KEPT - len(ago))
+        self._resume_others()
+
+    def _resume_others(self) -> None:
+        for _, method in self._others:
+            if isinstance(method, PlannedWarmth):
+                method.resume(self.ages)
 
     def set_window(self, minutes: int) -> None:
         """From now on containers stay so long anyway."""
@@ -80,7 +154,8 @@ class ShadowPool:
 
     def level(self, method: str) -> int:
         """Containers that should be there in the next minute, by a method."""
-        return self._methods[method].level()
+        asked = self._methods[method]
+        return self._level_of(asked) if isinstance(asked, FixedWarmth) else asked.level()
 
 
 class MethodChoice:
@@ -99,10 +174,12 @@ class MethodChoice:
             age_minutes: for so long the function is known.
         """
         weight = DECAY**age_minutes
-        totals = {name: costs[name].total(worth) + weight * prior.total(worth) for name, prior in self._priors.items()}
-        best = min(totals, key=lambda name: (totals[name], name != NOTHING, name))
-        if self.chosen not in totals or totals[best] < BETTER * totals[self.chosen]:
-            self.chosen = best
+        totals = {}
+        for name, (prior_idle, prior_cold) in self._priors.items():
+            idle, cold = costs[name]
+            totals[name] = idle + worth * cold + weight * (prior_idle + worth * prior_cold)
+        if self.chosen not in totals or min(totals.values()) < BETTER * totals[self.chosen]:
+            self.chosen = min(totals, key=lambda name: (totals[name], name != NOTHING, name))
 
     def change_prior(self, method: str, prior: ShadowCost) -> None:
         """From now on a method would cost an unknown function something else."""

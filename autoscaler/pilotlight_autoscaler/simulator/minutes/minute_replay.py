@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, QUANTILES, standard_methods
+from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, standard_methods
 from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, MinuteMethod, PlannedWarmth
 from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_learnt
 from pilotlight_autoscaler.policy.prediction.shadow_pool import MethodChoice, ShadowPool
@@ -47,7 +47,7 @@ class _ChosenMethods:
 
     def __init__(self, worths: Sequence[float]) -> None:
         learnt = {f"{LEARNT} {worth:g}": _learnt(worth) for worth in worths}
-        standard = standard_methods(_learnt(worths[0]), worths[0], [HoltForecast(part) for part in QUANTILES])
+        standard = standard_methods(_learnt(worths[0]), worths[0], HoltForecast())
         common = {name: prior for name, prior in standard.priors.items() if name != LEARNT}
         self._pool = ShadowPool({**{name: standard.methods[name] for name in common}, **learnt}, 0)
         self._worths = worths

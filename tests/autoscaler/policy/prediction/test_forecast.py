@@ -5,8 +5,8 @@ from __future__ import annotations
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 
 
-def forecast(quantile: float, lead: int, *needed: float) -> HoltForecast:
-    made = HoltForecast(quantile, lead)
+def forecast(lead: int, *needed: float) -> HoltForecast:
+    made = HoltForecast(lead)
     for each in needed:
         made.observe(each)
     return made
@@ -14,15 +14,15 @@ def forecast(quantile: float, lead: int, *needed: float) -> HoltForecast:
 
 def test_a_steady_need_is_foretold_as_it_is() -> None:
     """Without errors the bound is the mean."""
-    steady = forecast(0.95, 1, *[4.0] * 200)
+    steady = forecast(1, *[4.0] * 200)
 
     assert abs(steady.mean() - 4.0) < 0.01
-    assert abs(steady.bound() - 4.0) < 0.01
+    assert abs(steady.bound(0.95) - 4.0) < 0.01
 
 
 def test_nothing_is_foretold_before_an_error_is_known() -> None:
     """One minute says nothing of the next."""
-    assert forecast(0.95, 1, 5.0).bound() == 0.0
+    assert forecast(1, 5.0).bound(0.95) == 0.0
 
 
 def test_a_rising_need_is_met_ahead_of_it() -> None:
@@ -30,13 +30,13 @@ def test_a_rising_need_is_met_ahead_of_it() -> None:
     ramp = [float(minute) for minute in range(60)]
 
     for lead in (1, 5):
-        assert forecast(0.95, lead, *ramp).bound() >= 59 + lead - 1
+        assert forecast(lead, *ramp).bound(0.95) >= 59 + lead - 1
 
 
 def test_a_higher_quantile_is_never_lower() -> None:
     """A need that jumps between one and nine."""
     jumping = [9.0 if minute % 5 == 0 else 1.0 for minute in range(300)]
-    bounds = [forecast(quantile, 1, *jumping).bound() for quantile in (0.5, 0.8, 0.95)]
+    bounds = [forecast(1, *jumping).bound(quantile) for quantile in (0.5, 0.8, 0.95)]
 
     assert bounds == sorted(bounds)
     assert bounds[0] < 4.0 < bounds[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, QUANTILES, standard_methods
+from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, standard_methods
 from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, PlannedWarmth
 from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING
 
@@ -12,8 +12,7 @@ from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING
 def test_each_method_has_its_price_and_past() -> None:
     """Idle times that were seen before are known to the histograms."""
     learnt = PlannedWarmth([LearntKeepAlive((22.0,)) for _ in range(LEVELS)])
-    forecasts = [HoltForecast(quantile) for quantile in QUANTILES]
-    made = standard_methods(learnt, 22.0, forecasts, seen=[[60] * 12])
+    made = standard_methods(learnt, 22.0, HoltForecast(), seen=[[60] * 12])
 
     assert made.methods.keys() == made.priors.keys() >= {NOTHING, LEARNT, "usual-240", "kept-10", "forecast-95"}
     usual = made.methods["usual-240"]

@@ -10,6 +10,7 @@ from pilotlight_autoscaler.policy.prediction.minute_methods import (
     LEVELS,
     MOST_KEPT,
     BusyForecast,
+    BusyMinutes,
     FixedWarmth,
     MinuteMethod,
     PlannedWarmth,
@@ -42,8 +43,8 @@ def test_a_fixed_warmth_lasts_as_long_as_it_says() -> None:
 
 def test_a_busy_forecast_is_for_the_busy() -> None:
     """What is called now and then has none."""
-    assert levels(BusyForecast(HoltForecast(0.95)), *[2] * (DENSE_MINUTES + 100))[-1] == 2
-    assert levels(BusyForecast(HoltForecast(0.95)), *hourly(3))[-1] == 0
+    assert levels(BusyForecast(BusyMinutes(HoltForecast()), 0.95), *[2] * (DENSE_MINUTES + 100))[-1] == 2
+    assert levels(BusyForecast(BusyMinutes(HoltForecast()), 0.95), *hourly(3))[-1] == 0
 
 
 def test_what_is_called_every_hour_is_warm_about_the_hour() -> None:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
-from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, MethodChoice, ShadowCost, ShadowPool
+from pilotlight_autoscaler.policy.prediction.minute_methods import MOST_KEPT, FixedWarmth, MinuteMethod, PlannedWarmth
+from pilotlight_autoscaler.policy.prediction.shadow_pool import (
+    HALF_LIFE_MINUTES,
+    NOTHING,
+    MethodChoice,
+    ShadowCost,
+    ShadowPool,
+)
 
 
 class Decided:
@@ -83,3 +91,30 @@ def test_another_is_chosen_only_if_it_is_better_by_a_twentieth() -> None:
 def test_a_cost_is_idle_time_and_starts() -> None:
     """In idle minutes, by what a start is worth."""
     assert ShadowCost(3.0, 2.0).total(10.0) == 23.0
+
+
+def test_times_to_live_are_as_each_would_say_alone() -> None:
+    """Though the pool asks none of them: when each level was needed last is known once, also after a gap."""
+    dice = Random(5)
+    minutes = (0, 1, 3, 10, 240)
+    alone = {f"kept-{each}": FixedWarmth(each) for each in minutes}
+    pool = ShadowPool({name: FixedWarmth(each.minutes) for name, each in alone.items()}, 2)
+    for minute in range(900):
+        needed = dice.choice((0, 0, 0, 1, 2, 40)) if minute % 300 < 40 else 0
+        assert pool.observe(needed) == {name: each.level() for name, each in alone.items()}
+        for each in alone.values():
+            each.observe(needed)
+        if minute == 450:
+            pool.skip(7)
+            for each in alone.values():
+                each.resume(pool.ages)
+    assert ShadowPool({NOTHING: FixedWarmth(0)}, 0).ages == [None] * MOST_KEPT
+
+
+def test_costs_of_long_ago_weigh_nothing_and_overflow_nothing() -> None:
+    """What grows in place of their decay is bounded."""
+    pool = ShadowPool({NOTHING: FixedWarmth(0)}, 0)
+    pool.observe(8)
+    for _ in range(round(HALF_LIFE_MINUTES) * 21):
+        pool.observe(0)
+    assert 0.0 < pool.costs[NOTHING].cold < 8 / 2**20
