@@ -24,7 +24,7 @@ from pilotlight_core.model.messages.usage import UsageBatch
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.usage_room import UsageRoom
-from pilotlight_gateway.ledger.ledger_store import FoldReport, FoldResult, Ledger
+from pilotlight_gateway.ledger.ledger_store import KEPT_SECONDS, FoldReport, FoldResult, Ledger
 from pilotlight_gateway.ledger.unread_usage import KEPT_S, UnreadCount, UnreadMessage
 from pilotlight_gateway.ledger.usage_checks import UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery, delivery_of
@@ -34,8 +34,6 @@ FOLD_EVERY = 0.5
 EVENTS_AT_A_TIME = 5_000
 MESSAGES_AHEAD = 256
 PRUNE_EVERY = 3_600.0
-KEPT_SECONDS = 100 * 86_400.0
-"""Retention of single intervals and receipts."""
 ROOM_EVERY = 10.0
 """Seconds between two looks at the room in the stream."""
 PRICES_EVERY = 10.0
@@ -232,7 +230,7 @@ async def _gather(queue: asyncio.Queue[DecodedMessage]) -> list[UsageDelivery]:
 
 async def _next(queue: asyncio.Queue[DecodedMessage]) -> UsageDelivery:
     stored = await queue.get()
-    return delivery_of(stored.seq, stored.subject, stored.at, stored.message)
+    return delivery_of(stored.seq, stored.subject, stored.at, stored.message, time.time())
 
 
 def _events_in(delivery: UsageDelivery) -> int:

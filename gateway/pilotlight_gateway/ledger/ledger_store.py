@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -57,6 +58,8 @@ from pilotlight_gateway.ledger.usage_intake import (
     unreadable,
 )
 
+KEPT_SECONDS = 100 * 86_400.0
+"""Retention of single intervals and receipts."""
 KEPT_OF_A_NODE = 1_000
 """Quarantined usage that is kept of each node, the last ones; all of it is counted."""
 BUSY_S = 10
@@ -198,6 +201,17 @@ class Ledger:
         """The first day that is not closed; "": all are open."""
         with self._engine.connect() as connection:
             return self._open_from(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """A connection whose questions all see the ledger as it is now."""
+        is_sqlite = self._engine.dialect.name == "sqlite"
+        level = {} if is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self._engine.connect().execution_options(**level) as connection:
+            if is_sqlite:  # Python's driver begins no transaction for a question
+                connection.exec_driver_sql("BEGIN").close()
+            yield connection
+            connection.rollback()
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         with self._engine.connect() as connection:

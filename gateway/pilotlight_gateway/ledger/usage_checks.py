@@ -25,8 +25,9 @@ from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 
-OLDEST_S = 60 * 86_400.0
-"""An agent keeps what the bus does not take, but not for so long."""
+OLDEST_S = 35 * 86_400.0
+"""What is older when it is folded goes into quarantine: lines are kept for much longer, so that what a restored stream
+has again is known, and counts once."""
 CLOCK_SKEW_S = 3_600.0
 """The wall clocks of two hosts differ by less."""
 MOST_NS = 2**62
@@ -60,6 +61,7 @@ class UsageFault(StrEnum):
     REPEATED_ID = "repeated_id"  # its id is another node's
     BAD_NAME = "bad_name"  # a name or an id that is none
     BAD_TIME = "bad_time"  # instants that cannot be
+    TOO_OLD = "too_old"  # it ended more than 35 days ago
     BAD_PART = "bad_part"  # a part of a device that cannot be
     BAD_SHARES = "bad_shares"  # shares of calls that are not the interval
     BAD_STATE = "bad_state"  # a state for which nobody pays, with a tenant, or the reverse
@@ -118,6 +120,8 @@ def fault_of(event: UsageEvent, delivery: UsageDelivery) -> UsageFault | None:
         return UsageFault.BAD_NAME
     if not _is_time(event, delivery.at):
         return UsageFault.BAD_TIME
+    if event.ended_at < max(delivery.at, delivery.read_at) - OLDEST_S:
+        return UsageFault.TOO_OLD
     if not (0 < event.ppm <= WHOLE_DEVICE and 0 <= event.memory <= MOST_NS and _is_host(event)):
         return UsageFault.BAD_PART
     if event.state not in EITHER_PAYS and bool(event.tenant) is (event.state in OPERATOR_PAYS):
@@ -197,7 +201,7 @@ def _is_time(event: UsageEvent, at: float) -> bool:
         0 <= event.t0 <= event.t1 <= MOST_NS
         and event.t1 - event.t0 <= LONGEST_NS
         and math.isfinite(event.ended_at)
-        and at - OLDEST_S <= event.ended_at <= at + CLOCK_SKEW_S
+        and event.ended_at <= at + CLOCK_SKEW_S
         and (not event.wall_ns or abs(event.wall_ns - event.ended_at * NS_PER_S) <= NS_PER_S)
     )
 

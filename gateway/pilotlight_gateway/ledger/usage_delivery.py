@@ -32,18 +32,22 @@ class UsageDelivery(msgspec.Struct, frozen=True, kw_only=True):
     folded_at: float = 0.0
     """Unix seconds at which it is folded, where that is long after `at`; 0.0: at once."""
 
+    read_at: float = 0.0
+    """Unix seconds at which the fold reads it from the stream, which may be a restored one; 0.0: at once, or the ledger
+    kept it meanwhile."""
+
     @property
     def metered_until(self) -> float:
         """Up to which unix second the ledger may have folded more of the same container or device."""
         return max(self.at, self.folded_at)
 
 
-def delivery_of(seq: int, subject: str, at: float, message: Any) -> UsageDelivery:
-    """The delivery of a stored message."""
+def delivery_of(seq: int, subject: str, at: float, message: Any, read_at: float = 0.0) -> UsageDelivery:
+    """The delivery of a message that was stored at the unix second `at`, and is read at `read_at`."""
     sender, of_node = Sender.BEFORE_NODES, ""
     match subject.split("."):
         case [_, _, place, node] if place == NO_NODE:
             sender, of_node = Sender.CONTROLLER, node
         case [_, _, node, _]:
             sender, of_node = Sender.AGENT, node
-    return UsageDelivery(seq=seq, at=at, sender=sender, node=of_node, message=message, subject=subject)
+    return UsageDelivery(seq=seq, at=at, sender=sender, node=of_node, message=message, subject=subject, read_at=read_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.call_messages import Cancel
@@ -196,3 +197,18 @@ def test_what_is_pruned_is_gone_with_its_bounds(ledger: Ledger) -> None:
 
     assert list(ledger.bound_containers(["c1", "c2"])) == ["c2"]
     assert ledger.quarantine(node=None, before=None, limit=9) == []
+
+
+def test_what_a_restored_stream_has_again_counts_once(ledger: Ledger) -> None:
+    """Also what is pruned by now: it is too old, and shown in quarantine. Before it is that old its line is there."""
+    again = metered(event(1, 0, SECOND, ended_at=AT))
+    ledger.fold("USAGE", 1, [bound(), again])
+    replayed = [replace(again, read_at=AT + 30 * 86_400.0), replace(again, read_at=AT + 120 * 86_400.0)]
+    known = ledger.fold("USAGE", 1, replayed[:1])
+    ledger.prune(AT + 10.0)
+
+    gone = ledger.fold("USAGE", 1, replayed[1:])
+
+    assert (known.repeated, gone.new, gone.quarantined) == (1, 0, 1)
+    assert reasons(ledger) == [UsageFault.TOO_OLD]
+    assert sum(row["ns"] for row in ledger.read(sa.select(usage_day))) == SECOND

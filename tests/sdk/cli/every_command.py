@@ -223,6 +223,7 @@ WORDS = {
     "explain": "explain hello.greet",
     "profile": "profile hello.greet --show",
     "usage": "usage",
+    "ledger verify": "ledger verify",
     "price list": "price list",
     "price set": "price set h100 3.5",
     "price drop": "price drop h100",
@@ -251,7 +252,7 @@ WORDS = {
     "version": "version",
 }
 """Of each command, words that suit it."""
-HERE = ("up", "key show", "node check", "plan", "simulate", "version")
+HERE = ("up", "key show", "node check", "ledger verify", "plan", "simulate", "version")
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""

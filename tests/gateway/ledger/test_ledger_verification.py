@@ -1,0 +1,90 @@
+"""The ledger's sums are those of its lines, or the first that is not is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.price_book import load_prices
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_verification import verify
+from tests.example_counts import examples
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
+
+DAYS = ("2026-09-20", "2026-09-24")
+
+
+def metered(number: int, t0: int, t1: int, state: LeaseState = LeaseState.IDLE, **more: Any) -> UsageEvent:
+    """An interval of a node that booted at midnight."""
+    return event(number, t0, t1, state, ended_at=MIDNIGHT + t1 / SECOND, **more)
+
+
+def filled(ledger: Ledger) -> Ledger:
+    """An hour and what corrects it, a call over midnight, two devices and a second boot."""
+    ledger.close_days("2026-09-21", MIDNIGHT)
+    share = CallShare("a", "rival", 3, "died", fault=Fault.PLATFORM, earlier=SECOND)
+    own = CallShare("a", "rival", SECOND)
+    begin, exact = 3_600 * SECOND, int(MIDNIGHT + 3_601) * SECOND
+    lines = [
+        metered(1, 0, begin, core_ppm=2_000_000, gib_ppm=4_000_000),
+        metered(2, begin, begin + SECOND, LeaseState.BUSY, shares=(own,)),
+        metered(3, begin + SECOND, begin + SECOND + 3, LeaseState.BUSY, shares=(share,), wall_ns=exact + 3),
+        metered(4, 0, begin, device="d1", slice="half", ppm=500_000),
+        metered(5, 0, begin, LeaseState.FREE, device="d1", slice="d1.rest", ppm=500_000, tenant=""),
+        event(6, 0, SECOND, ended_at=MIDNIGHT + 50_000),
+        event(7, 0, SECOND, ended_at=MIDNIGHT - 3 * 86_400),
+        busy(8, 5_000 * SECOND, ("b", 4 * SECOND, "ok"), ended_at=MIDNIGHT + 86_402, device="d2"),
+    ]
+    ledger.fold("USAGE", 1, delivered(lines, at=MIDNIGHT + 2 * 86_400))
+    return ledger
+
+
+def test_what_was_folded_adds_up(ledger: Ledger) -> None:
+    """To the nanosecond: with corrections, hosts, calls over midnight, late lines and boots."""
+    found = verify(filled(ledger), *DAYS)
+
+    assert found.discrepancy is None, found
+    assert (found.lines, found.checks["devices"]) == (8, 3)
+    assert list(found.checks) == ["devices", "days", "hours", "receipts"]
+
+
+@examples(15)
+@given(histories())
+def test_any_history_adds_up(history: list[UsageEvent]) -> None:
+    """Whoever had the slice, and however often it came."""
+    ledger = Ledger("sqlite://", load_prices())
+    ledger.fold("USAGE", 1, delivered([*history, *history]))
+
+    assert verify(ledger, *DAYS).discrepancy is None
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        ("UPDATE usage_day SET ns = ns + 1 WHERE state = 'idle' AND price = 'cpu'", "days"),
+        ("DELETE FROM usage_day WHERE price = 'cpu_core'", "days"),
+        ("UPDATE usage_hour SET ns = ns - 1 WHERE state = 'busy'", "hours"),
+        ("UPDATE call_receipt SET ns = ns + 1 WHERE call = 'b'", "receipts"),
+        ("DELETE FROM call_receipt WHERE call = 'a'", "receipts"),
+        ("UPDATE lease_line SET t0 = t0 - 1 WHERE id = 'node-1.s0.2'", "devices"),
+        ("UPDATE lease_line SET ppm = 500001 WHERE id = 'node-1.s0.4'", "devices"),
+    ],
+)
+def test_what_does_not_add_up_is_named(ledger: Ledger, change: str, check: str) -> None:
+    """By its check, its line and both figures."""
+    filled(ledger)
+    with ledger._engine.begin() as connection:
+        connection.execute(sa.text(change))
+
+    found = verify(ledger, *DAYS)
+
+    assert found.discrepancy is not None
+    assert found.discrepancy.check == check
+    assert found.discrepancy.expected != found.discrepancy.found
+    assert found.discrepancy.where
