@@ -46,6 +46,7 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         max_containers: Default 10.
         buffer_containers: Containers kept beyond the busy ones. Default 0.
         scaledown_window: Seconds without calls after which a container ends. Default 60.
+        zero_window: The same of the last container. Default: scaledown_window.
         forecast: Whether what its past foretells may keep or start containers. Default True.
         warm: Times of the week in which it keeps containers without calls: a list of
             Warm("Mon-Fri 08:00-18:00", containers=2, tz="Europe/Berlin").

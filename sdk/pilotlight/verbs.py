@@ -186,6 +186,7 @@ class UpdateAutoscaler(_PlatformVerb):
         max_containers: int | None = None,
         buffer_containers: int | None = None,
         scaledown_window: float | None = None,
+        zero_window: float | None = None,
         forecast: bool | None = None,
         until: datetime | float | None = None,
     ) -> AutoscalerInfo:
@@ -204,7 +205,7 @@ class UpdateAutoscaler(_PlatformVerb):
 
         given = _bounds(
             until, min_containers=min_containers, max_containers=max_containers, buffer_containers=buffer_containers,
-            scaledown_window=scaledown_window, forecast=forecast,
+            scaledown_window=scaledown_window, zero_window=zero_window, forecast=forecast,
         )  # fmt: skip
         return shared_portal().run(self._client.autoscaler.change_bounds(str(self._target.ref), given))
 
@@ -215,6 +216,7 @@ class UpdateAutoscaler(_PlatformVerb):
         max_containers: int | None = None,
         buffer_containers: int | None = None,
         scaledown_window: float | None = None,
+        zero_window: float | None = None,
         forecast: bool | None = None,
         until: datetime | float | None = None,
     ) -> AutoscalerInfo:
@@ -223,7 +225,7 @@ class UpdateAutoscaler(_PlatformVerb):
 
         given = _bounds(
             until, min_containers=min_containers, max_containers=max_containers, buffer_containers=buffer_containers,
-            scaledown_window=scaledown_window, forecast=forecast,
+            scaledown_window=scaledown_window, zero_window=zero_window, forecast=forecast,
         )  # fmt: skip
         return await shared_portal().run_async(self._client.autoscaler.change_bounds(str(self._target.ref), given))
 

@@ -143,13 +143,15 @@ async def test_a_function_is_held_to_another_size(platform: ScriptedPlatform) ->
     end = datetime(2999, 1, 1, tzinfo=UTC)
 
     held = await asyncio.to_thread(greet.update_autoscaler, min_containers=2, max_containers=20, until=end)
-    await greet.update_autoscaler.aio(buffer_containers=1, scaledown_window=5, forecast=False, until=end.timestamp())
+    await greet.update_autoscaler.aio(
+        buffer_containers=1, scaledown_window=5, zero_window=50, forecast=False, until=end.timestamp()
+    )
 
     assert held.min_containers.value == 2
     first, second = (request.json for request in platform.requests)
     assert first == {"min_containers": 2, "max_containers": 20, "ends_at": end.timestamp(), "ends_in_s": None}
     assert second == {
-        "buffer_containers": 1, "scaledown_window": 5.0, "forecast": False,
+        "buffer_containers": 1, "scaledown_window": 5.0, "zero_window": 50.0, "forecast": False,
         "ends_at": end.timestamp(), "ends_in_s": None,
     }  # fmt: skip
 

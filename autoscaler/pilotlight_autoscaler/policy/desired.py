@@ -195,8 +195,9 @@ def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMe
     if cool > at:
         ends = [cool]  # none that is idle goes before
     else:
-        idle = (at + (window_s - each.idle_s) for each in current.containers if not each.running)
-        ends = [end for end in idle if end > at]
+        windows = {window_s, current.zero_window_s}
+        idle = (each.idle_s for each in current.containers if not each.running)
+        ends = [at + (window - idle_s) for idle_s in idle for window in windows if idle_s < window]
     if current.bounds is not None:
         ends.append(current.bounds.changes_at)
     if view.planned is not None:

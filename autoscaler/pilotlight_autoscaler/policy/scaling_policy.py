@@ -104,6 +104,11 @@ class VersionView:
         return self.spec.scaledown_window if self.bounds is None else self.bounds.window_s
 
     @property
+    def zero_window_s(self) -> float:
+        """The same of the last one."""
+        return float(deployed(self.spec, "zero_window")) if self.bounds is None else self.bounds.zero_window_s
+
+    @property
     def is_foretold(self) -> bool:
         """Whether what its function's past foretells may keep or start containers."""
         return bool(deployed(self.spec, "forecast")) if self.bounds is None else self.bounds.forecast
@@ -180,14 +185,18 @@ def is_idle(container: ContainerReport, at_least_s: float) -> bool:
 def to_drain(view: VersionView, count: int) -> list[ContainerReport]:
     """The containers beyond `count` that may be drained: idle for the window, the longest idle first.
 
-    Of a deployed version none goes that has been ready for less time than its start took.
+    Of a deployed version none goes that has been ready for less time than its start took, and the last one only after
+    the window of the last.
     """
     surplus = view.size - count
     if surplus <= 0 or view.home_is_silent:
         return []
     window = view.window_s if view.deployed else MIN_RESIDENCY_S
     idle = [c for c in view.containers if is_idle(c, window) and not (view.deployed and _is_young(c))]
-    return sorted(idle, key=lambda c: (-c.idle_s, c.id))[:surplus]
+    due = sorted(idle, key=lambda c: (-c.idle_s, c.id))[:surplus]
+    if view.deployed and len(due) == view.size and not is_idle(due[-1], view.zero_window_s):
+        due.pop()
+    return due
 
 
 def _is_young(container: ContainerReport) -> bool:

@@ -170,6 +170,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Times of the week in which it keeps containers without calls; unset: none."""
     forecast: bool | UnsetType = UNSET
     """Whether what its past foretells may keep or start containers; unset: it may."""
+    zero_window: float | UnsetType = UNSET
+    """Seconds without calls after which the last container ends; unset: `scaledown_window`, as of any."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -400,6 +402,11 @@ def check_spec(spec: FunctionSpec) -> None:
         (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
         (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
         (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
+        (
+            spec.zero_window is UNSET or spec.scaledown_window <= spec.zero_window <= 86_400,
+            "zero_window",
+            "scaledown_window to 86400 seconds",
+        ),
         (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
         (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
         (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),

@@ -64,7 +64,7 @@ async def reset_scale(registry: RegistryPort, version: VersionRecord) -> None:
 def autoscaler_info(version: VersionRecord, record: ScaleRecord | None, at: float) -> AutoscalerInfo:
     """What a function is held to at the unix second `at`, as the API shows it."""
     bounds = bounds_of(version.spec, record, at)
-    held = (bounds.least, bounds.most, bounds.buffer, bounds.window_s, bounds.forecast)
+    held = (bounds.least, bounds.most, bounds.buffer, bounds.window_s, bounds.zero_window_s, bounds.forecast)
     values = dict(zip(BOUNDS, held, strict=True))
     shown = {field: _bound_info(version, field, value, bounds.because[field]) for field, value in values.items()}
     return AutoscalerInfo(

@@ -25,6 +25,7 @@ OPTION_HINTS = {
     "idle_timeout": "scaledown_window=",
     "keep_warm_seconds": "scaledown_window=",
     "downscale_delay_s": "scaledown_window=",
+    "downscale_to_zero_delay_s": "zero_window=",
     "buffer": "buffer_containers=",
     "allow_concurrent_inputs": "@concurrent(max_inputs=)",
     "max_ongoing_requests": "@concurrent(max_inputs=)",

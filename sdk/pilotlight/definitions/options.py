@@ -54,6 +54,7 @@ class Options(TypedDict, total=False):
     max_containers: int
     buffer_containers: int
     scaledown_window: float
+    zero_window: float
     forecast: bool
     warm: Sequence[Warm]
     env: Mapping[str, str]
@@ -240,6 +241,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "max_containers": _whole,
     "buffer_containers": _whole,
     "scaledown_window": _number,
+    "zero_window": _number,
     "forecast": _truth_or_unset,
     "warm": _warm,
     "env": _env,

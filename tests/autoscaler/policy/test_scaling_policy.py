@@ -61,6 +61,7 @@ def test_a_container_is_for_calls_first_then_for_the_floor() -> None:
 def bounds(**more: Any) -> ScaleBounds:
     """What people or warm windows say."""
     said: dict[str, Any] = {"least": 0, "most": 10, "buffer": 0, "window_s": 60.0, "steady": 0, "forecast": True} | more
+    said = {"zero_window_s": said["window_s"]} | said
     return ScaleBounds(**said, because=dict.fromkeys(BOUNDS, AS_DEPLOYED), changes_at=math.inf)
 
 
@@ -155,6 +156,20 @@ def test_calls_that_were_refused_for_lack_of_a_container_get_one() -> None:
     assert wanted(refused) == 1
     assert wanted(replace(refused, containers=(container(state=ContainerState.LOADING),))) == 1
     assert may_give_way(replace(refused, containers=(container(idle_s=50.0),))) == []
+
+
+def test_the_last_container_stays_for_a_window_of_its_own() -> None:
+    """Only the step to zero has it: of several all but the one that was called last go as ever."""
+
+    def left(*idle_s: float, **options: Any) -> list[str]:
+        there = [container(f"c{number}", idle_s=each) for number, each in enumerate(idle_s)]
+        return drained(view(*there, scaledown_window=60.0, **options))
+
+    assert left(70.0, 80.0) == ["c1", "c0"]
+    assert left(70.0, 80.0, zero_window=300.0) == ["c1"]
+    assert left(70.0, zero_window=300.0) == []
+    assert left(310.0, zero_window=300.0) == ["c0"]
+    assert left(70.0, 10.0, zero_window=300.0) == ["c0"]
 
 
 def test_a_queue_is_sized_to_drain_within_the_wait_target() -> None:

@@ -25,7 +25,8 @@ from tests.builders.specs import function_spec, method
     ("field", "value"),
     [
         ("cpu", 0.0), ("memory", 1), ("timeout", 0.0), ("timeout", 90_000.0), ("retries", 11), ("max_containers", 0),
-        ("min_containers", -1), ("min_containers", 11), ("scaledown_window", -1.0), ("max_inputs", 0), ("methods", ()),
+        ("min_containers", -1), ("min_containers", 11), ("scaledown_window", -1.0), ("zero_window", 30.0),
+        ("max_inputs", 0), ("methods", ()),
         ("env", {"X": "y" * 40_000}), ("vram", 0), ("gpu", (GpuAsk("H100", 0),)), ("gpu", (GpuAsk("H100", -2),)),
         ("gpu", (GpuAsk("H100", 100),)), ("gpu", (GpuAsk("T4"), GpuAsk("X\x1b[2J"))), ("gpu", (GpuAsk("H100:2"),)),
         ("gpu", (GpuAsk("X" * 64),)), ("gpu", (GpuAsk(""),)), ("slo", SLO(p95_ms=0.0)), ("slo", SLO(itl_ms=-1.0)),

@@ -91,7 +91,8 @@ PRICE = {
 BOUND = {"value": 2, "because": "by 'pilotlight scale' with the key 8c1f0eXYabcd", "deployed": 0, "ends_at": NOW}
 BOUNDS = {
     "function": "hello.greet", "version": "hello.greet@v17", "at": NOW, "changes_at": None, "min_containers": BOUND,
-    "max_containers": BOUND, "buffer_containers": BOUND, "scaledown_window": BOUND, "forecast": BOUND,
+    "max_containers": BOUND, "buffer_containers": BOUND, "scaledown_window": BOUND, "zero_window": BOUND,
+    "forecast": BOUND,
     "warm": [{"when": "Mon-Fri 08:00-18:00", "tz": "Europe/Berlin", "containers": 2, "open": True, "changes_at": NOW}],
 }  # fmt: skip
 USAGE = {

@@ -48,6 +48,7 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"forecast": False}, "forecast", False),
         ({"forecast": True}, "forecast", UNSET),
         ({"scaledown_window": 0}, "scaledown_window", 0.0),
+        ({"zero_window": 600}, "zero_window", 600.0),
         ({"warm": [Warm("Mon-Fri 08:00-18:00", 2)]}, "warm", (Warm("Mon-Fri 08:00-18:00", 2, "UTC"),)),
         ({"warm": Warm("00:00-24:00")}, "warm", (Warm("00:00-24:00"),)),
         ({"warm": []}, "warm", UNSET),

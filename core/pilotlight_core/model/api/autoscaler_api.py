@@ -21,6 +21,8 @@ class AutoscalerRequest(Request, frozen=True, kw_only=True):
     max_containers: MostCount | UnsetType | None = UNSET
     buffer_containers: KeptCount | UnsetType | None = UNSET
     scaledown_window: WindowSeconds | UnsetType | None = UNSET
+    zero_window: WindowSeconds | UnsetType | None = UNSET
+    """Of the last container."""
     forecast: bool | UnsetType | None = UNSET
     """Whether what its past foretells may keep or start containers."""
     ends_at: float | None = None
@@ -66,6 +68,7 @@ class AutoscalerInfo(msgspec.Struct, frozen=True, kw_only=True):
     max_containers: ScaleBoundInfo
     buffer_containers: ScaleBoundInfo
     scaledown_window: ScaleBoundInfo
+    zero_window: ScaleBoundInfo
     forecast: ScaleBoundInfo
     warm: tuple[WarmInfo, ...]
     changes_at: float | None

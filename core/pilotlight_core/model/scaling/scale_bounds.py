@@ -52,6 +52,8 @@ class ScaleBounds:
     buffer: int
     window_s: float
     """Seconds without calls after which a container goes."""
+    zero_window_s: float
+    """The same of the last one."""
     steady: int
     """What of `least` is there without a warm window."""
     forecast: bool
@@ -100,6 +102,7 @@ def bounds_of(spec: FunctionSpec, record: ScaleRecord | None, at: float, *, lead
         most=held.max_containers,
         buffer=held.buffer_containers,
         window_s=held.scaledown_window,
+        zero_window_s=float(deployed(held, "zero_window")),
         forecast=bool(deployed(held, "forecast")),
         steady=min(held.min_containers, floor.containers),
         because=because | {FLOOR: floor.because},

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from pilotlight_core.model.spec import FunctionSpec
 
-BOUNDS = ("min_containers", "max_containers", "buffer_containers", "scaledown_window", "forecast")
+BOUNDS = ("min_containers", "max_containers", "buffer_containers", "scaledown_window", "zero_window", "forecast")
 """Fields of a specification that people may say otherwise, of the same names in a record."""
 
 
@@ -48,6 +48,7 @@ class ScaleRecord(msgspec.Struct, frozen=True, kw_only=True):
     max_containers: BoundOverride | None = None
     buffer_containers: BoundOverride | None = None
     scaledown_window: BoundOverride | None = None
+    zero_window: BoundOverride | None = None
     forecast: BoundOverride | None = None
 
     def override(self, field: str, at: float) -> BoundOverride | None:
@@ -71,4 +72,6 @@ def overridden(spec: FunctionSpec, record: ScaleRecord | None, at: float) -> Fun
 def deployed(spec: FunctionSpec, field: str) -> float | bool:
     """What a specification says of one of `BOUNDS`."""
     said: float | bool | UnsetType = getattr(spec, field)
-    return True if said is UNSET else said  # `forecast` alone may be unset
+    if said is UNSET:
+        return spec.scaledown_window if field == "zero_window" else True
+    return said

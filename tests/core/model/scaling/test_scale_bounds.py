@@ -51,10 +51,21 @@ def test_people_s_word_holds_until_its_end() -> None:
         "max_containers": "by 'pilotlight scale' with the key key_1",
         "buffer_containers": "as deployed",
         "scaledown_window": "by 'pilotlight scale' with the key key_1",
+        "zero_window": "as deployed",
         "forecast": "as deployed",
     }
     after = bounds_of(function_spec(), record, end)
     assert (after.least, after.most, after.changes_at) == (0, 20, math.inf)
+
+
+def test_the_last_container_has_the_window_of_any_unless_one_of_its_own_is_said() -> None:
+    """By the specification, or by people."""
+    spec = function_spec(scaledown_window=30.0)
+    own = function_spec(scaledown_window=30.0, zero_window=300.0)
+    found = [bounds_of(each, None, 0.0).zero_window_s for each in (spec, own)]
+    assert found == [30.0, 300.0]
+    assert bounds_of(spec, said(scaledown_window=90), 0.0).zero_window_s == 90.0
+    assert bounds_of(own, said(zero_window=600), 0.0).zero_window_s == 600.0
 
 
 def test_a_past_foretells_unless_the_specification_or_people_say_otherwise() -> None:

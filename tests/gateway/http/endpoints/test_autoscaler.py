@@ -19,7 +19,7 @@ HOUR_S = 3_600.0
 
 def values(answer: Any) -> dict[str, float]:
     """The bounds of an answer, by name."""
-    names = ("min_containers", "max_containers", "buffer_containers", "scaledown_window")
+    names = ("min_containers", "max_containers", "buffer_containers", "scaledown_window", "zero_window")
     return {name: answer.json()[name]["value"] for name in names}
 
 
@@ -32,6 +32,7 @@ async def test_what_was_deployed_holds_until_people_say_otherwise(world: World) 
         after = await client.get(PATH)
 
     deployed = {"min_containers": 1, "max_containers": 10, "buffer_containers": 0, "scaledown_window": 30.0}
+    deployed["zero_window"] = 30.0
     assert values(before) == deployed
     assert before.json()["min_containers"]["because"] == "as deployed"
     assert before.json()["changes_at"] is None

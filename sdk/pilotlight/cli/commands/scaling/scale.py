@@ -33,6 +33,9 @@ def scale(
         float | None,
         typer.Option("--scaledown-window", help="seconds without calls after which a container ends", min=0),
     ] = None,
+    zero_window: Annotated[
+        float | None, typer.Option("--zero-window", help="the same of the last container", min=0)
+    ] = None,
     forecast: Annotated[
         bool | None, typer.Option(help="whether what its past foretells may keep or start containers")
     ] = None,
@@ -55,7 +58,10 @@ def scale(
     pilotlight scale llm.chat --min 0 --no-forecast --for 2h
     pilotlight scale llm.chat --reset
     """
-    bounds = {"--min": least, "--max": most, "--buffer": buffer, "--scaledown-window": window, "--forecast": forecast}
+    bounds = {
+        "--min": least, "--max": most, "--buffer": buffer, "--scaledown-window": window, "--zero-window": zero_window,
+        "--forecast": forecast,
+    }  # fmt: skip
     is_said = any(value is not None for value in bounds.values())
     if until is not None and for_ is not None:
         raise typer.BadParameter("--until and --for are one question: give one of them.")
@@ -71,6 +77,7 @@ def scale(
             max_containers=UNSET if most is None else most,
             buffer_containers=UNSET if buffer is None else buffer,
             scaledown_window=UNSET if window is None else window,
+            zero_window=UNSET if zero_window is None else zero_window,
             forecast=UNSET if forecast is None else forecast,
             ends_at=None if until is None else read_instant(until, "--until", time.time()),
             ends_in_s=None if for_ is None else read_span(for_, "--for"),
@@ -90,6 +97,7 @@ def _show(found: AutoscalerInfo) -> None:
         "max": found.max_containers,
         "buffer": found.buffer_containers,
         "scaledown-window": found.scaledown_window,
+        "zero-window": found.zero_window,
         "forecast": found.forecast,
     }
     rows = [_row(name, bound) for name, bound in bounds.items()]
@@ -106,7 +114,7 @@ def _row(name: str, bound: ScaleBoundInfo) -> tuple[str, ...]:
 def _value_text(name: str, value: float | bool) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:g} s" if name == "scaledown-window" else f"{value:g}"
+    return f"{value:g} s" if name.endswith("window") else f"{value:g}"
 
 
 def _warm_text(window: WarmInfo) -> str:

@@ -26,6 +26,7 @@ def bounds(**more: Any) -> Any:
         "function": "llm.chat", "version": "llm.chat@v3", "at": 1.0, "changes_at": None, "warm": [],
         "min_containers": bound(2, SAID, ends_at=86_400.0), "max_containers": bound(10, deployed=10),
         "buffer_containers": bound(0), "scaledown_window": bound(60.0, deployed=60.0),
+        "zero_window": bound(300.0, SAID, deployed=60.0),
         "forecast": bound(value=False, because=SAID, deployed=True),
     } | more  # fmt: skip
 
@@ -48,15 +49,16 @@ def test_what_holds_is_shown_with_whose_word_it_is(platform: ScriptedPlatform) -
 
     shown = run("scale", "llm.chat")
 
-    assert cells(shown)[:6] == [
+    assert cells(shown)[:7] == [
         ["bound", "value", "deployed", "because", "until"],
         ["min", "2", "0", SAID, "1970-01-02 00:00 UTC"],
         ["max", "10", "10", "as deployed"],
         ["buffer", "0", "0", "as deployed"],
         ["scaledown-window", "60 s", "60 s", "as deployed"],
+        ["zero-window", "300 s", "60 s", SAID],
         ["forecast", "off", "on", SAID],
     ]
-    assert shown.splitlines()[6:] == [
+    assert shown.splitlines()[7:] == [
         "Warm window Mon-Fri 08:00-18:00 Europe/Berlin: 2 containers, open, closes 1970-01-01 00:00 UTC.",
         "Warm window Mon-Fri 08:00-18:00 Europe/Berlin: 1 container, not open, opens 1970-01-01 01:00 UTC.",
         "Warm window Mon-Fri 08:00-18:00 Europe/Berlin: 2 containers, open.",
@@ -68,12 +70,13 @@ def test_what_is_named_is_sent_and_nothing_else(platform: ScriptedPlatform) -> N
     platform.will("PATCH", PATH, answer(bounds()))
 
     run("scale", "llm.chat", "--min", "2", "--max", "20", "--for", "2h")
-    run("scale", "llm.chat", "--buffer", "1", "--scaledown-window", "0", "--no-forecast", "--until", "2999-01-01 00:00")
+    window = ("--scaledown-window", "0", "--zero-window", "90", "--no-forecast")
+    run("scale", "llm.chat", "--buffer", "1", *window, "--until", "2999-01-01 00:00")
 
     first, second = (request.json for request in platform.requests)
     assert first == {"min_containers": 2, "max_containers": 20, "ends_at": None, "ends_in_s": 7_200.0}
     assert (second["buffer_containers"], second["scaledown_window"], second["ends_in_s"]) == (1, 0.0, None)
-    assert second["forecast"] is False
+    assert (second["forecast"], second["zero_window"]) == (False, 90.0)
     assert second["ends_at"] == 32_472_144_000.0
     assert "min_containers" not in second
 
