@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
-from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.asks.ask import Ask
@@ -19,7 +18,7 @@ from pilotlight_placement.hardware.catalogue import Device
 from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slot
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import PlanLimits
-from pilotlight_placement.plan.plan import DesiredState, Plan, plan
+from pilotlight_placement.plan.plan import DesiredState, plan
 
 GPUS_PER_NODE = 8
 CPU_SLOTS = 64
@@ -66,10 +65,11 @@ class SimulatedFleet:
         """Start so many containers of a function, as far as there are places."""
         self._plans += 1
         desired = DesiredState(wants=(), starts=((function.ask, count),), revision=self._plans)
-        made = plan(self.fleet, desired, at, LIMITS)
+        made = plan(self.fleet, desired, at, LIMITS, keep=True)
         if made.short:
             self._refused[_anybodys(function.ask)] = self._freed
-        return [self._container_of(held, function, at) for held in self._carry_out(made)]
+        starts = (planned.command for planned in made.commands if isinstance(planned.command, PlannedStart))
+        return [self._container_of(start.held, function, at) for start in starts]
 
     def release(self, container: SimulatedContainer) -> None:
         """A container has ended."""
@@ -83,28 +83,6 @@ class SimulatedFleet:
             )
         self.fleet.release(container.id)
         self._freed += 1
-
-    def _carry_out(self, made: Plan) -> Iterator[PlacedContainer]:
-        for planned in made.commands:
-            command = planned.command
-            if isinstance(command, PlannedStart):
-                self.fleet.hold(command.held)
-                yield command.held
-            elif isinstance(command, Cut | SwitchMig):
-                self._change(planned.node, command)
-
-    def _change(self, node: str, command: Cut | SwitchMig) -> None:
-        place = self.fleet.places[node]
-        gpu = place.by_id[command.device].gpu
-        if gpu is None:
-            raise LookupError(f"{command.device} is no GPU")
-        if isinstance(command, SwitchMig):
-            self._describe(place.node, replace(gpu, mig=command.on, instances=()))
-            return
-        there = {*gpu.instances, *place.by_id[command.device].instances()}
-        self._describe(
-            place.node, replace(gpu, instances=tuple(sorted(there - {*command.destroy} | {*command.create})))
-        )
 
     def _describe(self, node: Node, gpu: Gpu) -> None:
         self.fleet.put(replace(node, gpus=tuple(gpu if other.id == gpu.id else other for other in node.gpus)))

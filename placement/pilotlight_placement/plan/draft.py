@@ -75,6 +75,8 @@ class Draft:
     """node -> the numbers of the commands that free parts of its host, and these."""
     fixed: frozenset[str] = frozenset()
     """Containers that must stay."""
+    explain: bool = True
+    """Whether decisions say what lost to them."""
     waiting: frozenset[str] = frozenset()
     """Tenants for which nothing is moved."""
     moved: set[str] = field(default_factory=set)

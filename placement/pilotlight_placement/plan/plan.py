@@ -63,8 +63,14 @@ class Plan:
     short: tuple[Shortfall, ...]
 
 
-def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | None = None) -> Plan:
+def plan(
+    fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | None = None, *, keep: bool = False
+) -> Plan:
     """The commands from the present to the desired state; `at` is in seconds, on the clock of `PlacedContainer.since`.
+
+    Args:
+        keep: leave the fleet as it is after all commands, for one whose commands are carried out at once. What is
+            decided is the same, but its records do not say what lost.
 
     Raises:
         ValueError: if a function is wanted twice, or has no name.
@@ -74,9 +80,11 @@ def plan(fleet: Fleet, desired: DesiredState, at: float, limits: PlanLimits | No
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(
         fleet=fleet, wants=wants, at=at, revision=desired.revision, epoch=desired.epoch, limits=limits or PlanLimits(),
-        fixed=desired.fixed, waiting=desired.waiting,
+        fixed=desired.fixed, waiting=desired.waiting, explain=not keep,
     )  # fmt: skip
-    with fleet.trial():
+    with fleet.trial() as trial:
+        if keep:
+            trial.keep()
         first, starts = _first(draft, desired)
         wanted = [(want.ask, _missing(fleet, want)) for want in by_size(wants.values())]
         missing = start_missing(draft, [*starts, *wanted])
@@ -119,7 +127,7 @@ def start_missing(draft: Draft, wanted: Sequence[tuple[Ask, int]]) -> list[Short
             short[ask] = replace(known, missing=known.missing + count)
             continue
         for done in range(count):
-            found = place(draft.fleet, ask)
+            found = place(draft.fleet, ask, explain=draft.explain)
             if isinstance(found, NoFit):
                 short[ask] = Shortfall(function=ask.function, missing=count - done, refusal=found)
                 break

@@ -13,12 +13,18 @@ from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, P
 from pilotlight_placement.search.filter_counts import filter_counts
 from pilotlight_placement.search.policy import STEP_NAMES
 from pilotlight_placement.search.refusal import no_fit
-from pilotlight_placement.search.selection import choose_candidate
+from pilotlight_placement.search.selection import RankedCandidate, choose_candidate, first_candidate
 
 
-def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
-    """The best place for one container by the policy, or a refusal. The fleet is unchanged."""
+def place(fleet: Fleet, ask: Ask, *, explain: bool = True) -> Placement | NoFit:
+    """The best place for one container by the policy, or a refusal. The fleet is unchanged.
+
+    Args:
+        explain: whether the record of a place has what lost to it, and what the filters excluded.
+    """
     offers = fleet.offers(ask)
+    if not explain and (first := first_candidate(fleet, ask, offers)) is not None:
+        return Placement(slice=slice_of(fleet, first.candidate), record=_bare_record(fleet, ask, first))
     winner, rivals = choose_candidate(fleet, ask, offers)
     refused, considered = filter_counts(fleet, ask, offers)
     record = DecisionRecord(
@@ -40,3 +46,7 @@ def place(fleet: Fleet, ask: Ask) -> Placement | NoFit:
     if winner is None:
         return no_fit(fleet, ask, offers, record)
     return Placement(slice=slice_of(fleet, winner.candidate), record=record)
+
+
+def _bare_record(fleet: Fleet, ask: Ask, winner: RankedCandidate) -> DecisionRecord:
+    return DecisionRecord(ask=ask, revision=fleet.standing, value=winner.value)

@@ -40,6 +40,16 @@ class Selection(NamedTuple):
     rivals: dict[str, RankedCandidate]
 
 
+def first_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> RankedCandidate | None:
+    """The winner of `choose_candidate` alone: the first candidate that there is."""
+    keys = keys_for(fleet, ask)
+    for tier in tiers(fleet, ask, offers):
+        for run in runs(fleet, ask, tier):
+            for candidate in run:
+                return RankedCandidate(value_of(keys, candidate), candidate)
+    return None
+
+
 def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
     """The smallest candidate by `policy.value_of` among those that pass the filters."""
     winner: RankedCandidate | None = None

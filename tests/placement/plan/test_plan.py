@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pilotlight_core.model.messages.node_messages import SliceKind, Stop
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_placement.asks.ask import GIB, Ask
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
@@ -103,6 +104,26 @@ def test_a_function_is_wanted_once() -> None:
 
 
 WANTS = st.lists(st.tuples(asks(), st.integers(0, 3)), min_size=1, max_size=4)
+
+
+@examples(40)
+@given(some_nodes(), WANTS)
+def test_a_plan_that_is_kept_leaves_the_fleet_as_if_it_was_carried_out(
+    nodes: list[Node], wanted: list[tuple[Ask, int]]
+) -> None:
+    """Its commands are the same."""
+    planned, kept = Fleet(nodes), Fleet(nodes)
+    state = DesiredState(wants=tuple(want(f"f{index}", count, each) for index, (each, count) in enumerate(wanted)))
+
+    made = plan(planned, state, 0.0)
+    carry_out(planned, made)
+
+    assert plan(kept, state, 0.0, keep=True).commands == made.commands
+    assert kept.held == planned.held
+    assert {name: place.node for name, place in kept.places.items()} == {
+        name: place.node for name, place in planned.places.items()
+    }
+    check_integrity(kept)
 
 
 @examples(80)

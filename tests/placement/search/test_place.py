@@ -53,6 +53,9 @@ def test_the_index_finds_what_the_policy_says(
     assert isinstance(found, Placement)
     assert found.record.value == every[0][0]
     assert found.slice == slice_of(fleet, every[0][1])
+    bare = place(fleet, wanted, explain=False)
+    assert isinstance(bare, Placement)
+    assert (bare.slice, bare.record.value) == (found.slice, found.record.value)
     for rival in found.record.rivals:
         better = [value for value, _ in every[1:] if first_difference(every[0][0], value) == rival.step]
         assert rival.value == min(better)

@@ -8,7 +8,13 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.policy import STEP_NAMES
-from pilotlight_placement.search.selection import CANDIDATE_STEPS, RUN_STEPS, TIER_STEPS, choose_candidate
+from pilotlight_placement.search.selection import (
+    CANDIDATE_STEPS,
+    RUN_STEPS,
+    TIER_STEPS,
+    choose_candidate,
+    first_candidate,
+)
 from tests.placement.makers import ask, gpu, node
 
 
@@ -16,6 +22,7 @@ def nodes_of(fleet: Fleet, wanted: Ask) -> tuple[str, dict[str, str]]:
     """The winner's node, and for each step the node of its best loser."""
     winner, rivals = choose_candidate(fleet, wanted, fleet.offers(wanted))
     assert winner is not None
+    assert first_candidate(fleet, wanted, fleet.offers(wanted)) == winner
     names = {step: slice_of(fleet, rival.candidate).node for step, rival in rivals.items()}
     return slice_of(fleet, winner.candidate).node, names
 
