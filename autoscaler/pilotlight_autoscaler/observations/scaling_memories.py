@@ -5,6 +5,7 @@ Minutes end for some functions in each pass, so that all have had their turn onc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,8 @@ class ScalingMemories:
     """Those of which a minute with calls or a start has ended since `take_changed`."""
     ahead: dict[str, int] = field(default_factory=dict)
     """Functions for which a forecast has containers there, and how many."""
+    _ahead_of: Counter[str] = field(default_factory=Counter)
+    """Their sums by tenant."""
 
     def __len__(self) -> int:
         return len(self._memories)
@@ -124,20 +127,24 @@ class ScalingMemories:
 
     def _note_ahead(self, name: str, memory: FunctionMemory) -> None:
         tenant = name.partition(":")[0]
-        others = sum(count for other, count in self.ahead.items() if other != name and _is_of(tenant, other))
-        memory.most_ahead = max(0, MOST_AHEAD - others)
-        level = memory.ahead()
+        memory.most_ahead = max(0, MOST_AHEAD - self._ahead_of[tenant] + self.ahead.get(name, 0))
+        self._set_ahead(name, memory.ahead())
+
+    def _set_ahead(self, name: str, level: int) -> None:
+        if change := level - self.ahead.pop(name, 0):
+            tenant = name.partition(":")[0]
+            self._ahead_of[tenant] += change
+            if not self._ahead_of[tenant]:
+                del self._ahead_of[tenant]
         if level:
             self.ahead[name] = level
-        else:
-            self.ahead.pop(name, None)
 
     def _remember(self, name: str, memory: FunctionMemory) -> None:
         self._memories[name] = memory
         while len(self._memories) > MOST_FUNCTIONS:
             oldest = next(iter(self._memories))
             del self._memories[oldest]
-            self.ahead.pop(oldest, None)
+            self._set_ahead(oldest, 0)
             self.changed.pop(oldest, None)
 
     def _time_starts(self, name: str, memory: FunctionMemory, containers: Sequence[ContainerReport]) -> None:
@@ -147,10 +154,6 @@ class ScalingMemories:
             self._timed[container.id] = None
         while len(self._timed) > MOST_TIMED:
             del self._timed[next(iter(self._timed))]
-
-
-def _is_of(tenant: str, function: str) -> bool:
-    return function.startswith(f"{tenant}:")
 
 
 def _new_ones(containers: Sequence[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:

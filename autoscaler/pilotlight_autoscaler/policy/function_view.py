@@ -38,7 +38,7 @@ class FunctionView:
     @cached_property
     def current(self) -> str:
         """The version that is deployed, always the same of several; "": none is."""
-        return max((version for version, view in self.versions.items() if view.deployed), default="")
+        return max([version for version, view in self.versions.items() if view.deployed], default="")
 
     @property
     def is_called(self) -> bool:
@@ -48,12 +48,12 @@ class FunctionView:
     @cached_property
     def size(self) -> int:
         """Containers of all versions, those that come included."""
-        return sum(view.size for view in self.versions.values())
+        return sum([view.size for view in self.versions.values()])
 
     @property
     def needed(self) -> int:
         """Containers that calls need now."""
-        return sum(needed_by_calls(view) for view in self.versions.values())
+        return sum([needed_by_calls(view) for view in self.versions.values()])
 
     @cached_property
     def window_s(self) -> float:

@@ -72,7 +72,7 @@ class VersionView:
     speed: VersionSpeed | None = None
     """None without a service level or a known curve."""
 
-    @cached_property
+    @property
     def size(self) -> int:
         return len(self.containers) + self.pending
 
@@ -126,21 +126,20 @@ def load_s(view: VersionView) -> float:
 
 def wanted_by_demand(view: VersionView) -> int:
     """Containers for the present demand, before floor, buffer and ceiling."""
-    running = sum(container.running for container in view.containers)
-    queued = 0
+    running, slots, queued = sum([container.running for container in view.containers]), view.spec.slots, 0
     if view.demand is not None:
         # A report newer than the demand shows calls that the demand still counts as queued: count them once.
         asking = max(view.demand.queued + view.demand.refused_calls + view.demand.late, int(view.demand.refused))
         queued = max(0, asking - max(0, running - view.demand.running))
         # What ran in a container that is gone runs nowhere: the demand has not heard of its end yet.
-        running = max(running, min(view.demand.running, (view.size + view.leaving) * view.spec.slots))
+        running = max(running, min(view.demand.running, (view.size + view.leaving) * slots))
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
-    holding = holding_of(running, view.spec.slots)
+    holding = holding_of(running, slots)
     if not queued:
         return holding
-    most = math.ceil(queued / view.spec.slots)
+    most = math.ceil(queued / slots)
     service_s = _service_s(view)
-    draining = math.ceil(queued * service_s / (view.spec.slots * WAIT_TARGET_S)) if service_s else 1
+    draining = math.ceil(queued * service_s / (slots * WAIT_TARGET_S)) if service_s else 1
     return max(1, holding + min(most, draining))
 
 

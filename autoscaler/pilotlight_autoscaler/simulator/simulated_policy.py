@@ -59,15 +59,19 @@ class SimulatedPolicy:
     memories: ScalingMemories = field(default_factory=ScalingMemories)
     """The unix second of an instant of the simulation is that instant."""
     _pace: ScaleDownPace = field(default_factory=ScaleDownPace)
+    _view: VersionView | None = None
+    """Of the function whose wish was asked for last."""
 
     def wish(self, run: FunctionRun, at: float) -> Wish:
         """How many containers a function should have."""
-        return self.memories.wish(_function_of(run, at), at)
+        key, self._view = run.function.key, view_of(run, at)
+        return self.memories.wish(FunctionView(name=key, versions={key: self._view}), at)
 
     def on_start(self, run: FunctionRun, at: float) -> None:
         """Containers of a function have been started: what needs them is remembered as needed."""
-        self.memories.on_up(run.function.key, at)
-        self.memories.observe(_function_of(run, at), at)
+        key = run.function.key
+        self.memories.on_up(key, at)
+        self.memories.observe(FunctionView(name=key, versions={key: view_of(run, at)}), at)
 
     def needed(self, run: FunctionRun) -> int:
         """The most containers that a function's calls have needed in this minute, as far as it is remembered."""
@@ -84,8 +88,10 @@ class SimulatedPolicy:
         return self.memories.end_minutes(run.function.key, at, most_missed=MOST_SLEPT)
 
     def leaving(self, run: FunctionRun, wish: Wish, at: float) -> set[str]:
-        """The idle containers that go now."""
-        return {each.id for each in self._pace.leaving(run.function.key, view_of(run, at), wish, at)}
+        """The idle containers that go now, of a function whose wish was asked for at this instant."""
+        if self._view is None or self._view.spec is not run.function.spec:
+            self._view = view_of(run, at)
+        return {each.id for each in self._pace.leaving(run.function.key, self._view, wish, at)}
 
     def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> deque[IdleContainer]:
         """The containers of these functions that may give way to calls of others, the longest idle first."""
@@ -127,10 +133,6 @@ def _placed(
 
 def _is_idle(container: SimulatedContainer, at: float) -> bool:
     return not container.is_gone and not container.running and container.idle_since <= at - MIN_RESIDENCY_S
-
-
-def _function_of(run: FunctionRun, at: float) -> FunctionView:
-    return FunctionView(name=run.function.key, versions={run.function.key: view_of(run, at)})
 
 
 def view_of(run: FunctionRun, at: float) -> VersionView:

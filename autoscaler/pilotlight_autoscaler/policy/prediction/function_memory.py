@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Collection
 
 import msgspec
 
@@ -70,6 +71,7 @@ class FunctionMemory:
         """`window_s`: how long its idle containers stay anyway."""
         record = known or MemoryRecord(minute=int(at // MINUTE_S))
         self._loads = deque((ms / 1000.0 for ms in record.loads_ms), maxlen=LOADS)
+        self._load_s = _long_load_s(self._loads)
         self._minute = record.minute
         self._needed = record.needed
         self._before = 0
@@ -103,8 +105,7 @@ class FunctionMemory:
     @property
     def load_s(self) -> float:
         """How long a start takes."""
-        ordered = sorted(self._loads)
-        return ordered[-2] if len(ordered) == LOADS else max(ordered, default=FIRST_LOAD_S)
+        return self._load_s
 
     @property
     def worth(self) -> float:
@@ -156,6 +157,7 @@ class FunctionMemory:
     def on_load(self, seconds: float) -> None:
         """A start ended after so long."""
         self._loads.append(seconds)
+        self._load_s = _long_load_s(self._loads)
         if not 0.8 * self._worth <= self.worth <= 1.25 * self._worth:
             self._worth = self.worth
             for keeping in self._keeping:
@@ -265,6 +267,11 @@ def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
         msgspec.MsgspecError: if it is none.
     """
     return FunctionMemory(window_s, at, msgspec.msgpack.decode(encoded, type=MemoryRecord))
+
+
+def _long_load_s(loads: Collection[float]) -> float:
+    ordered = sorted(loads)
+    return ordered[-2] if len(ordered) == LOADS else max(ordered, default=FIRST_LOAD_S)
 
 
 def _idle_times(record: MemoryRecord) -> list[IdleTimes]:

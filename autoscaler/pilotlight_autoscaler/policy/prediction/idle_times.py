@@ -174,15 +174,12 @@ def worths_of(masses: Sequence[float], never: float) -> list[float]:
     # times end with a minute.
     lasting = [total - chance for chance in chances[:-1]]
     integral = [0.0, *accumulate(map(mul, grid.widths, lasting))]
-    worths = []
-    for mass, (_, _, first, behind, start, start_beyond, end, end_beyond) in zip(masses, grid.reaches, strict=True):
-        about = chances[behind] - chances[first]
-        if not about or mass * (behind - first) < EDGE * about:
-            worths.append(math.inf)
-        else:
-            until = integral[end] + end_beyond * lasting[end]
-            worths.append((until - integral[start] - start_beyond * lasting[start]) / about)
-    return worths
+    return [
+        math.inf
+        if (about := chances[behind] - chances[first]) <= 0.0 or mass * (behind - first) < EDGE * about
+        else (integral[end] + end_beyond * lasting[end] - integral[start] - start_beyond * lasting[start]) / about
+        for mass, (_, _, first, behind, start, start_beyond, end, end_beyond) in zip(masses, grid.reaches, strict=True)
+    ]
 
 
 def warm_windows(worths: Iterable[float], worth: float) -> tuple[WarmWindow, ...]:
