@@ -19,7 +19,7 @@ from typing import cast
 from pilotlight_autoscaler.observations import scaling_memories
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
-from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
@@ -68,10 +68,14 @@ class SimulatedPolicy:
         return self.memories.wish(FunctionView(name=key, versions={key: self._view}), at)
 
     def on_start(self, run: FunctionRun, at: float) -> None:
-        """Containers of a function have been started: what needs them is remembered as needed."""
-        key = run.function.key
-        self.memories.on_up(key, at)
-        self.memories.observe(FunctionView(name=key, versions={key: view_of(run, at)}), at)
+        """Containers of a function have been started by its wish: what needs them is remembered, as a pass later."""
+        key, view = run.function.key, self._view
+        memory = self.memories.get(key)
+        if memory is None or view is None:
+            self.memories.observe(FunctionView(name=key, versions={key: view_of(run, at)}), at)
+        else:
+            memory.on_up(at)
+            memory.observe(min(needed_by_calls(view), run.size), at)
 
     def needed(self, run: FunctionRun) -> int:
         """The most containers that a function's calls have needed in this minute, as far as it is remembered."""
