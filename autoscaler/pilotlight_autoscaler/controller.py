@@ -80,6 +80,9 @@ LEARN_EVERY_S = 0.25
 MEMORIES_AT_ONCE = 32
 """Of functions, that are stored each quarter of a second."""
 MOST_STORED_AT_END = 1_000
+RECALL_EVERY_S = 2.0
+RECALLED_WITHIN_S = 60.0
+"""So long a new leader removes nothing without knowing what was remembered of functions."""
 TIDY_EVERY_S = 1.0
 EDGES_AT_ONCE = 256
 """Versions of which one pass decides on new calls."""
@@ -147,6 +150,8 @@ class Controller:
         """In a row."""
         self._started = 0
         self._leading_since = 0.0
+        self._recalls = False
+        """Whether it knows what leaders before it have stored of functions: what it learns is not stored before."""
         self._wall_offset = 0.0
         """Unix seconds less those of the world's clock: a step of the wall clock changes nothing while one leads."""
         self._tasks: asyncio.TaskGroup
@@ -257,8 +262,8 @@ class Controller:
         while True:
             await self._lease.acquire()
             self.world.executions.clear()  # of an earlier lease
-            await self._begin()
             log.info("leading", epoch=self._lease.epoch)
+            await self._begin()
             await self._lease.lost.wait()
             self.world.executions.clear()
             log.warning("lease lost")
@@ -271,7 +276,14 @@ class Controller:
     async def _begin(self) -> None:
         self._leading_since = time.monotonic()
         self._wall_offset = time.time() - self._leading_since
-        self.world.scaling.restore(await self._memories.read(time.time()))
+        self._recalls = False
+        while self.decides and not self._recalls:
+            try:
+                self.world.scaling.restore(await self._memories.read(time.time()))
+                self._recalls = True
+            except (BusError, TimeoutError) as error:
+                log.warning("what was remembered of functions is read again", error=repr(error))
+                await asyncio.sleep(RECALL_EVERY_S)
 
     async def _tick(self) -> None:
         while True:
@@ -302,6 +314,8 @@ class Controller:
                 await asyncio.gather(*(self._bindings.end(binding) for binding in ended))
 
     async def _store_memories(self, most: int = MEMORIES_AT_ONCE) -> None:
+        if not self._recalls:
+            return
         left = await self._memories.write(self.world.scaling.take_changed(most))
         self.world.scaling.changed.update(dict.fromkeys(left))
 
@@ -361,7 +375,8 @@ class Controller:
         ids = self._ids_active(at) | set(only or ())
         active.keep(ids)
         self._note_changes()
-        settled = at - self._leading_since >= SETTLE_S
+        led_s = at - self._leading_since
+        settled = led_s >= (SETTLE_S if self._recalls else RECALLED_WITHIN_S)
         options = self._options(at, whole=only is None, settled=settled)
         decided = set(only) if only is not None else active.choose(self.world, at=at, room=options.force) & ids
         read = decided | active.unread(ids)
@@ -381,6 +396,10 @@ class Controller:
             stop_grace_s=self._stop_grace_s, bounds=known.bounds(versions.values()),
         )  # fmt: skip
         made = Pass(self.world, given)
+        if self._advises:
+            made.weigh(only)
+            self.metrics.decided(made.sizes, versions, refused=0)
+            return
         if only is None:
             self.world.refresh_refusals(made.ask)  # before further ones are refused
         decision = made.run(only)
@@ -392,8 +411,7 @@ class Controller:
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(AddressedCommand(node=lost.node, command=lost.bind))
-        if not self._advises:
-            self._act(decision, at)
+        self._act(decision, at)
         if settled and self._on_settled is not None:
             self._on_settled()
             self._on_settled = None

@@ -15,7 +15,7 @@ from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.subjects import SCALING_BUCKET
 
 READ_S = 20.0
-"""All of them are read within this, or what was read until then counts."""
+"""All of them are read within this, or it is tried again."""
 
 log = structlog.get_logger()
 
@@ -29,21 +29,21 @@ class MemoryStore:
         self._prefix = f"{region}."
 
     async def read(self, at: float) -> dict[str, FunctionMemory]:
-        """All that is stored, by `tenant:app.function`; `at` is in unix seconds."""
+        """All that is stored, by `tenant:app.function`; `at` is in unix seconds.
+
+        Raises:
+            BusError: it cannot be read now. TimeoutError: not within `READ_S`.
+        """
         start = key_subject(SCALING_BUCKET, self._prefix)
         cursor = StreamCursor(self._bus, bucket_stream(SCALING_BUCKET), f"{start}>")
         found: dict[str, FunctionMemory] = {}
-        try:
-            async with asyncio.timeout(READ_S):
-                while True:
-                    page = await cursor.read()
-                    for record in page.records:
-                        self._keep(found, record.subject[len(start) :], record.data, at)
-                    if not page.pending:
-                        break
-        except (BusError, TimeoutError) as error:
-            log.warning("not all that was remembered of functions could be read", error=repr(error), read=len(found))
-        return found
+        async with asyncio.timeout(READ_S):
+            while True:
+                page = await cursor.read()
+                for record in page.records:
+                    self._keep(found, record.subject[len(start) :], record.data, at)
+                if not page.pending:
+                    return found
 
     async def write(self, records: Mapping[str, bytes]) -> set[str]:
         """Store what is remembered of functions, by name; those that could not be stored now."""

@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 import pytest
 
+from pilotlight_autoscaler import controller, memory_store
 from pilotlight_autoscaler.bindings.binding_terms import host_terms
 from pilotlight_autoscaler.command_sender import subject_of_command
 from pilotlight_autoscaler.controller import SETTLE_S, Controller
@@ -247,6 +248,40 @@ async def test_idle_containers_are_drained_after_the_window(node: ScriptedNode, 
     assert isinstance(drain, Drain)
     assert drain.container == "c1"
     assert "idle" in drain.reason
+
+
+async def test_a_leader_that_does_not_know_the_past_writes_nothing_over_it(
+    bus: Bus, version: VersionRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it remove containers that the past may keep, until it knows; it reads again."""
+    monkeypatch.setattr(memory_store, "READ_S", 0.0)
+    monkeypatch.setattr(controller, "RECALL_EVERY_S", 0.05)
+    region, world = f"r{token(6)}", CountingWorld()
+    key = f"{region}.acme.{version.app}.greet"
+    known = FunctionMemory(60.0, time.time() - 3_600.0)
+    known.observe(1, time.time())
+    await bus.kv(subjects.SCALING_BUCKET).put(key, known.record())
+    node = ScriptedNode(bus, region)
+    await node.listen()
+    started = {"load": 10.0}
+    async with (
+        Registry(bus) as registry,
+        Controller(bus, registry, bus.lease("controller", region), world, region=region).running(),
+        repeated(node.repeat),
+    ):
+        await node.own(report(container("c1", version.id, idle_s=9.0, timeline=started, age_s=99.0)))
+        await until(lambda: world.scaling.changed)
+        await asyncio.sleep(SETTLE_S)  # whoever knows the past would remove it by then
+        await world.wait_passes(bus)
+        stored = await bus.kv(subjects.SCALING_BUCKET).get(key)
+        assert stored is not None
+        assert (stored.value, node.commands) == (known.record(), [])
+
+        monkeypatch.undo()
+        assert isinstance(await node.command(1), Drain)
+        memory = world.scaling.get(f"acme:{version.app}.greet")
+        assert memory is not None
+        assert memory.age_minutes == known.age_minutes
 
 
 async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version: VersionRecord) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from pilotlight_autoscaler import memory_store
 from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING
-from pilotlight_core.bus import Bus, connect
+from pilotlight_core.bus import Bus, BusError, connect
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import SCALING_BUCKET
 
@@ -42,6 +45,15 @@ async def test_what_cannot_be_read_is_passed_over(server_url: str) -> None:
         await MemoryStore(bus, region=region).write({"acme:shop.b": remembered(1).record()})
 
         assert (await MemoryStore(bus, region=region).read(0.0)).keys() == {"acme:shop.b"}
+
+
+async def test_what_cannot_all_be_read_is_not_taken_for_all(server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest would be learnt anew, and written over what is stored."""
+    monkeypatch.setattr(memory_store, "READ_S", 0.1)
+    async with connect(server_url, name="memories") as bus:
+        store = MemoryStore(bus, region=f"r{token(6)}")
+    with pytest.raises((BusError, TimeoutError)):
+        await store.read(0.0)
 
 
 async def test_what_cannot_be_stored_now_is_said(server_url: str) -> None:

@@ -5,18 +5,20 @@ Minutes end for some functions in each pass, so that all have had their turn onc
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView
-from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, MOST_MISSED, FunctionMemory
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, MOST_MISSED, FunctionMemory, restored
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 
 MOST_FUNCTIONS = 5_000
-"""The one that was heard of least recently is forgotten for a further one. Each is some 70 KB."""
+"""Of the tenant that has most, the one that was heard of least recently is packed for a further one."""
+MOST_PACKED = 20_000
+"""Each is at most 2 KiB: as it is stored."""
 MOST_AHEAD = 32
 """Containers of one tenant that are there for forecasts alone, or stay for them."""
 MOST_TIMED = 50_000
@@ -29,7 +31,7 @@ SWEPT_AT_ONCE = 100
 @dataclass(kw_only=True)
 class ScalingMemories:
     _memories: dict[str, FunctionMemory] = field(default_factory=dict)
-    """By `tenant:app.function`, the one heard of last at the end."""
+    """By `tenant:app.function`."""
     _due: list[str] = field(default_factory=list)
     """Those whose minute is to be ended in this round."""
     _round: int = 0
@@ -40,8 +42,14 @@ class ScalingMemories:
     """Those of which a minute with calls or a start has ended since `take_changed`."""
     ahead: dict[str, int] = field(default_factory=dict)
     """Functions for which a forecast has containers there, and how many."""
-    _ahead_of: Counter[str] = field(default_factory=Counter)
+    _unused: dict[str, int] = field(default_factory=dict)
+    """Of them, those that calls do not use."""
+    _unused_of: Counter[str] = field(default_factory=Counter)
     """Their sums by tenant."""
+    _of_tenant: dict[str, dict[str, None]] = field(default_factory=dict)
+    """The functions of each tenant, the one heard of last at the end."""
+    _packed: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    """Records of functions that were not heard of for a while, the one packed last at the end."""
 
     def __len__(self) -> int:
         return len(self._memories)
@@ -67,7 +75,9 @@ class ScalingMemories:
         names = list(self.changed)[:most]
         for name in names:
             del self.changed[name]
-        return {name: self._memories[name].record() for name in names if name in self._memories}
+        found = ((name, self._memories.get(name)) for name in names)
+        records = {name: self._packed.get(name) if memory is None else memory.record() for name, memory in found}
+        return {name: record for name, record in records.items() if record is not None}
 
     def observe(self, view: FunctionView, at: float) -> FunctionMemory:
         """Count what a function's calls need at the unix second `at`; its memory."""
@@ -77,13 +87,15 @@ class ScalingMemories:
         if memory is None:
             if not view.size:
                 return UNKNOWN
-            memory = FunctionMemory(view.window_s, at)
+            packed = self._packed.pop(view.name, None)
+            memory = FunctionMemory(view.window_s, at) if packed is None else restored(packed, view.window_s, at)
             self._remember(view.name, memory)
         elif needed:
-            self._memories[view.name] = self._memories.pop(view.name)
+            self._touch(view.name)
         if view.current:
             memory.on_deploy(view.current, view.window_s, at)
             memory.is_asked = view.is_foretold
+            memory.service_s = view.service_s or memory.service_s
         if memory.observe(needed, at):
             self.changed[view.name] = None
         for version in view.versions.values():
@@ -126,26 +138,48 @@ class ScalingMemories:
         return self.ahead.get(function, 0)
 
     def _note_ahead(self, name: str, memory: FunctionMemory) -> None:
-        tenant = name.partition(":")[0]
-        memory.most_ahead = max(0, MOST_AHEAD - self._ahead_of[tenant] + self.ahead.get(name, 0))
-        self._set_ahead(name, memory.ahead())
+        others = self._unused_of[tenant_of(name)] - self._unused.get(name, 0)
+        memory.most_ahead = max(0, MOST_AHEAD - others)
+        level = memory.ahead()
+        self._set_ahead(name, level, max(0, level - memory.used))
 
-    def _set_ahead(self, name: str, level: int) -> None:
-        if change := level - self.ahead.pop(name, 0):
-            tenant = name.partition(":")[0]
-            self._ahead_of[tenant] += change
-            if not self._ahead_of[tenant]:
-                del self._ahead_of[tenant]
+    def _set_ahead(self, name: str, level: int, unused: int) -> None:
+        tenant = tenant_of(name)
+        self._unused_of[tenant] += unused - self._unused.pop(name, 0)
+        if not self._unused_of[tenant]:
+            del self._unused_of[tenant]
+        if unused:
+            self._unused[name] = unused
         if level:
             self.ahead[name] = level
+        else:
+            self.ahead.pop(name, None)
+
+    def _touch(self, name: str) -> None:
+        """Make it the one heard of last, of its tenant."""
+        of_tenant = self._of_tenant.setdefault(tenant_of(name), {})
+        of_tenant.pop(name, None)
+        of_tenant[name] = None
 
     def _remember(self, name: str, memory: FunctionMemory) -> None:
         self._memories[name] = memory
+        self._packed.pop(name, None)
+        self._touch(name)
         while len(self._memories) > MOST_FUNCTIONS:
-            oldest = next(iter(self._memories))
-            del self._memories[oldest]
-            self._set_ahead(oldest, 0)
-            self.changed.pop(oldest, None)
+            most = max(self._of_tenant.values(), key=lambda functions: len(functions))
+            self._pack(next(iter(most)))
+
+    def _pack(self, name: str) -> None:
+        """Keep of a function what is stored of it."""
+        of_tenant = self._of_tenant[tenant_of(name)]
+        del of_tenant[name]
+        if not of_tenant:
+            del self._of_tenant[tenant_of(name)]
+        self._packed[name] = self._memories.pop(name).record()
+        self._set_ahead(name, 0, 0)
+        while len(self._packed) > MOST_PACKED:
+            forgotten, _ = self._packed.popitem(last=False)
+            self.changed.pop(forgotten, None)
 
     def _time_starts(self, name: str, memory: FunctionMemory, containers: Sequence[ContainerReport]) -> None:
         for container in _new_ones(containers, self._timed):
@@ -154,6 +188,11 @@ class ScalingMemories:
             self._timed[container.id] = None
         while len(self._timed) > MOST_TIMED:
             del self._timed[next(iter(self._timed))]
+
+
+def tenant_of(function: str) -> str:
+    """The owner of `tenant:app.function`."""
+    return function.partition(":")[0]
 
 
 def _new_ones(containers: Sequence[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:

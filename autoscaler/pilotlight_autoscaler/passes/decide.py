@@ -58,6 +58,12 @@ class Pass:
         """How many containers each version has that was decided on, and should have."""
         return {version: (self._state.views[version].size, self._state.wanted(version)) for version in self._decided}
 
+    def weigh(self, only: Collection[str] | None = None) -> None:
+        """Say what versions should have, for the log of wishes, and no more."""
+        self._decided = self._state.decided(only)
+        for version in self._decided:
+            self._state.wish_for(version)
+
     def run(self, only: Collection[str] | None = None) -> Decision:
         """Decide for all versions whose turn it is, or for those with a new demand."""
         state, options = self._state, self._state.given.options

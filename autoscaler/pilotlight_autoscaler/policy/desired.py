@@ -42,6 +42,8 @@ class _Floor(NamedTuple):
     least: int
     rule: ScalingRule
     because: str
+    bounded: ScalingRule | None = None
+    """Of a ceiling: the rule that asks for more."""
 
 
 NOBODY = _Floor(0, ScalingRule.NOBODY_CALLS, "nobody calls it")
@@ -49,15 +51,16 @@ NOBODY = _Floor(0, ScalingRule.NOBODY_CALLS, "nobody calls it")
 
 def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
     """The wish of an instant, in unix seconds. Says the same for the same arguments, whenever it is asked."""
-    current, load_s = view.versions.get(view.current), memory.load_s
+    current = view.versions.get(view.current)
     others = ((name, each) for name, each in view.versions.items() if each is not current)
-    counts = {name: _best(_floors(each, load_s), each).least for name, each in others}
+    counts = {name: _best(_floors(each, memory), each).least for name, each in others}
     if current is None or current.is_shut_down:
         return _without_current(counts if current is None else {**counts, view.current: 0})
-    floors = [*_floors(current, load_s), *_foreseen(view, memory, at)]
+    floors = [*_floors(current, memory), *_foreseen(view, memory, at)]
     best = _best(floors, current)
     unforeseen = max((floor.least for floor in floors if floor.rule is not ScalingRule.FORECAST), default=0)
     counts[view.current] = best.least
+    asked_by = best.bounded or best.rule
     hold = _hold(view, memory, at)
     if hold is not None and view.size > sum(counts.values()):
         best = hold
@@ -66,6 +69,7 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
         count=count,
         tier=Warmth.READY if count else Warmth.NONE,
         rule=best.rule,
+        asked_by=asked_by,
         because=best.because,
         look_again_at=_next_change_at(view, current, memory, at),
         by_version=counts,
@@ -80,7 +84,8 @@ def _best(floors: Iterable[_Floor], view: VersionView) -> _Floor:
     most = view.ceiling
     if best.least > most:
         whose = _whose(view, "max_containers")
-        return _Floor(most, ScalingRule.CEILING, f"max_containers={most}{whose} allows no more ({best.because})")
+        because = f"max_containers={most}{whose} allows no more ({best.because})"
+        return _Floor(most, ScalingRule.CEILING, because, best.rule)
     return best
 
 
@@ -105,16 +110,16 @@ def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
     and those of a forecast last.
     """
     number = view.size + started
-    if number < needed_by_calls(view) or wish.rule in FOR_CALLS:
+    if number < needed_by_calls(view) or wish.asked_by in FOR_CALLS:
         return Purpose.CALL
     if number < view.steady_floor:
         return Purpose.FLOOR
     if number < view.floor:
         return Purpose.WARM
-    return Purpose.PREWARM if wish.rule is ScalingRule.FORECAST else Purpose.BUFFER
+    return Purpose.PREWARM if wish.asked_by is ScalingRule.FORECAST else Purpose.BUFFER
 
 
-def _floors(view: VersionView, load_s: float) -> Iterator[_Floor]:
+def _floors(view: VersionView, memory: FunctionMemory) -> Iterator[_Floor]:
     """What asks for containers of a version, by what is known of it alone; what comes first of equals first."""
     if view.is_shut_down:
         return
@@ -125,7 +130,7 @@ def _floors(view: VersionView, load_s: float) -> Iterator[_Floor]:
         return
     jobs = view.demand.backlog if view.demand is not None else 0
     if jobs:
-        behind = _for_jobs(view, jobs, load_s)
+        behind = _for_jobs(view, jobs, memory)
         yield _Floor(needed + behind, ScalingRule.BACKLOG, f"at least {jobs} jobs wait behind the calls of now")
     is_active = view.demand is not None and bool(view.demand.waiting or view.demand.running)
     if is_active and view.buffer:
@@ -147,8 +152,9 @@ def _whose(view: VersionView, field: str) -> str:
 def _foreseen(view: FunctionView, memory: FunctionMemory, at: float) -> Iterator[_Floor]:
     """What asks for containers of the current version, by what was known of the function."""
     planned, current = view.planned, view.versions[view.current]
-    if planned is not None and planned.is_soon(memory.load_s):
-        needed = needed_by_calls(current) + _for_jobs(current, planned.calls, memory.load_s)
+    if planned is not None and planned.is_soon(memory.load_s) and planned.version in ("", view.current):
+        calls, jobs_ = needed_by_calls(current), _for_jobs(current, planned.calls, memory)
+        needed = calls + jobs_ if planned.due_in_s > 0.0 else max(calls, jobs_)  # then they are among its calls
         jobs = "1 job is" if planned.calls == 1 else f"{planned.calls} jobs are"
         yield _Floor(needed, ScalingRule.PLANNED, f"at least {jobs} due within the time of a start")
     taken = memory.taken_over(view.current, at)
@@ -171,11 +177,11 @@ def _calls(view: VersionView, needed: int) -> tuple[ScalingRule, str]:
     return ScalingRule.CALLS, ", ".join(parts) or "a call ended just now"
 
 
-def _for_jobs(view: VersionView, jobs: int, load_s: float) -> int:
+def _for_jobs(view: VersionView, jobs: int, memory: FunctionMemory) -> int:
     """Containers for jobs beyond the calls of now, at most as many as they can occupy."""
     known_s = (view.demand.service_ms, view.demand.oldest_run_ms) if view.demand is not None else (0.0, 0.0)
-    service_s = known_s[0] / 1000.0 or max(load_s, known_s[1] / 1000.0)
-    within_s = max(BACKLOG_S, STARTS_OF_BACKLOG * load_s)
+    service_s = known_s[0] / 1000.0 or memory.service_s or max(memory.load_s, known_s[1] / 1000.0)
+    within_s = max(BACKLOG_S, STARTS_OF_BACKLOG * memory.load_s)
     return math.ceil(jobs * min(service_s, within_s) / (view.spec.slots * within_s))
 
 

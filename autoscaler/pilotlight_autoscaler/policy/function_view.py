@@ -20,6 +20,8 @@ class PlannedCalls:
     """Until the first of them."""
     calls: int
     """At least so many, about that time."""
+    version: str = ""
+    """That they will be for; "": the one that is deployed by then."""
 
     def is_soon(self, load_s: float) -> bool:
         """Whether their containers should start now, if a start takes so many seconds."""
@@ -59,6 +61,12 @@ class FunctionView:
     def window_s(self) -> float:
         """How long an idle container stays anyway."""
         return self.versions[self.current].window_s if self.current else 0.0
+
+    @property
+    def service_s(self) -> float:
+        """How long its calls run, of the current version; 0: nothing says it now."""
+        current = self.versions.get(self.current)
+        return current.demand.service_ms / 1000.0 if current is not None and current.demand is not None else 0.0
 
     @property
     def is_foretold(self) -> bool:

@@ -43,6 +43,8 @@ class Wish:
     rule: ScalingRule
     because: str
     """A sentence."""
+    asked_by: ScalingRule = ScalingRule.NOBODY_CALLS
+    """The rule that asks for the containers of the current version, whatever bounds or holds their number."""
     look_again_at: float
     """The instant from which on it may be another without any news."""
     by_version: Mapping[str, int] = field(default_factory=dict)

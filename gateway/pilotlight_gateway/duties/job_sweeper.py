@@ -66,6 +66,7 @@ class WatchedJob(msgspec.Struct, frozen=True, kw_only=True):
     priority: Priority = Priority.STANDARD
     state: JobState = JobState.QUEUED
     run_at: float = 0.0
+    tick: int = 0
     ended_at: float = 0.0
     keep_s: float = 0.0
     input_blob: BlobRef | None = None
@@ -124,7 +125,7 @@ class JobWatchlist:
         self._dead.pop(key, None)
         if not job.state.terminal:
             flow = subjects.job_flow(self._region, job.function, job.tenant, job.priority)
-            note = note_of(job.id, job.function, job.run_at, at)
+            note = note_of(job, at)
             self._open[key] = OpenJob(flow, note, at, intern(job.version), job.state is JobState.RUNNING)
             return
         self._open.pop(key, None)

@@ -20,7 +20,7 @@ import structlog
 from pilotlight_core.bus import Bus, Lease, Mirror, WrongRevision
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.job_messages import note_of
+from pilotlight_core.model.messages.job_messages import JobNote, note_of
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.schedules.ticks import is_tick
 from pilotlight_core.model.spec import AppRecord
@@ -205,6 +205,8 @@ class _Ticker:
         if found is not None and found.job.state is JobState.QUEUED and not found.job.attempts:
             with contextlib.suppress(WrongRevision):  # it was cancelled meanwhile
                 await ground.jobs.update(withdrawn(found.job, at), found.revision)
+                flow = subjects.job_flow(ground.region, found.job.function, tenant, found.job.priority)
+                ground.publish(flow, JobNote(found.job.id))  # its home expects it no more
 
     # -- ticks -----------------------------------------------------------------------------------------------------
 
@@ -237,6 +239,6 @@ class _Ticker:
             job = again
         if job.state is JobState.QUEUED:
             flow = subjects.job_flow(ground.region, job.function, job.tenant, job.priority)
-            ground.publish(flow, note_of(job.id, job.function, job.run_at, at))
+            ground.publish(flow, note_of(job, at))
         if job is wanted or again is not None:
             self._counts["ahead" if tick > at else "late"] += 1

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import nsmallest
+from itertools import islice, zip_longest
 
 import msgspec
 import structlog
@@ -54,7 +55,7 @@ PLANNED_WITHIN_S = 900.0
 PLANNED_TOGETHER_S = 60.0
 """Jobs that become due within this count together."""
 PLANNED_AT_MOST = 500
-"""Functions that controllers hear of, those first whose jobs are due first."""
+"""Functions that controllers hear of."""
 
 log = structlog.get_logger(__name__)
 
@@ -178,19 +179,25 @@ class JobDispatcher:
         return sum(work.flow.backlog(at) for work in flows.values() if at >= work.held_until)
 
     def planned(self) -> list[JobsDue]:
-        """What the known jobs will ask for soon, what is due first of all first.
+        """What the known jobs will ask for soon: in turns by owner of the function, of each what is due first.
 
         Jobs that limits of their tenant hold back are not among them.
         """
-        at, found = self._ground.wall(), dict[str, PlannedJobs]()
+        at, found = self._ground.wall(), defaultdict[str, dict[str, PlannedJobs]](dict)
         for work in self._work.values():
-            jobs = work.flow.planned(at + PLANNED_WITHIN_S, PLANNED_TOGETHER_S)
-            if jobs is None or not work.flow.function or work.held_until > jobs.due_at:
+            jobs = work.flow.planned(at, at + PLANNED_WITHIN_S, PLANNED_TOGETHER_S)
+            if jobs is None or work.held_until > jobs.due_at:
                 continue
-            known = found.get(work.flow.function)
-            found[work.flow.function] = jobs if known is None else known.joined(jobs, PLANNED_TOGETHER_S)
-        first = nsmallest(PLANNED_AT_MOST, found.items(), key=lambda item: item[1].due_at)
-        return [JobsDue(function, (jobs.due_at - at) * 1_000.0, jobs.jobs) for function, jobs in first]
+            name = work.flow.function
+            of_owner = found[name.partition(":")[0]]
+            known = of_owner.get(name)
+            of_owner[name] = jobs if known is None else known.joined(jobs, PLANNED_TOGETHER_S)
+        first = (sorted(each.items(), key=lambda item: item[1].due_at) for each in found.values())
+        turns = (item for turn in zip_longest(*first) for item in turn if item is not None)
+        return [
+            JobsDue(function, (jobs.due_at - at) * 1_000.0, jobs.jobs, jobs.version)
+            for function, jobs in islice(turns, PLANNED_AT_MOST)
+        ]
 
     async def _publish_planned(self) -> None:
         """Tell controllers what the known jobs will ask for, while there is any."""

@@ -10,13 +10,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_core.model.timers import Timers
 
 READ_AHEAD = 10_000
 """Jobs of one flow that its home reads; more when these are over."""
+MOST_PLANNED = 1_000
+"""Jobs of one flow that are counted as planned; more of them ask for no more containers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,20 +30,23 @@ class PlannedJobs:
     """When the first of them may begin."""
     jobs: int
     """At least so many may begin about then."""
+    version: str = ""
+    """The id of the version that they run; "": what is deployed by then."""
 
     def joined(self, other: PlannedJobs, within_s: float) -> PlannedJobs:
         """These and those of another flow, of which none counts that may begin more than `within_s` seconds later."""
         first, second = sorted((self, other), key=lambda each: each.due_at)
-        is_near = second.due_at <= first.due_at + within_s
-        return PlannedJobs(due_at=first.due_at, jobs=first.jobs + (second.jobs if is_near else 0))
+        is_near = second.due_at <= first.due_at + within_s and second.version == first.version
+        return replace(first, jobs=first.jobs + (second.jobs if is_near else 0))
 
 
 class _Job:
-    __slots__ = ("order", "put_off", "run_at", "seqs", "taken")
+    __slots__ = ("order", "put_off", "run_at", "seqs", "taken", "version")
 
-    def __init__(self, order: int, run_at: float) -> None:
+    def __init__(self, order: int, run_at: float, version: str) -> None:
         self.order = order
         self.run_at = run_at
+        self.version = version
         self.seqs: list[int] = []
         """The messages that name it: several, if it was published again."""
         self.taken = False
@@ -66,6 +72,8 @@ class JobFlow:
         """All messages below this sequence are done; 0: nothing to purge."""
         self.function = ""
         """`tenant:app.function`; "": no note has said it."""
+        self._planned: list[tuple[float, str]] = []
+        """A heap of when jobs may begin that wait for it, and their names; some may be gone."""
         self._order = 0
         self._orders: list[int] = []
         """Of all jobs, ascending."""
@@ -86,10 +94,12 @@ class JobFlow:
         self._open[seq] = len(names)
         for note in names.values():
             job = self._jobs.get(note.id)
-            self.function = note.function or self.function
             if job is None:
-                job = self._jobs[note.id] = _Job(self._next_order(), note.run_at)
+                job = self._jobs[note.id] = _Job(self._next_order(), note.run_at, note.version)
                 self._queue(note.id, job)
+                self._plan(note)
+            elif job.put_off and not note.run_at:
+                self._wake(note.id, job)
             job.seqs.append(seq)
         if not names:
             self._message_done(seq)
@@ -115,13 +125,26 @@ class JobFlow:
         """When the next job that is put off is due; None: none is put off."""
         return self._later.next()
 
-    def planned(self, before_at: float, within_s: float) -> PlannedJobs | None:
-        """The first job put off to before the instant `before_at`, with those due within `within_s` seconds of it."""
-        first = self._later.next()
-        if first is None or first > before_at:
+    def planned(self, at: float, before_at: float, within_s: float) -> PlannedJobs | None:
+        """The first job that waits for its time, with those of its version due within `within_s` seconds of it.
+
+        None if it is due by `at`, or after `before_at`. Not counted are jobs that are looked at again later for another
+        reason: a limit, a retry, a run elsewhere.
+        """
+        heap = self._planned
+        while heap and (heap[0][0] <= at or not self._is_planned(*heap[0])):
+            heappop(heap)
+        if not heap or heap[0][0] > before_at:
             return None
-        due = (self._later.at(key) or first for key in self._later)
-        return PlannedJobs(due_at=first, jobs=sum(at <= first + within_s for at in due))
+        first_at, first = heap[0]
+        version, jobs, ahead = self._jobs[first].version, 0, [0]
+        while ahead and jobs < MOST_PLANNED:
+            place = ahead.pop()
+            if place < len(heap) and heap[place][0] <= first_at + within_s:  # none below it is due before it
+                name = heap[place][1]
+                jobs += self._is_planned(*heap[place]) and self._jobs[name].version == version
+                ahead += (2 * place + 1, 2 * place + 2)
+        return PlannedJobs(due_at=first_at, jobs=jobs, version=version)
 
     def put_off(self, name: str, due_at: float) -> None:
         """Let a taken job wait until `due_at`."""
@@ -176,6 +199,20 @@ class JobFlow:
 
     def _forget_order(self, job: _Job) -> None:
         del self._orders[bisect_left(self._orders, job.order)]
+
+    def _plan(self, note: JobNote) -> None:
+        if note.run_at and note.function:
+            self.function = note.function
+            heappush(self._planned, (note.run_at, note.id))
+
+    def _is_planned(self, run_at: float, name: str) -> bool:
+        job = self._jobs.get(name)
+        return job is not None and job.put_off and job.run_at == run_at
+
+    def _wake(self, name: str, job: _Job) -> None:
+        self._later.clear((job.order, name))
+        job.put_off = False
+        self._ready.append(name)
 
     def _queue(self, name: str, job: _Job) -> None:
         if job.run_at:

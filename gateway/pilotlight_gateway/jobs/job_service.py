@@ -16,7 +16,7 @@ from pilotlight_core.host.blobs import BlobsDown, BlobStore, MemoryBlobs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput, Conflict, TooMuch, UnknownCall
 from pilotlight_core.model.ids import CLIENT_CALL_ID
-from pilotlight_core.model.messages.job_messages import JobPlace, note_of
+from pilotlight_core.model.messages.job_messages import JobNote, JobPlace, note_of
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -179,7 +179,7 @@ class JobService:
         return call.call_id
 
     def _publish(self, job: JobRecord) -> None:
-        self._queue.publish(self.flow_of(job), note_of(job.id, job.function, job.run_at, self.wall()))
+        self._queue.publish(self.flow_of(job), note_of(job, self.wall()))
 
     def flow_of(self, job: JobRecord) -> str:
         """The subject of its work queue."""
@@ -240,6 +240,8 @@ class JobService:
             return None
         if job.state is JobState.RUNNING:
             await self._queue.stop(job)
+        elif before.state is JobState.QUEUED and before.run_at > self.wall():
+            self._queue.publish(self.flow_of(job), JobNote(job.id))  # its home expects it no more
         return job, not before.state.terminal
 
     async def redrive(self, tenant: str, name: str) -> JobRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_autoscaler.observations import planned_starts
-from pilotlight_autoscaler.observations.planned_starts import STALE_S, PlannedJobStarts
+from pilotlight_autoscaler.observations.planned_starts import LOOK_EVERY_S, STALE_S, PlannedJobStarts
 from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, PlannedCalls
 from pilotlight_core.model.messages.job_messages import JobsDue, PlannedStarts
 
@@ -35,8 +35,8 @@ def test_a_function_is_due_as_early_as_its_start_takes() -> None:
     planned = PlannedJobStarts()
     planned.on_told(told(NAME, "acme:shop.other"), 100.0)
     loads = {NAME: 28.5 - PLANNED_MARGIN_S, "acme:shop.other": 1.0}
-    assert list(planned.soon(loads.__getitem__, 101.0)) == []
-    assert list(planned.soon(loads.__getitem__, 101.5)) == [NAME]
+    assert planned.soon(loads.__getitem__, 101.5 - LOOK_EVERY_S) == []
+    assert planned.soon(loads.__getitem__, 101.5) == [NAME]
 
 
 def test_homes_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

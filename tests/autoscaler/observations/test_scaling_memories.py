@@ -114,15 +114,34 @@ def test_what_is_foretold_is_known_before_anybody_calls() -> None:
     assert memories.ahead == {}
 
 
-def test_the_one_that_was_heard_of_least_recently_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that memory is bounded."""
-    monkeypatch.setattr(scaling_memories, "MOST_FUNCTIONS", 2)
+def test_the_one_that_was_heard_of_least_recently_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the tenant that has most. Its past is there when it is called again, and is stored meanwhile."""
+    monkeypatch.setattr(scaling_memories, "MOST_FUNCTIONS", 3)
     memories = ScalingMemories()
-    for name in ("a", "b", "a", "c"):
-        memories.observe(view(*THREE, queued=1, name=name), 0.0)
+    for minute in range(5):
+        memories.observe(view(*THREE, queued=1, name="zoo:a"), minute * MINUTE_S)
+        for name in ("acme:a", "acme:b", "acme:a"):
+            memories.observe(view(*THREE, queued=1, name=name), minute * MINUTE_S)
+    memories.observe(view(*THREE, queued=1, name="acme:c"), 4 * MINUTE_S)
 
-    assert len(memories) == 2
-    assert memories.get("b") is None
+    assert len(memories) == 3
+    assert memories.get("acme:b") is None
+    assert memories.get("zoo:a") is not None
+    assert memories.take_changed(10).keys() == {"zoo:a", "acme:a", "acme:b"}
+    again = memories.observe(view(*THREE, queued=1, name="acme:b"), 5 * MINUTE_S)
+    assert again.age_minutes == 5
+
+
+def test_packed_ones_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one packed first is forgotten."""
+    monkeypatch.setattr(scaling_memories, "MOST_FUNCTIONS", 1)
+    monkeypatch.setattr(scaling_memories, "MOST_PACKED", 1)
+    memories = ScalingMemories()
+    for name in ("acme:a", "acme:b", "acme:c"):
+        memories.observe(view(*THREE, queued=1, name=name), 0.0)
+        memories.observe(view(*THREE, queued=1, name=name), MINUTE_S)
+
+    assert memories.take_changed(10).keys() == {"acme:b", "acme:c"}
 
 
 def test_a_minute_with_calls_is_to_be_stored_whoever_ends_it() -> None:
@@ -157,6 +176,20 @@ def test_forecasts_of_one_tenant_are_bounded_together(monkeypatch: pytest.Monkey
     memories.sweep(201 * MINUTE_S)
     assert sum(count for name, count in memories.ahead.items() if name.startswith("acme:")) == 4
     assert memories.ahead["zoo:shop.a"] == 3
+
+
+def test_containers_that_calls_use_are_no_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy tenant's other functions are foretold as those of any."""
+    monkeypatch.setattr(scaling_memories, "MOST_AHEAD", 4)
+    memories = ScalingMemories()
+    for name in ("acme:shop.a", "acme:shop.b", "acme:shop.c"):
+        memory = FunctionMemory(60.0, 0.0)
+        memory.on_load(22.0)
+        for minute in range(200):
+            memory.observe(3, minute * MINUTE_S)
+        memories.restore({name: memory})
+    memories.sweep(200 * MINUTE_S)
+    assert memories.ahead == {"acme:shop.a": 3, "acme:shop.b": 3, "acme:shop.c": 3}
 
 
 def test_a_wish_observes_and_what_it_has_ahead_uses_up_the_budget() -> None:

@@ -83,8 +83,10 @@ def test_a_forecast_is_a_floor_that_calls_may_exceed() -> None:
 
 
 def test_a_forecast_never_asks_for_more_than_the_ceiling() -> None:
-    """Nor for a version that is shut down, or superseded."""
-    assert desired(function(ver_1=view(max_containers=2)), busy(4), AT).count == 2
+    """Nor for a version that is shut down, or superseded. What it has below the ceiling is still for it."""
+    bound = desired(function(ver_1=view(max_containers=2)), busy(4), AT)
+    assert (bound.rule, bound.count, bound.ahead) == (ScalingRule.CEILING, 2, 2)
+    assert purpose_of(view(max_containers=2), bound, 0) is Purpose.PREWARM
     assert desired(function(ver_1=replace(view(), is_shut_down=True)), busy(4), AT).count == 0
     assert desired(function(ver_1=view(deployed=False)), busy(4), AT).count == 0
 
@@ -132,6 +134,21 @@ def test_jobs_whose_time_comes_have_their_containers_by_then() -> None:
 
     calls = function(ver_1=view(told={"queued": 3, "service_ms": 60e3}))
     assert desired(replace(calls, planned=soon.planned), memory, AT).count == 3 + 3
+    due = replace(jobs, due_in_s=-1.0)
+    assert desired(replace(calls, planned=due), memory, AT).count == 3  # they are among the calls by now
+    assert desired(replace(seen, planned=replace(jobs, due_in_s=1.0, version="ver_0")), memory, AT).count == 0
+
+
+def test_planned_jobs_have_as_many_containers_as_their_kind_has_needed() -> None:
+    """How long its calls run is remembered when nobody calls."""
+    memory = FunctionMemory(60.0, AT)
+    memory.on_load(2.0)
+    soon = replace(function(ver_1=view(max_containers=500)), planned=PlannedCalls(due_in_s=1.0, calls=30))
+    assert desired(soon, memory, AT).count == 1
+    memory.service_s = 60.0
+    assert desired(soon, memory, AT).count == 30
+    memory.service_s = 0.1
+    assert desired(soon, memory, AT).count == 1
 
 
 def test_none_goes_while_a_home_is_silent_or_one_was_just_started() -> None:

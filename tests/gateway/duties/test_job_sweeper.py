@@ -64,7 +64,7 @@ def test_a_job_that_nobody_tells_of_is_missed_after_a_while() -> None:
     assert not watchlist.old(100.0)
     at = 100.0 + PUBLISHED_WITHIN_S
     assert watchlist.old(at)
-    put_off = JobNote("b", 500.0, "acme:shop.hello")
+    put_off = JobNote("b", 500.0, "acme:shop.hello", "ver_1")
     assert watchlist.missing({"c"}, at) == {flow: [("acme.a", JobNote("a")), ("acme.b", put_off)]}
     watchlist.see("acme.a", seen(jobs.expired(job(id="a"), 2_000.0)), 101.0)
     watchlist.gone("acme.b")

@@ -18,7 +18,7 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.job_messages import JobNote, JobsStored, PlannedStarts, note_of
+from pilotlight_core.model.messages.job_messages import JobNote, JobsStored, PlannedStarts
 from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -211,11 +211,11 @@ async def test_controllers_hear_of_jobs_whose_time_comes_soon(site: Site) -> Non
     async with site.gateway("one", Calls(output=OUTPUT)) as feeder:
         feeder.begin(site.shard, 1, b"")
         for name, run_at in (("a", soon), ("b", soon + 1.0), ("c", later)):
-            note = note_of(name, "acme:shop.hello", run_at, site.ground_wall())
+            note = JobNote(name, run_at, "acme:shop.hello", "ver_1")
             await site.bus.store(site.flow, JobsStored(jobs=(note,)), id=token())
         await until(lambda: any(told.items[0].jobs == 2 for told in heard))
         (item,) = heard[-1].items
-        assert item.function == "acme:shop.hello"
+        assert (item.function, item.version) == ("acme:shop.hello", "ver_1")
         assert 0.0 < item.due_in_ms <= 30_000.0
 
         feeder._work[site.flow].held_until = math.inf

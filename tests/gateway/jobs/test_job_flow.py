@@ -5,12 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.job_messages import JobNote, note_of
+from pilotlight_core.model.messages.job_messages import JobNote
 from pilotlight_gateway.jobs.job_flow import READ_AHEAD, JobFlow, PlannedJobs
 
 
 def notes(*names: str, run_at: float = 0.0) -> list[JobNote]:
     return [JobNote(name, run_at) for name in names]
+
+
+def planned(name: str, run_at: float, version: str = "") -> list[JobNote]:
+    return [JobNote(name, run_at, "acme:shop.greet", version)]
 
 
 def flow(*messages: list[JobNote]) -> JobFlow:
@@ -140,14 +144,50 @@ def test_the_backlog_is_what_could_begin_and_is_not_taken() -> None:
 
 def test_jobs_that_wait_for_their_time_are_planned() -> None:
     """Those that become due about when the first one does; none that could begin, or of a later time."""
-    told = flow([note_of(name, "acme:shop.greet", run_at, 0.0) for name, run_at in (("a", 0), ("b", 10), ("c", 15))])
+    told = flow(notes("now"), [*planned("b", 10.0), *planned("c", 15.0)])
     assert told.function == "acme:shop.greet"
-    assert told.planned(5.0, 60.0) is None
-    assert told.planned(10.0, 4.0) == PlannedJobs(due_at=10.0, jobs=1)
-    assert told.planned(10.0, 5.0) == PlannedJobs(due_at=10.0, jobs=2)
-    for _ in range(3):
-        told.take(20.0)
-    assert told.planned(99.0, 60.0) is None
+    assert told.planned(0.0, 5.0, 60.0) is None
+    assert told.planned(0.0, 10.0, 4.0) == PlannedJobs(due_at=10.0, jobs=1)
+    assert told.planned(0.0, 10.0, 5.0) == PlannedJobs(due_at=10.0, jobs=2)
+    assert told.planned(10.0, 20.0, 5.0) == PlannedJobs(due_at=15.0, jobs=1)
+    assert told.planned(15.0, 99.0, 60.0) is None
+
+
+def test_what_is_looked_at_again_later_is_not_planned() -> None:
+    """It runs elsewhere, or a limit holds it: no container is due to it then."""
+    told = flow(planned("a", 10.0))
+    assert told.take(10.0) == "a"
+    told.put_off("a", 11.0)
+    assert told.planned(10.5, 99.0, 60.0) is None
+    assert told.due_at() == 11.0
+
+
+def test_a_job_that_is_told_of_again_to_begin_is_looked_at_at_once() -> None:
+    """It was cancelled: whoever would run it reads that, and it is planned no more."""
+    told = flow(planned("a", 10.0), notes("a"))
+    assert told.planned(0.0, 99.0, 60.0) is None
+    assert told.take(0.0) == "a"
+    told.remove("a")
+    assert (len(told), told.purge_below(), told.take(10.0)) == (0, 3, None)
+
+
+def test_jobs_are_planned_for_the_version_of_the_first() -> None:
+    """Others ask for containers of another."""
+    told = flow([*planned("a", 10.0, "ver_1"), *planned("b", 10.0, "ver_2"), *planned("c", 11.0, "ver_1")])
+    assert told.planned(0.0, 99.0, 60.0) == PlannedJobs(due_at=10.0, jobs=2, version="ver_1")
+
+
+@given(st.lists(st.integers(1, 40), max_size=60), st.integers(0, 40), st.integers(0, 20))
+def test_planned_jobs_are_counted_by_the_heap(instants: list[int], at: int, within: int) -> None:
+    """As by looking at each."""
+    told = flow([each for number, run_at in enumerate(instants) for each in planned(f"job{number}", float(run_at))])
+    left = [run_at for run_at in instants if run_at > at]
+    found = told.planned(float(at), 99.0, float(within))
+    if not left:
+        assert found is None
+    else:
+        near = sum(run_at <= min(left) + within for run_at in left)
+        assert found == PlannedJobs(due_at=float(min(left)), jobs=near)
 
 
 def test_planned_jobs_of_two_flows_join_where_they_are_near() -> None:
@@ -155,3 +195,4 @@ def test_planned_jobs_of_two_flows_join_where_they_are_near() -> None:
     early, late = PlannedJobs(due_at=10.0, jobs=2), PlannedJobs(due_at=70.0, jobs=3)
     assert early.joined(late, 60.0) == late.joined(early, 60.0) == PlannedJobs(due_at=10.0, jobs=5)
     assert late.joined(early, 59.0) == early
+    assert early.joined(PlannedJobs(due_at=10.0, jobs=3, version="ver_1"), 60.0).jobs in (2, 3)

@@ -62,6 +62,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """That were seen to end."""
     version: str = ""
     """The deployed one."""
+    service_ms: int = 0
 
 
 class FunctionMemory:
@@ -94,10 +95,12 @@ class FunctionMemory:
         self._choice = MethodChoice(standard.priors, record.chosen)
         self._choose()
         self.most_ahead = MOST_KEPT
-        """What its tenant's other functions leave for it."""
+        """What its tenant's other functions leave for it, beyond what calls use."""
         self.is_asked = True
         """Whether what it foretells counts."""
         self.prewarms = PrewarmBudget(record.prewarms)
+        self.service_s = record.service_ms / 1000.0
+        """How long its calls ran, when something was last said of it; 0: never."""
         self._version = record.version
         self._taken_at = self._up_at = -math.inf
         self._taken = 0
@@ -177,13 +180,16 @@ class FunctionMemory:
         """End the minutes that are over; whether there were calls in one of them.
 
         A clock that goes back a little ends none twice; one that was wrong by more begins anew with what it says now,
-        since nothing would be learnt, and what is foretold would stay, until it is as late again.
+        since nothing would be learnt, and what is foretold would stay, until it is as late again. A start that is yet to
+        come by it is over.
 
         Args:
             most_missed: minutes without a word that are caught up; of more nobody knows what was called.
         """
         now = int(at // MINUTE_S)
         called = False
+        if self._up_at > at:
+            self._up_at = -math.inf
         if self._minute - now > MOST_MISSED:
             self._minute = now
         if now - self._minute > most_missed:
@@ -200,6 +206,11 @@ class FunctionMemory:
         """The most containers that calls have needed in this minute."""
         return self._needed
 
+    @property
+    def used(self) -> int:
+        """The most containers that calls have needed in this minute or the one before."""
+        return max(self._needed, self._before)
+
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
         if not self.is_asked:
@@ -209,7 +220,7 @@ class FunctionMemory:
         level = self._level
         if self.method != NOTHING:
             level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end
-        return min(self.most_ahead, self.prewarms.allowed(level))
+        return min(min(self.used, level) + self.most_ahead, self.prewarms.allowed(level))
 
     def carried(self) -> int:
         """The most containers that calls have needed within the function's window."""
@@ -235,6 +246,7 @@ class FunctionMemory:
             prewarms=self.prewarms.per_day,
             minutes=self.age_minutes,
             version=self._version,
+            service_ms=round(1000.0 * self.service_s),
         )
         return msgspec.msgpack.encode(record)
 

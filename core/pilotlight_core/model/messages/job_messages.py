@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from pilotlight_core.model.messages.message import Message
@@ -13,11 +15,36 @@ class JobNote(msgspec.Struct, frozen=True, array_like=True):
     """The unix second at which it may begin; 0: at once."""
     function: str = ""
     """`tenant:app.function`, of a job that may not begin at once; "": a gateway of 0.1 has not said it."""
+    version: str = ""
+    """The id of the version that it will run; "": the one that is deployed by then."""
 
 
-def note_of(job: str, function: str, run_at: float, at: float) -> JobNote:
-    """The note of a queued job at the unix second `at`."""
-    return JobNote(job, run_at, function) if run_at > at else JobNote(job)
+class NotedJob(Protocol):
+    """What of a job's record its note says."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def function(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def run_at(self) -> float: ...
+
+    @property
+    def tick(self) -> int: ...
+
+
+def note_of(job: NotedJob, at: float) -> JobNote:
+    """The note of a queued job at the unix second `at`. A tick runs what is deployed by then."""
+    return (
+        JobNote(job.id, job.run_at, job.function, "" if job.tick else job.version)
+        if job.run_at > at
+        else JobNote(job.id)
+    )
 
 
 class JobsStored(Message, frozen=True, kw_only=True):
@@ -52,6 +79,8 @@ class JobsDue(msgspec.Struct, frozen=True, array_like=True):
     """Until the first of them may begin."""
     jobs: int
     """At least so many may begin within a minute from then."""
+    version: str = ""
+    """The id of the version that they will run; "": the one that is deployed by then."""
 
 
 class PlannedStarts(Message, frozen=True, kw_only=True):
