@@ -106,8 +106,8 @@ class Origins:
 
     # -- what callers want ---------------------------------------------------------------------------------------
 
-    def bill_by(self, prices: PriceBook) -> None:
-        """Tell failed calls what they are billed by these, instead of by the standard ones."""
+    def set_prices(self, prices: PriceBook) -> None:
+        """Set the prices by which failed calls are told what they are billed."""
         self._runner = replace(self._runner, prices=prices)
         self._perform = self._runner.perform
 

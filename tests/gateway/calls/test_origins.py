@@ -214,7 +214,7 @@ def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
 def test_a_call_that_failed_is_told_what_it_is_billed() -> None:
     """At the prices of now; one that never ran is told nothing."""
     site = Site()
-    site.origins.bill_by(PriceBook(rates={"cpu": 7_200 * 10**9}))
+    site.origins.set_prices(PriceBook(rates={"cpu": 7_200 * 10**9}))
     site.port.at += 1.0
     live = site.send()
     site.port.at += 1.0
