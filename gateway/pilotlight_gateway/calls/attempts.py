@@ -91,6 +91,12 @@ class Attempts:
         else:
             self.spent_before, self.spent = (*self.spent_before, self.spent), now
 
+    def billed(self) -> CallResult | None:
+        """What a call that failed is billed, as far as its agents told; None: nothing."""
+        if self.spent is None:
+            return None
+        return CallResult(output=b"", spent=self.spent, spent_before=self.spent_before, attempts=self.starts)
+
     def result(self, ended: Ended, container: str, gateway_ms: float) -> CallResult:
         """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
         return CallResult(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import msgspec
@@ -31,10 +31,12 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
     Withdraw,
 )
+from pilotlight_core.model.price_book import PriceBook, standard_book
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
@@ -98,10 +100,16 @@ class Origins:
             bodies=bodies,
             usage_tracker=self._usage_tracker,
             alarms=self._alarms,
+            prices=standard_book(),
         )
         self._perform = self._runner.perform
 
     # -- what callers want ---------------------------------------------------------------------------------------
+
+    def set_prices(self, prices: PriceBook) -> None:
+        """Set the prices by which failed calls are told what they are billed."""
+        self._runner = replace(self._runner, prices=prices)
+        self._perform = self._runner.perform
 
     def begin(self, live: InFlightCall) -> None:
         """A call begins.
@@ -281,6 +289,8 @@ class EffectRunner:
     usage_tracker: UsageTracker
     alarms: Timers[str]
     """By call id: when its origin's `tick` is due."""
+    prices: PriceBook
+    """What failed calls are told to be billed by."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
@@ -358,6 +368,8 @@ class EffectRunner:
             _count(usage, live.origin.attempts)
             if effect.left is not None:
                 self.usage_tracker.left(usage, effect.left, live.call.version.spec.timeout, at)
+        if (billed := live.origin.attempts.billed()) is not None:
+            effect.error.more["usage"] = usage_of(billed, self.prices)
         live.fail(effect.error)
 
     def _finish(self, live: InFlightCall, result: CallResult) -> None:

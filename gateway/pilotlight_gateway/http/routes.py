@@ -15,6 +15,7 @@ from pilotlight_core.model.api.call_api import (
     JobStatus,
     RenewRequest,
 )
+from pilotlight_core.model.api.receipt_api import CallReceipt
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
@@ -91,6 +92,11 @@ CALLS_BY_ID = (
         parameters=(
             Parameter(name="Prefer", where="header", about="wait=30: how long to wait for the end of a job."),
         ),
+    ),
+    Operation(
+        method="GET", path="/v1/calls/{id}/receipt", name="getReceipt", endpoint=account.show_receipt,
+        about="What a call was billed, whether it ended well or not.", scopes=("read",), answer=CallReceipt,
+        errors=("unknown_call", "not_found"),
     ),
     Operation(
         method="DELETE", path="/v1/calls/{id}", name="cancelCall", about="Cancel a call.", status=202,

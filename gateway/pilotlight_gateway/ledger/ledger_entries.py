@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
+from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE, cores_of
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
@@ -63,6 +63,7 @@ class ReceiptTerms(NamedTuple):
     gib_rate: int
     key_id: str
     tags: str
+    memory: int
 
     @property
     def id(self) -> int:
@@ -296,6 +297,7 @@ def _terms_of(event: UsageEvent, parts: list[Part], day: str, share: CallShare) 
         tenant=share.tenant, day=day, app=event.app, function=event.function, version=event.version, price=price,
         ppm=ppm, rate=rate, core_ppm=core_ppm, core_rate=core_rate, gib_ppm=gib_ppm, gib_rate=gib_rate,
         key_id=share.key, tags=as_json(event.tags) if event.tags and share.tenant == event.tenant else "",
+        memory=0 if cores_of(event.price) else event.memory,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from pilotlight_gateway.ledger.usage_report import UsageReport
 log = structlog.get_logger(__name__)
 
 if TYPE_CHECKING:
+    from pilotlight_core.model.api.receipt_api import CallReceipt
     from pilotlight_core.model.price_book import PriceBook
     from pilotlight_gateway.ledger.ledger_store import Ledger
 
@@ -38,6 +39,12 @@ class LedgerReader:
         from pilotlight_gateway.ledger.usage_queries import usage_report
 
         return usage_report(self._opened(), tenant, first, until, groups)
+
+    def receipt(self, tenant: str, call_id: str) -> CallReceipt | None:
+        """What a call was billed; None: there is no receipt, or none yet."""
+        from pilotlight_gateway.ledger.usage_queries import call_receipt_of
+
+        return call_receipt_of(self._opened(), tenant, call_id)
 
     def bound_containers(self, containers: Iterable[str]) -> dict[str, BoundContainer]:
         """Those of `containers` that were ever bound and are not pruned."""

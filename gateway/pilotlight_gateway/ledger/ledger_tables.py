@@ -95,12 +95,14 @@ receipt_terms = sa.Table(
     sa.Column("gib_rate", sa.BigInteger, nullable=False),
     sa.Column("key_id", sa.String(64), nullable=False),
     sa.Column("tags", sa.Text, nullable=False),
+    sa.Column("memory", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("receipt_terms_tenant", "tenant"),
     sa.Index("receipt_terms_day", "day"),
     sqlite_with_rowid=False,
 )
 """On which calls were billed; `id` is the digest of the rest. A part of the host that costs nothing has 0 in both
-columns. `tags`: the function's, as a JSON object, or ""."""
+columns. `tags`: the function's, as a JSON object, or "". `memory`: bytes of the device that the container was promised;
+0 in older rows."""
 
 call_receipt = sa.Table(
     "call_receipt",
@@ -143,7 +145,11 @@ call_line = sa.Table(
 """Receipts of before revision 0008, a row for each line: nobody writes here any more but duties that have run since
 before, and pruning empties it. The last four columns are NULL where a still older release wrote the row."""
 
-receipt_line = sa.table("receipt_line", *(sa.column(column.name, column.type) for column in call_line.columns))
+receipt_line = sa.table(
+    "receipt_line",
+    *(sa.column(column.name, column.type) for column in call_line.columns),
+    sa.column("memory", sa.BigInteger),
+)
 """The view of all receipts: for each call a line of its slice, and lines of their own for cores and memory
 (`HOST_PRICES`, `ppm` of a core or a GiB). Only the slice's has how the call ended."""
 

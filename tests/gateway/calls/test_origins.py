@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
-from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run
+from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run, Spent
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import status_of
@@ -207,6 +209,25 @@ def test_what_a_call_takes_that_nobody_waits_for_is_heard_of() -> None:
     site.origins.on_frame("n1", ended(Outcome.CANCELLED))
     assert settled == [usage]
     assert [type(item) for item in site.said()] == [Settle]
+
+
+def test_a_call_that_failed_is_told_what_it_is_billed() -> None:
+    """At the prices of now; one that never ran is told nothing."""
+    site = Site()
+    site.origins.set_prices(PriceBook(rates={"cpu": 7_200 * 10**9}))
+    site.port.at += 1.0
+    live = site.send()
+    site.port.at += 1.0
+    site.origins.on_frame("n1", ended(Outcome.RAISED, spent=Spent(ns=10**6, ppm=500_000, price="cpu")))
+    site.turn()
+
+    assert live.error is not None
+    usage = live.error.more["usage"]
+    assert (usage.ns, usage.price, usage.attempts) == (10**6, "cpu", 1)
+    assert Decimal(usage.cost) == Decimal("0.001")
+    waiting = site.begin("b")
+    site.origins.end(waiting)
+    assert waiting.error is None or "usage" not in waiting.error.more
 
 
 def test_a_stream_that_waits_is_told_the_steps_of_a_start_whatever_their_names() -> None:

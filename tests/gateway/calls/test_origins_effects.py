@@ -7,6 +7,7 @@ from typing import Any
 from pilotlight_core.model.errors import Cancelled, ContainerDied, Unavailable
 from pilotlight_core.model.messages.call_messages import Cancel, Run
 from pilotlight_core.model.messages.scheduling import Withdraw
+from pilotlight_core.model.price_book import standard_book
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
@@ -32,7 +33,7 @@ class Site:
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**7))
         self.runner = EffectRunner(
             port=self.port, agents=AgentLinks(self.port, "r"), router=self.router, bodies=self.bodies,
-            usage_tracker=self.usage_tracker, alarms=self.alarms,
+            usage_tracker=self.usage_tracker, alarms=self.alarms, prices=standard_book(),
         )  # fmt: skip
 
     def perform(self, live: QuietCall, *effects: Any) -> None:

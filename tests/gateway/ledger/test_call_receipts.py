@@ -63,8 +63,15 @@ def said_by(ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
     """The same as they are read now."""
     found = {name: receipts(ledger, *name.split()) for name in said_before()}
     return {
-        name: sorted((line | {"cost": str(line["cost"])} for line in lines), key=place) for name, lines in found.items()
+        name: sorted((without_memory(line | {"cost": str(line["cost"])}) for line in lines), key=place)
+        for name, lines in found.items()
     }
+
+
+def without_memory(line: dict[str, Any]) -> dict[str, Any]:
+    """A line as it was before it had memory, of which it says nothing."""
+    assert line["memory"] == 0
+    return {name: value for name, value in line.items() if name != "memory"}
 
 
 def place(line: dict[str, Any]) -> tuple[str, str]:

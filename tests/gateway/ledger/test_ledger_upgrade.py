@@ -136,7 +136,7 @@ def said_by(ledger: Ledger) -> dict[str, Any]:
         },
         "receipts": {
             call: [
-                without(LATER["call_line"], line) | {"cost": str(line["cost"])}
+                without(LATER["call_line"] | {"memory"}, line) | {"cost": str(line["cost"])}
                 for line in receipts(ledger, "acme", call)
             ]
             for call in "abc"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from pilotlight_core.model.messages.usage import CallShare, LeaseState
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.units import cost_of
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.usage_queries import receipts, usage_report
+from pilotlight_gateway.ledger.usage_queries import call_receipt_of, receipts, usage_report
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, tagged
 
 
@@ -39,3 +43,29 @@ def test_a_receipt_is_its_tenants(ledger: Ledger) -> None:
     (line,) = receipts(ledger, "acme", "a")
     assert line["cost"] == cost_of(SECOND, line["ppm"], line["rate"])
     assert receipts(ledger, "rival", "a") == []
+
+
+def test_a_receipt_adds_up_whatever_the_call_ran_on(ledger: Ledger) -> None:
+    """Starts on slices of two kinds, of which one failed; in seconds of a device and of its memory."""
+    share = CallShare("a", "acme", SECOND, "raised", 2, key="key_1", fault=Fault.TENANT, units={"images": 2})
+    small = event(
+        1, 0, SECOND, LeaseState.BUSY, shares=(share,), price="h100", ppm=250_000, memory=20 * 2**30,
+        wall_ns=int(MIDNIGHT) * SECOND + SECOND, ended_at=MIDNIGHT + 1, tags={"team": "red"},
+    )  # fmt: skip
+    ledger.fold("USAGE", 1, delivered([small, busy(2, SECOND, ("a", 2 * SECOND, "ok"), memory=2**30)]))
+
+    found = call_receipt_of(ledger, "acme", "a")
+
+    assert found is not None
+    first, second = found.lines if found.lines[0].price == "h100" else found.lines[::-1]
+    assert (first.function, first.usd_per_hour, first.memory, first.batch_size) == (
+        "shop.hello",
+        "3.9492",
+        20 * 2**30,
+        2,
+    )
+    assert (first.outcome, first.fault, first.units, first.tags) == ("raised", "tenant", {"images": 2}, {"team": "red"})
+    assert (second.price, second.outcome, second.memory) == ("cpu", "ok", 0)
+    assert (found.gpu_seconds, found.vram_gib_seconds, found.key) == (2.25, 20.0, "key_1")
+    assert Decimal(found.cost) == sum(Decimal(line.cost) for line in found.lines)
+    assert call_receipt_of(ledger, "rival", "a") is None

@@ -10,7 +10,7 @@ from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.errors import BadInput, UnknownCall
+from pilotlight_core.model.errors import BadInput, NotFound, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.http.endpoints.jobs import JobServices, show_job
@@ -62,6 +62,17 @@ async def show_call(request: Request, services: AccountServices) -> Response | N
     if (job := await services.jobs.jobs.find(tenant, call)) is not None:
         return await show_job(request, services.jobs, job)
     return json_answer(await services.calls.status(tenant, call))
+
+
+async def show_receipt(request: Request, services: AccountServices) -> Response:
+    """`GET /v1/calls/{id}/receipt`."""
+    tenant, call = principal_of(request).tenant, _call_id(request)
+    if (receipt := await asyncio.to_thread(services.ledger.receipt, tenant, call)) is None:
+        when = "It comes some seconds after the call, and is kept for 100 days."
+        raise NotFound(f"There is no receipt of {call}. {when}")
+    refs = {line.version: known.ref for line in receipt.lines if (known := services.registry.version(line.version))}
+    lines = tuple(structs.replace(line, version=refs.get(line.version, line.version)) for line in receipt.lines)
+    return json_answer(structs.replace(receipt, lines=lines))
 
 
 async def cancel_call(request: Request, services: AccountServices) -> Response:

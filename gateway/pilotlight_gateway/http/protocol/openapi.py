@@ -88,6 +88,7 @@ def problem_schema() -> OpenApiDocument:
             "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
             "code": {"type": "string", "enum": sorted(CODES)}, "advice": text, "request_id": text,
             "retry_after": {"type": "number"}, "field": text, "traceback": text, "suggestion": text,
+            "usage": {"type": "object", "description": "What the failed call is billed."},
             "limits": {"type": "array", "items": reached_schema()},
             "error": {
                 "type": "object",

@@ -80,3 +80,20 @@ async def test_what_is_no_call_id_is_unknown(world: World, call: Any) -> None:
         answer = await client.get(f"/v1/calls/{call}")
 
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_call")
+
+
+async def test_a_receipt_is_the_tenants_own(world: World) -> None:
+    """With the version as people name it; before there is one, and for others, there is none."""
+    (version,) = world.deploy(function())
+    world.ledger.fold("USAGE", 1, delivered([busy(1, 0, (CALL, SECOND, "raised"), version=version.id)]))
+    async with world.client() as client, world.client(world.add_key("rival", "read")) as other:
+        found = await client.get(f"/v1/calls/{CALL}/receipt")
+        missing = await client.get(f"/v1/calls/{CALL[:-1]}2/receipt")
+        theirs = await other.get(f"/v1/calls/{CALL}/receipt")
+
+    receipt = found.json()
+    assert (found.status_code, receipt["id"], receipt["gpu_seconds"]) == (200, CALL, 1.0)
+    assert [(line["version"], line["outcome"], line["ns"]) for line in receipt["lines"]] == [
+        ("shop.hello@v1", "raised", SECOND)
+    ]
+    assert [answer.json()["code"] for answer in (missing, theirs)] == ["not_found", "not_found"]

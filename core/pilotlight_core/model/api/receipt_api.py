@@ -1,0 +1,49 @@
+"""The answer of `GET /v1/calls/{id}/receipt`: what a call was billed, from the ledger."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one price took of a call on one day: a line for each kind of slice that its starts ran on, and lines of
+    their own for cores and memory. A correction is a line with less than nothing."""
+
+    day: str
+    """UTC, on which it is billed."""
+    function: str
+    version: str
+    price: str
+    ppm: int
+    """Millionths of a device, of a core (`cpu_core`) or of a GiB (`memory_gib`)."""
+    usd_per_hour: str
+    """Of the whole, when it ran."""
+    ns: int
+    """The call's own share of the time."""
+    cost: str
+    memory: int = 0
+    """Bytes of its device that its container was promised; 0: not known, or no device."""
+    outcome: str = ""
+    """How it ended; "": it runs on, or another line says so."""
+    fault: str = ""
+    """none, tenant or platform; "": not known."""
+    batch_size: int = 1
+    """The most calls that shared its time."""
+    units: dict[str, int] = {}
+    tags: dict[str, str] = {}
+
+
+class CallReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a call was billed. It follows the call by some seconds, and is kept for 100 days."""
+
+    id: str
+    lines: tuple[ReceiptLine, ...]
+    cost: str
+    """Of the lines before they are rounded."""
+    gpu_seconds: float
+    """Seconds of a whole device; cores and memory of the host do not count."""
+    vram_gib_seconds: float
+    """GiB of memory of the device, times the call's share of the time."""
+    key: str = ""
+    """The id of the API key that asked for it."""
+    currency: str = "USD"
