@@ -175,13 +175,13 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
     """Why none should go that is there."""
     if any(each.home_is_silent for each in view.versions.values()):
         return _Floor(view.size, ScalingRule.SILENT_HOME, "the home of its calls is silent, so none goes")
-    if at < memory.cool_at(min(COOLDOWN_S, view.window_s), at):
+    if at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
         return _Floor(view.size, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
     return None
 
 
 def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
-    cool = memory.cool_at(min(COOLDOWN_S, view.window_s), at)
+    cool = memory.cool_at(min(COOLDOWN_S, view.window_s))
     ends = [cool] if cool > at else []
     ends += [at + max(0.0, view.window_s - each.idle_s) for each in current.containers if not each.running]
     if current.bounds is not None:
