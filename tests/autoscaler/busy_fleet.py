@@ -55,6 +55,8 @@ class LastingLoad:
     service_s: float = 0.0
     running: int = 0
     arrived: int = 0
+    was_called: bool = False
+    """When it was last told of."""
 
     def demand(self, at: float) -> Demand:
         told = Demand(
@@ -118,7 +120,7 @@ class BusyFleet:
         self._tell()
         given = PassInput(
             versions={name: load.record for name, load in self.loads.items()}, deployed=self.loads, epoch=1,
-            new_id=lambda _: f"ctr_{next(self._ids)}", at=self.at, options=PassOptions(force=False),
+            new_id=lambda _: f"ctr_{next(self._ids)}", at=self.at, wall=self.at, options=PassOptions(force=False),
             limits_of=lambda tenant: self.terms.get(tenant, NO_LIMITS),
             weight_of=lambda tenant: self.weights.get(tenant, 1.0),
         )  # fmt: skip
@@ -172,8 +174,10 @@ class BusyFleet:
         for node, slices in self.slices.items():
             self.world.on_report(self._report(node, slices, on_node[node]), self.at)
         for load in self.loads.values():
-            if load.calls or load.running:
+            is_called = bool(load.calls or load.running)
+            if is_called or load.was_called:  # a home says once that there is nothing more
                 self.world.on_demand(load.demand(self.at), self.at)
+            load.was_called = is_called
         self.world.forget(self.at)
 
     def _report(self, node: str, slices: Iterable[SliceReport], there: list[tuple[str, BusyContainer]]) -> NodeReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -67,11 +68,72 @@ def test_a_guarantee_is_served_by_what_others_give_back(platform: Platform, tmp_
     assert [answer.status_code for answer in answers] == [200] * (2 * ROUNDS), [answer.text for answer in answers]
 
 
-def deployed(platform: Platform, folder: Path, tenant: str) -> str:
+@pytest.mark.long
+def test_shares_follow_weights_and_leave_a_guaranteed_floor(tmp_path: Path) -> None:
+    """Five GPUs: one is a floor within a guarantee, two tenants want all others and have them by their weights. Then
+    another one comes with a guarantee, and has it.
+    """
+    options = ("--fake-gpus", "5xH100", "--cpu-slots", "1", "--blanks", "0")
+    with run_platform(tmp_path, *options) as platform:
+        platform.cli("quota", "set-tier", "light", "weight=1", "priority_ceiling=interactive")
+        platform.cli("quota", "set-tier", "heavy", "weight=3", "priority_ceiling=interactive")
+        keeper = deployed(platform, tmp_path, "keeper", tier="light", options="min_containers=1, max_containers=5")
+        platform.cli("quota", "set", "keeper", "--guarantee", "20%")
+        floor = wait_until(lambda: held(platform, keeper), "the floor is there")
+        over = threading.Event()
+        with ThreadPoolExecutor(15) as callers:
+            loops = []
+
+            def crowd(tenant: str, guarantee: str = "") -> str:
+                key = deployed(platform, tmp_path, tenant, tier=tenant, options="max_containers=5")
+                if guarantee:
+                    platform.cli("quota", "set", tenant, "--guarantee", guarantee)
+                loops.extend(callers.submit(nap_until, over, platform, key, tenant) for _ in range(5))
+                return key
+
+            try:
+                light = crowd("light")
+                wait_until(lambda: len(held(platform, light)) == 4, "who comes first has what is free")
+                heavy = crowd("heavy")
+                wait_until(lambda: shares(platform, light, heavy) == [1, 3], "they share by their weights")
+                platform.cli("quota", "set-tier", "firm", "weight=0.01", "priority_ceiling=interactive")
+                firm = crowd("firm", "20%")
+                wait_until(lambda: len(held(platform, firm)) == 1, "the guarantee is there")
+                wait_until(lambda: sum(shares(platform, light, heavy)) == 3, "of what the others had")
+                assert held(platform, keeper) == floor
+            finally:
+                over.set()
+        assert {status for loop in loops for status in loop.result()} == {200}
+
+
+def nap_until(over: threading.Event, platform: Platform, key: str, app: str) -> set[int]:
+    """One short call after the other; how they ended."""
+    found = set()
+    while not over.is_set():
+        found.add(called(platform, key, app, 0.5).status_code)
+    return found
+
+
+def held(platform: Platform, key: str) -> set[str]:
+    """A tenant's containers that do not end."""
+    with platform.as_holder_of(key) as client:
+        listed = client.get("/v1/containers").json()["containers"]
+    return {container["id"] for container in listed if container["state"] != "draining"}
+
+
+def shares(platform: Platform, *keys: str) -> list[int]:
+    """How many containers tenants have."""
+    return [len(held(platform, key)) for key in keys]
+
+
+def deployed(
+    platform: Platform, folder: Path, tenant: str, *, tier: str = "paid", options: str = "max_containers=2"
+) -> str:
     """Make a tenant with the function; its key."""
-    key = make_tenant(platform, tenant)
+    key = make_tenant(platform, tenant, tier)
     source = folder / f"{tenant}.py"
-    source.write_text(SOURCE.replace("APP", tenant).replace("NAP", str(TIMEOUT_S)))
+    made = SOURCE.replace("APP", tenant).replace("NAP", str(TIMEOUT_S)).replace("max_containers=2", options)
+    source.write_text(made)
     platform.cli("deploy", str(source), key=key)
     return key
 

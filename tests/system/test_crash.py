@@ -280,7 +280,7 @@ def check_nothing_is_left(platform: Platform, before: set[int], part: str) -> No
             and sandboxes_of(agent, node).count == len(platform.containers()) + platform.blanks()
         )
 
-    wait_until(clean, f"nothing is left after the death of the {part}", 20.0)
+    wait_until(clean, f"nothing is left after the death of the {part}")
 
 
 def check_receipts(platform: Platform, load: Load) -> None:

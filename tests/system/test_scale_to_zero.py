@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import pilotlight
-from tests.system.apps.zero.app import LOADS
+from tests.system.apps.zero.app import LOADS, SHORT
 from tests.system.support.events import events_of
 from tests.system.support.further_controller import further_controller
 from tests.system.support.platform import Platform
@@ -106,6 +107,35 @@ def let_go_on(platform: Platform) -> int:
             Path(f"/proc/{pid}/root{LOADS}").unlink()
             let += 1
     return let
+
+
+def test_a_load_that_flaps_does_not_flap_containers(platform: Platform) -> None:
+    """Between bursts one container goes per window, and only what has gone comes again."""
+    to_zero(platform)
+    began, names = time.monotonic(), set[str]()
+
+    def there() -> set[str]:
+        return {container["id"] for container in platform.containers("zero")}
+
+    def keep_calling(over: threading.Event) -> None:
+        while not over.is_set():
+            assert platform.output("zero.flaps", seconds=0.2) == 0.2
+
+    for _ in range(3):
+        over = threading.Event()
+        with ThreadPoolExecutor(4) as callers:
+            loops = [callers.submit(keep_calling, over) for _ in range(4)]
+            try:
+                most = wait_until(lambda: found if len(found := there()) == 4 else None, "each has a container")
+            finally:
+                over.set()
+        for loop in loops:
+            loop.result()
+        names |= most
+        wait_until(lambda: len(there()) < 4, "one goes")
+
+    assert len(names) <= 4 + (time.monotonic() - began) / SHORT
+    to_zero(platform)
 
 
 def test_calls_that_cannot_wait_for_a_start_bring_it_about(platform: Platform) -> None:

@@ -20,7 +20,21 @@ from tests.waiting import wait_until
 
 APP = APPS / "scheduled" / "app.py"
 BEAT_S = 2
+MINUTE_S = 60
 FUNCTION = "scheduled.beat"
+
+
+MINUTELY = """\
+import pilotlight
+
+app = pilotlight.App("scheduled")
+
+
+@app.gpu_function(schedule=pilotlight.Cron("* * * * *", tz="Europe/Berlin"), scaledown_window=120)
+def beat() -> str:
+    print("beat", flush=True)
+    return "beat"
+"""
 
 
 def running(folder: Path) -> AbstractContextManager[Platform]:
@@ -50,14 +64,16 @@ def jobs(platform: Platform, function: str = FUNCTION) -> list[dict[str, Any]]:
     return sorted(found, key=lambda job: job["tick"])
 
 
-def run_after(platform: Platform, at: float, count: int, function: str = FUNCTION) -> list[dict[str, Any]]:
+def run_after(
+    platform: Platform, at: float, count: int, function: str = FUNCTION, within_s: float = 60.0
+) -> list[dict[str, Any]]:
     """The ticks after an instant that succeeded, once there are so many."""
 
     def look() -> list[dict[str, Any]] | None:
         done = [job for job in jobs(platform, function) if job["tick"] > at and job["state"] == "succeeded"]
         return done if len(done) >= count else None
 
-    return wait_until(look, f"{count} ticks of {function} have run", 60.0)
+    return wait_until(look, f"{count} ticks of {function} have run", within_s)
 
 
 def passed(at: float) -> None:
@@ -157,3 +173,31 @@ def test_the_whole_platform_dies_and_starts_again(tmp_path: Path) -> None:
         late = [job for job in jobs(platform) if before < job["tick"] < started - BEAT_S]
 
     assert [job["tick"] for job in late if died + BEAT_S < job["tick"] < died + 3 * BEAT_S] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_cron_goes_on_after_the_death_of_all(tmp_path: Path) -> None:
+    """Of the minutes that pass meanwhile the last one comes late, and none comes twice."""
+    source = tmp_path / "scheduled.py"
+    source.write_text(MINUTELY)
+    with running(tmp_path) as platform:
+        platform.deploy(source)
+        deployed = time.time()
+        done = run_after(platform, deployed, 1, within_s=90.0)[-1]["tick"]
+        platform.process.kill()
+        platform.process.wait(20.0)
+    passed(done + 3 * MINUTE_S + 5.0)
+    before = time.time()
+    with running(tmp_path) as platform:
+        started = time.time()
+        run_after(platform, started, 1, within_s=90.0)
+        ticks = [job["tick"] for job in jobs(platform)]
+        ran = {job["tick"] for job in jobs(platform) if job["state"] == "succeeded"}
+
+    assert [tick % MINUTE_S for tick in ticks] == [0] * len(ticks)
+    assert len(ticks) == len(set(ticks))
+    assert done in ran
+    last_missed = before // MINUTE_S * MINUTE_S
+    assert any(last_missed <= tick <= started for tick in ran)
+    assert not any(done < tick < last_missed for tick in ran)

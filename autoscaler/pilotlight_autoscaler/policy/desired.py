@@ -189,7 +189,7 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
     """Why none should go that is there."""
     if any(each.home_is_silent for each in view.versions.values()):
         return _Floor(view.size, ScalingRule.SILENT_HOME, "the home of its calls is silent, so none goes")
-    if at < memory.cool_at(min(COOLDOWN_S, view.window_s), at):
+    if at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
         return _Floor(view.size, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
     return None
 
@@ -197,7 +197,7 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
 def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
     """Always later than `at`: what is due now is due at each look."""
     window_s = view.window_s
-    cool = memory.cool_at(min(COOLDOWN_S, window_s), at)
+    cool = memory.cool_at(min(COOLDOWN_S, window_s))
     if cool > at:
         ends = [cool]  # none that is idle goes before
     else:

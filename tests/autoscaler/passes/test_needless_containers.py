@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.messages.node_messages import ContainerState, Drain
 from tests.autoscaler.builders import decide, demand, record, report
+from tests.autoscaler.busy_fleet import BusyFleet, cpu_nodes, lasting
 from tests.builders.nodes import container
 
 
@@ -97,3 +100,20 @@ def test_a_home_that_is_done_keeps_nothing() -> None:
     world.on_demand(demand(), 1.0)
     world.on_report(report(container("c1", idle_s=1e6, slice="cpu-0")), 5.0)
     assert len(decide(world, record(), at=5.0).commands) == 1
+
+
+@pytest.mark.parametrize(("on_s", "off_s", "window_s"), [(5.0, 5.0, 30.0), (20.0, 50.0, 30.0), (5.0, 65.0, 60.0)])
+def test_a_load_that_flaps_costs_few_starts(on_s: float, off_s: float, window_s: float) -> None:
+    """Whatever its period: in ten minutes one container goes per window at most, and only what has gone comes again."""
+    fleet = BusyFleet(slices=cpu_nodes(1, 12))
+    load = lasting("crowd", "f", call_s=(0.2, 1.0), scaledown_window=window_s)
+    fleet.add(load)
+    began, most = fleet.at, 0
+    while fleet.at < began + 600.0:
+        for load.calls, for_s in ((10, on_s), (0, off_s)):
+            for _ in fleet.run(for_s):
+                most = max(most, len(fleet.there))
+
+    assert most == 12
+    assert fleet.drains.total() <= (fleet.at - began) / window_s
+    assert fleet.starts.total() <= most + fleet.drains.total()

@@ -153,9 +153,9 @@ class FunctionMemory:
         """Containers of it were started."""
         self._up_at = at
 
-    def cool_at(self, cooldown_s: float, at: float) -> float:
-        """When it is so long ago that containers were started; what a clock that was set back has as later is over."""
-        return self._up_at + cooldown_s if self._up_at <= at else -math.inf
+    def cool_at(self, cooldown_s: float) -> float:
+        """When it is so long ago that containers were started."""
+        return self._up_at + cooldown_s
 
     def on_load(self, seconds: float) -> None:
         """A start ended after so long."""
@@ -180,16 +180,15 @@ class FunctionMemory:
         """End the minutes that are over; whether there were calls in one of them.
 
         A clock that goes back a little ends none twice; one that was wrong by more begins anew with what it says now,
-        since nothing would be learnt, and what is foretold would stay, until it is as late again. A start that is yet to
-        come by it is over.
+        since nothing would be learnt, and what is foretold would stay, until it is as late again. For the same reason
+        nothing counts as later than now.
 
         Args:
             most_missed: minutes without a word that are caught up; of more nobody knows what was called.
         """
+        self._up_at, self._taken_at = min(self._up_at, at), min(self._taken_at, at)
         now = int(at // MINUTE_S)
         called = False
-        if self._up_at > at:
-            self._up_at = -math.inf
         if self._minute - now > MOST_MISSED:
             self._minute = now
         if now - self._minute > most_missed:

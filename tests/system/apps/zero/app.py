@@ -24,6 +24,13 @@ def quick(number: int = 0) -> int:
     return number
 
 
+@app.gpu_function(scaledown_window=SHORT, forecast=False, max_containers=4)
+def flaps(seconds: float) -> float:
+    """Take so long, one at a time."""
+    time.sleep(seconds)
+    return seconds
+
+
 @app.gpu_function(scaledown_window=SHORT, forecast=False)
 def fails() -> None:
     """Raise."""
