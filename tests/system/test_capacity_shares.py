@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -82,7 +82,7 @@ def test_shares_follow_weights_and_leave_a_guaranteed_floor(tmp_path: Path) -> N
         floor = wait_until(lambda: held(platform, keeper), "the floor is there")
         over = threading.Event()
         with ThreadPoolExecutor(15) as callers:
-            loops = []
+            loops = list[Future[set[int]]]()
 
             def crowd(tenant: str, guarantee: str = "") -> str:
                 key = deployed(platform, tmp_path, tenant, tier=tenant, options="max_containers=5")
