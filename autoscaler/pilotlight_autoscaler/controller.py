@@ -397,7 +397,7 @@ class Controller:
         )  # fmt: skip
         made = Pass(self.world, given)
         if self._advises:
-            made.weigh(only)
+            made.note_wishes(only)
             self.metrics.decided(made.sizes, versions, refused=0)
             return
         if only is None:

@@ -58,7 +58,7 @@ class Pass:
         """How many containers each version has that was decided on, and should have."""
         return {version: (self._state.views[version].size, self._state.wanted(version)) for version in self._decided}
 
-    def weigh(self, only: Collection[str] | None = None) -> None:
+    def note_wishes(self, only: Collection[str] | None = None) -> None:
         """Say what versions should have, for the log of wishes, and no more."""
         self._decided = self._state.decided(only)
         for version in self._decided:
