@@ -7,6 +7,7 @@ that, whatever a node says.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -35,20 +36,26 @@ def correct(connection: sa.Connection, reversals: Iterable[Reversal]) -> LedgerR
 
 
 def _billed(connection: sa.Connection, reversal: Reversal) -> Iterator[Billed]:
-    """What the receipt has of the call on such a slice, the last first."""
+    """What the receipt has of the call on such a slice and is not given back yet, the last first."""
     of, share = reversal.event, reversal.share
     columns = receipt_terms.c
     query = (
         sa.select(*(columns[name] for name in ReceiptTerms._fields), call_receipt.c.ns)
         .join(call_receipt, call_receipt.c.terms == columns.id)
         .where(
-            call_receipt.c.call == share.call_id, call_receipt.c.ns > 0, columns.tenant == share.tenant,
+            call_receipt.c.call == share.call_id, columns.tenant == share.tenant,
             columns.version == of.version, columns.price == of.price, columns.ppm == of.ppm,
         )
         .order_by(columns.day.desc(), columns.rate, columns.id)
     )  # fmt: skip
-    for *terms, ns in connection.execute(query):
-        yield ReceiptTerms(*terms), ns
+    rows = [(ReceiptTerms(*terms), ns) for *terms, ns in connection.execute(query)]
+    left = Counter[ReceiptTerms]()
+    for terms, ns in rows:  # what was given back is a line of another day, below 0
+        left[terms._replace(day="")] += ns
+    for terms, ns in rows:
+        if (part := min(ns, left[terms._replace(day="")])) > 0:
+            left[terms._replace(day="")] -= part
+            yield terms, part
 
 
 def _given_back(reversal: Reversal, billed: Iterable[Billed]) -> Iterator[Billed]:

@@ -71,6 +71,17 @@ def test_no_more_is_given_back_than_was_billed(ledger: Ledger) -> None:
     assert (billed(ledger, "acme"), billed(ledger, "")) == ({"2026-09-21": 0}, {"2026-09-21": 17})
 
 
+def test_no_more_is_given_back_on_another_day(ledger: Ledger) -> None:
+    """What was given back once is not there to be given back again, whenever that is."""
+    ledger.fold("USAGE", 1, delivered([part(1, 0, 7)]))
+    for number, at in ((2, MIDNIGHT + 1), (3, MIDNIGHT + 86_401)):
+        end = part(number, 5 * number, 5, "died", at=at, fault=Fault.PLATFORM, earlier=10**9)
+        ledger.fold("USAGE", number, delivered([end]))
+
+    assert sum(billed(ledger, "acme").values()) == 0
+    assert sum(billed(ledger, "").values()) == 7 + 5 + 5
+
+
 def test_another_start_of_the_call_is_billed(ledger: Ledger) -> None:
     """As one start that ended well."""
     ledger.fold("USAGE", 1, delivered([part(1, 0, 7), part(2, 7, 5, "died", fault=Fault.PLATFORM, earlier=7)]))
