@@ -364,6 +364,7 @@ async def _gateway(
     calls = _calls(settings, bus, bodies, name, instance, own_url)
     limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
     registry.on_change.append(limiter.record_changed)
+    book.region = settings.region
     calls.drivers.origins.set_prices(book)
     faults = calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()

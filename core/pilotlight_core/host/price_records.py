@@ -19,8 +19,7 @@ import structlog
 from pilotlight_core.bus import Kv
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.errors import BadInput, NotFound
-from pilotlight_core.model.ids import NAME
-from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, records_of
+from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, price_terms, records_of
 
 LONGEST_S = 60.0
 """Seconds between two looks at the clock, which may have been set."""
@@ -66,7 +65,7 @@ async def set_price(
     new = DatedRate(starts_at=soonest if starts_at is None else starts_at, nano_usd_per_hour=rate)
 
     def changed(before: PriceRecord | None) -> PriceRecord:
-        had = before.rates if before is not None else (DatedRate(nano_usd_per_hour=book.configured.get(price, 0)),)
+        had = before.rates if before is not None else _configured(book, price)
         rates = {one.starts_at: one for one in (*had, new)}
         ended = sorted(one for one in rates if one < at - KEPT_S)[:-1]
         kept = tuple(rates[one] for one in sorted(rates.keys() - ended))
@@ -100,6 +99,14 @@ async def drop_changes(registry: PriceRegistry, price: str, *, at: float) -> Pri
     return _there(price, await registry.change_price(price, changed))
 
 
+def _configured(book: PriceBook, price: str) -> tuple[DatedRate, ...]:
+    """Nothing for what costs what its product does until it has a price of its own."""
+    terms = price_terms(price)
+    if price not in book.configured and terms is not None and terms.is_special:
+        return ()
+    return (DatedRate(nano_usd_per_hour=book.configured.get(price, 0)),)
+
+
 def _there(price: str, record: PriceRecord | None) -> PriceRecord:
     if record is None:
         raise NotFound(f"There is no price {price!r}.")
@@ -114,7 +121,7 @@ async def write_prices(registry: Registry, path: Path) -> None:
         BusError.
     """
     for record in records_of(path):
-        if not NAME.fullmatch(record.id):
+        if price_terms(record.id) is None:
             log.warning("a price without the name of one holds in this process alone", price=record.id)
             continue
 

@@ -1,4 +1,16 @@
-"""The price book, from `prices.toml`: what the ledger bills, and what placement and planning compare."""
+"""The price book, from `prices.toml`: what the ledger bills, and what placement and planning compare.
+
+An id says of what a price is: a product, and how, where and which part of it is sold.
+
+    h100                  the product
+    h100.spot             on spot nodes
+    h100.eu               in a region
+    h100.1of7             slices of at most a seventh
+    h100.spot.eu.1of7     all of it, in this order
+
+A price that says more goes before one that says less; of those that say as much, purchase goes before region, and
+region before part.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +21,76 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.units import WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
 """Decimal places of an amount: they show a nanosecond of a millionth of a device."""
 RATES_BELOW = 10**15
 """Nano-dollars per hour, as `PUT /v1/prices` bounds them: the ledger's columns have no room for 10**19."""
-KNOWN_AT_MOST = 256
-"""Prices like `2xcpu` whose rates are kept."""
+KNOWN_AT_MOST = 1_024
+"""Rates that are kept of those that were asked for."""
+NANO = 10**9
+SPOT_PRICE = "spot"
+"""The price of a dollar's worth of a device on spot nodes, whose product has no spot price of its own."""
+PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
+LONGEST_ID = 63
+_PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
+
+
+class PriceTerms(NamedTuple):
+    """What the id of a price says; "" and 0: nothing of it."""
+
+    product: str
+    purchase: str = ""
+    region: str = ""
+    most_ppm: int = 0
+    """The largest part of a device that it is for."""
+
+    @property
+    def is_special(self) -> bool:
+        return bool(self.purchase or self.region or self.most_ppm)
+
+    @property
+    def rank(self) -> tuple[int, bool, bool, int]:
+        """What goes first is largest: of parts the smallest that fits."""
+        said = bool(self.purchase) + bool(self.region) + bool(self.most_ppm)
+        return said, bool(self.purchase), bool(self.region), -self.most_ppm
+
+    def holds(self, purchase: str, region: str, ppm: int) -> bool:
+        """Whether it is for a slice of `ppm` of a device."""
+        return (
+            self.purchase in ("", purchase)
+            and self.region in ("", region)
+            and (not self.most_ppm or 0 < ppm <= self.most_ppm)
+        )
+
+
+def price_terms(price: str) -> PriceTerms | None:
+    """What a price is of; None: no price has such an id."""
+    product, *words = price.split(".")
+    purchase = words.pop(0) if words and words[0] in PURCHASES else ""
+    part = _PART.fullmatch(words[-1]) if words else None
+    if part is not None:
+        words.pop()
+    region = words.pop(0) if words else ""
+    names = (product, region) if region else (product,)
+    if price.endswith(".") or words or len(price) > LONGEST_ID or not all(map(NAME.fullmatch, names)):
+        return None
+    if part is not None and int(part[1]) > int(part[2]):
+        return None
+    # Rounded up: a device's seven parts are not alike in whole millionths.
+    most_ppm = -(-WHOLE_DEVICE * int(part[1]) // int(part[2])) if part is not None else 0
+    return PriceTerms(product, purchase, region, most_ppm)
 
 
 class DatedRate(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +115,8 @@ class PriceBook:
     """Nano-dollars per hour of a whole device, by price id: those of now, and by date.
 
     A fake GPU (`fake-h100`) costs what the real one does, and `2xcpu` two times what `cpu` does. `cpu_core` and
-    `memory_gib` are of a core and of a GiB.
+    `memory_gib` are of a core and of a GiB. How, where and which part of a product is sold may have prices of its own
+    (`price_terms`); on spot nodes, what has no spot price costs `spot` for each dollar.
     """
 
     rates: dict[str, int]
@@ -60,40 +128,67 @@ class PriceBook:
     configured: dict[str, int] = field(default_factory=dict)
     """The rates before the first date, or without one: those that the book is made with."""
 
+    region: str = ""
+    """Where this process is: that of what it asks for without naming one."""
     revision: int = 0
     """Rises with each change of the present rates."""
 
-    _looked_up: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """Present rates of ids that `rates` does not name, such as `2xcpu`."""
+    _looked_up: dict[tuple[str, str, str, int], int] = field(default_factory=dict, repr=False, compare=False)
+    """Present rates that were asked for."""
+    _special: dict[str, list[tuple[str, PriceTerms]]] = field(default_factory=dict, repr=False, compare=False)
+    """By product, what goes first first."""
 
     def __post_init__(self) -> None:
         if not self.configured:
             self.configured.update(self.rates)
+        self._sort_special()
 
-    def rate(self, price: str, at: float | None = None) -> int:
-        """Nano-dollars per device hour at a unix second, by default now.
+    def rate(
+        self, price: str, at: float | None = None, *, purchase: str = "", region: str | None = None, ppm: int = 0
+    ) -> int:
+        """Nano-dollars per hour of a whole device at a unix second, by default now.
 
         An unknown id, which the fold counts, costs what an unknown GPU does.
-        """
-        if at is None:
-            rate = self.rates.get(price)
-            if rate is None:
-                rate = self._looked_up.get(price)
-            return self._find_rate(price) if rate is None else rate
-        rate = self._rate_at(price, at)
-        if rate is not None:
-            return rate
-        times, name = _read_price(price)
-        rate = self._rate_at(name, at)
-        return times * ((self._rate_at(UNKNOWN_PRICE, at) or 0) if rate is None else rate)
 
-    def _find_rate(self, price: str) -> int:
-        times, name = _read_price(price)
-        rate = times * self.rates.get(name, self.rates.get(UNKNOWN_PRICE, 0))
-        if len(self._looked_up) >= KNOWN_AT_MOST:
-            self._looked_up.clear()
-        self._looked_up[price] = rate
+        Args:
+            price: the product's id.
+            at: the unix second.
+            purchase: how its node was bought, a `Purchase`; "" counts as on demand.
+            region: where it is; None: where this process is.
+            ppm: the part of the device that is sold; 0: the whole.
+        """
+        where, purchase = self.region if region is None else region, purchase or Purchase.ON_DEMAND.value
+        if at is not None:
+            return self._find_rate(price, at, purchase, where, ppm)
+        asked = price, purchase, where, ppm
+        rate = self._looked_up.get(asked)
+        if rate is None:
+            if len(self._looked_up) >= KNOWN_AT_MOST:
+                self._looked_up.clear()
+            rate = self._looked_up[asked] = self._find_rate(price, None, purchase, where, ppm)
         return rate
+
+    def _find_rate(self, price: str, at: float | None, purchase: str, region: str, ppm: int) -> int:
+        times, name = _read_price(price)
+        rate, is_spot = None, False
+        for special, terms in self._special.get(name, ()):
+            if terms.holds(purchase, region, ppm or WHOLE_DEVICE) and (rate := self._rate_at(special, at)) is not None:
+                is_spot = bool(terms.purchase)
+                break
+        if rate is None and (rate := self._rate_at(name, at)) is None:
+            rate = self._rate_at(UNKNOWN_PRICE, at) or 0
+        if purchase == Purchase.SPOT and not is_spot and (part := self._rate_at(SPOT_PRICE, at)) is not None:
+            rate = rate * part // NANO
+        return times * rate
+
+    def _sort_special(self) -> None:
+        self._special.clear()
+        for price in {*self.configured, *self.dated}:
+            if (terms := price_terms(price)) is not None and terms.is_special:
+                self._special.setdefault(terms.product, []).append((price, terms))
+        for found in self._special.values():
+            found.sort(key=lambda one: one[1].rank, reverse=True)
+        self._looked_up.clear()
 
     def put(self, price: str, rates: Sequence[DatedRate] | None) -> None:
         """Give a price these rates over time, in place of those it had; None: the configured one again."""
@@ -101,6 +196,7 @@ class PriceBook:
             self.dated.pop(price, None)
         else:
             self.dated[price] = tuple(sorted(rates, key=lambda rate: rate.starts_at))
+        self._sort_special()
 
     def refresh(self, at: float) -> float | None:
         """Make `rates` those of the unix second `at`; returns when the next one changes, if one does."""
@@ -114,17 +210,20 @@ class PriceBook:
             (rate.starts_at for rates in self.dated.values() for rate in rates if rate.starts_at > at), default=None
         )
 
-    def _rate_at(self, price: str, at: float) -> int | None:
+    def _rate_at(self, price: str, at: float | None) -> int | None:
+        if at is None:
+            return self.rates.get(price)
         rate = rate_at(self.dated.get(price, ()), at)
         return self.configured.get(price) if rate is None else rate
 
-    def dollars(self, price: str) -> float:
+    def dollars(self, price: str, *, purchase: str = "", region: str | None = None) -> float:
         """Dollars per device hour, to compare devices by."""
-        return self.rate(price) / 10**9
+        return self.rate(price, purchase=purchase, region=region) / NANO
 
     def knows(self, price: str) -> bool:
+        """Whether it is a product's own price, and not that of any other GPU."""
         name = _read_price(price)[1]
-        return name in self.rates or name in self.dated
+        return name != UNKNOWN_PRICE and (name in self.rates or name in self.dated)
 
 
 def rate_at(rates: Iterable[DatedRate], at: float) -> int | None:

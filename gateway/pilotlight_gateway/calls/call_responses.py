@@ -104,12 +104,13 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
 
 def _add_parts(parts: list[UsagePart], spent: Spent, book: PriceBook, at: float | None) -> int:
     """Add what each price takes of a start; returns their sum in pico-dollars."""
-    ns, ppm, price = spent.ns, spent.ppm, spent.price
-    total = pico_cost(ns, ppm, book.rate(price, at))
+    ns, ppm, price, purchase = spent.ns, spent.ppm, spent.price, spent.purchase
+    # Of several devices each is a whole one.
+    total = pico_cost(ns, ppm, book.rate(price, at, purchase=purchase, ppm=min(ppm, WHOLE_DEVICE)))
     if ppm:
         parts.append(UsagePart(price=price, ppm=ppm, cost=pico_text(total)))
     for more, more_ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
-        if more_ppm and (rate := book.rate(more, at)):
+        if more_ppm and (rate := book.rate(more, at, purchase=purchase)):
             added = pico_cost(ns, more_ppm, rate)
             total += added
             parts.append(UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))

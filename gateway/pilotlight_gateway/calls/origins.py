@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -93,22 +93,22 @@ class Origins:
         self._alarms = Timers[str]()
         self._reconciler = Reconciler(gateway)
         self._watch_at = float("-inf")
-        self._runner = EffectRunner(
-            port=port,
-            agents=agents,
-            router=router,
-            bodies=bodies,
-            usage_tracker=self._usage_tracker,
-            alarms=self._alarms,
-            prices=standard_book(),
-        )
-        self._perform = self._runner.perform
+        self._bodies = bodies
+        self.set_prices(standard_book())
 
     # -- what callers want ---------------------------------------------------------------------------------------
 
     def set_prices(self, prices: PriceBook) -> None:
         """Set the prices by which failed calls are told what they are billed."""
-        self._runner = replace(self._runner, prices=prices)
+        self._runner = EffectRunner(
+            port=self._port,
+            agents=self._agents,
+            router=self._router,
+            bodies=self._bodies,
+            usage_tracker=self._usage_tracker,
+            alarms=self._alarms,
+            prices=prices,
+        )
         self._perform = self._runner.perform
 
     def begin(self, live: InFlightCall) -> None:

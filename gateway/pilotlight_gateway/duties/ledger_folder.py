@@ -204,7 +204,7 @@ class LedgerFolder:
             self._told = at
             log.warning(
                 "usage needs a look", quarantined=self._untold, unpriced=folded.unpriced, seq=folded.seq,
-                see="pilotlight node quarantine",
+                see="pilotlight node quarantine, pilotlight price list",
             )  # fmt: skip
             self._untold = 0
 

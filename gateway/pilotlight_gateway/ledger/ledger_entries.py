@@ -204,9 +204,10 @@ def entries_of(
 
 def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> list[Part]:
     """What is paid for an interval; what of the host costs nothing is left out."""
-    parts = [(event.price, event.ppm, book.rate(event.price, at))]
+    purchase, region = event.purchase, event.region
+    parts = [(event.price, event.ppm, book.rate(event.price, at, purchase=purchase, region=region, ppm=event.ppm))]
     for price, ppm in ((CORE_PRICE, event.core_ppm), (MEMORY_PRICE, event.gib_ppm)):
-        if ppm and (rate := book.rate(price, at)):
+        if ppm and (rate := book.rate(price, at, purchase=purchase, region=region)):
             parts.append((price, ppm, rate))
     return parts
 

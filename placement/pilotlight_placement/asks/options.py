@@ -13,6 +13,7 @@ from functools import cached_property
 from pilotlight_core.model.api.curve_api import CPU_SLICE
 from pilotlight_core.model.devices import CPU_PRICE, gpu_price
 from pilotlight_core.model.messages.node_messages import SliceKind
+from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.price_book import PriceBook, standard_book
 from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
@@ -27,8 +28,6 @@ UNMEASURED = 100_000
 """Added to the level of an option without a known throughput, which puts it after all measured ones."""
 SLOW = 2 * UNMEASURED
 """Added to the level of an option that learnt or inherited curves show as too slow, which puts it last."""
-SPOT_PRICE = 0.4
-"""Part of the on-demand price that a spot device is taken to cost, since the price book has no spot prices."""
 SPOT_PREMIUM = 1.15
 """An interruption costs a restart: spot is preferred only if it is cheaper by more than this."""
 
@@ -41,8 +40,9 @@ class Prices:
 
     def of(self, device: Device, domain: Domain) -> float:
         """Dollars per hour of a device in a domain, with `SPOT_PREMIUM` for spot."""
-        price = self.book.dollars(gpu_price(device.name))
-        return price * SPOT_PRICE * SPOT_PREMIUM if domain.spot else price
+        purchase = Purchase.SPOT if domain.spot else Purchase.ON_DEMAND
+        price = self.book.dollars(gpu_price(device.name), purchase=purchase, region=domain.region)
+        return price * SPOT_PREMIUM if domain.spot else price
 
     def of_slot(self, slot: Slot, domain: Domain) -> float:
         """Dollars per hour of the whole device that a slot is a part of; of a host, of one core: all are alike."""

@@ -25,6 +25,7 @@ import msgspec
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_runtime.metering.metered_slice import OPERATOR, EndedShare, MeteredSlice, SliceOwner
 
@@ -38,6 +39,7 @@ class MeterMisuse(ValueError):
     """An event that cannot happen in the meter's state."""
 
 
+SPOT = Purchase.SPOT.value
 NOTHING: dict[str, Any] = {}
 """Neither tags nor units. Nobody changes it."""
 
@@ -190,6 +192,7 @@ class SliceMeter:
         return Spent(
             ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
             core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm, fault=fault if is_platforms else Fault.NONE,
+            purchase=lease.purchase if lease.purchase == SPOT else "",
         )  # fmt: skip
 
     def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:

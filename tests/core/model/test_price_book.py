@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.price_book import DatedRate, PriceBook, load_prices, records_of
+from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceTerms, load_prices, price_terms, records_of
 
 
 def test_the_standard_book_prices_every_device_that_we_name() -> None:
@@ -142,3 +142,74 @@ def test_books_do_not_share_their_rates() -> None:
 
     assert first.rate("h100") == 1
     assert second.rate("h100") > 1
+
+
+def test_how_where_and_which_part_may_cost_otherwise() -> None:
+    """What says most goes first, from its own date on; on spot nodes the rest costs a part of it."""
+    rates = {"h100": 1_000, "gpu": 500, "spot": 400_000_000, "h100.eu": 2_000, "h100.spot.us": 300, "h100.1of8": 1_600}
+    book = PriceBook(rates=rates)
+    book.put("h100.us", [DatedRate(starts_at=100.0, nano_usd_per_hour=1_100)])
+    book.refresh(0.0)
+
+    def rate(purchase: str = "", region: str = "", ppm: int = 0, at: float | None = None, price: str = "h100") -> int:
+        return book.rate(price, at, purchase=purchase, region=region, ppm=ppm)
+
+    assert (rate(), rate("spot"), rate(region="eu"), rate("spot", "eu")) == (1_000, 400, 2_000, 800)
+    assert (rate("spot", "us"), rate(ppm=125_000), rate(ppm=250_000)) == (300, 1_600, 1_000)
+    assert (rate(region="us", at=99.0), rate(region="us", at=100.0), rate(region="us")) == (1_000, 1_100, 1_000)
+    assert (rate("spot", price="fake-h100"), rate("spot", price="abacus")) == (400, 200)
+    book.refresh(100.0)
+    assert rate(region="us") == 1_100
+    book.region = "eu"
+    assert (book.rate("h100"), book.dollars("h100", purchase="spot")) == (2_000, 800 / 10**9)
+
+
+def test_what_costs_what_any_gpu_does_has_no_price_of_its_own() -> None:
+    """An operator is told of it."""
+    assert not load_prices().knows("gpu")
+    assert not load_prices().knows("fake-gpu")
+
+
+@pytest.mark.parametrize(
+    ("price", "terms"),
+    [
+        ("h100", PriceTerms("h100")),
+        ("h100.spot", PriceTerms("h100", "spot")),
+        ("h100.on-demand.eu", PriceTerms("h100", "on-demand", "eu")),
+        ("h100.eu", PriceTerms("h100", region="eu")),
+        ("h100.1of7", PriceTerms("h100", most_ppm=142_858)),
+        ("h100.spot.eu.1of8", PriceTerms("h100", "spot", "eu", 125_000)),
+    ],
+)
+def test_an_id_says_how_where_and_which_part(price: str, terms: PriceTerms) -> None:
+    """In this order; what it does not say holds for all."""
+    assert price_terms(price) == terms
+    assert terms.is_special is ("." in price)
+
+
+@pytest.mark.parametrize(
+    "price", ["", "h 100", "h100.", "h100.eu.spot", "h100.1of7.eu", "h100.8of7", "h" * 64, "a.b.c"]
+)
+def test_other_ids_are_none(price: str) -> None:
+    """Nothing would be billed by them."""
+    assert price_terms(price) is None
+
+
+def test_it_holds_where_all_that_it_says_is_so() -> None:
+    """Of parts up to its own."""
+    terms = PriceTerms("h100", "spot", "eu", 142_858)
+
+    assert terms.holds("spot", "eu", 142_857)
+    assert not any(
+        (terms.holds("on-demand", "eu", 1), terms.holds("spot", "us", 1), terms.holds("spot", "eu", 142_859))
+    )
+    assert PriceTerms("h100").holds("spot", "eu", 1_000_000)
+
+
+def test_what_says_more_goes_first() -> None:
+    """Then purchase, region, and the smallest part."""
+    ids = ["h100.1of8", "h100.1of2", "h100.eu", "h100.spot", "h100.spot.eu"]
+    terms = [found for price in ids if (found := price_terms(price)) is not None]
+
+    ranked = sorted(terms, key=lambda each: each.rank, reverse=True)
+    assert ranked == [terms[4], terms[3], terms[2], terms[0], terms[1]]

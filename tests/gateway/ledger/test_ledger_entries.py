@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
 from pilotlight_core.model.price_book import DatedRate, load_prices
+from pilotlight_core.model.units import cost_of, money
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.ledger.ledger_entries import NS_PER_HOUR, cut_at_hours, day_of, entries_of, lay_out
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
@@ -117,6 +122,21 @@ def test_terms_are_alike_for_calls_that_have_all_in_common() -> None:
     assert (len(set(numbers)), numbers[0]) == (3, numbers[1])
     assert same.terms == both.terms
     assert not set(other.terms.values()) & set(numbers)
+
+
+def test_spot_costs_what_it_is_told_to() -> None:
+    """A receipt that was told says the same."""
+    more: dict[str, Any] = {"price": "h100", "purchase": "spot", "region": "eu", "gib_ppm": 4_000_000}
+    entries = entries_of([busy(1, 0, ("a", SECOND, "ok"), **more)], BOOK)
+    spent = Spent(ns=SECOND, ppm=1_000_000, price="h100", purchase="spot", gib_ppm=4_000_000)
+
+    told = usage_of(CallResult(output=b"", spent=spent), BOOK)
+
+    (terms,) = entries.terms
+    assert terms.rate == BOOK.rate("h100") * 4 // 10
+    assert [part.cost for part in told.parts] == [
+        money(cost_of(SECOND, ppm, rate)) for ppm, rate in ((terms.ppm, terms.rate), (terms.gib_ppm, terms.gib_rate))
+    ]
 
 
 def test_days_are_utc() -> None:

@@ -212,3 +212,18 @@ def test_what_a_restored_stream_has_again_counts_once(ledger: Ledger) -> None:
     assert (known.repeated, gone.new, gone.quarantined) == (1, 0, 1)
     assert reasons(ledger) == [UsageFault.TOO_OLD]
     assert sum(row["ns"] for row in ledger.read(sa.select(usage_day))) == SECOND
+
+
+def test_a_call_on_several_devices_counts_once(ledger: Ledger) -> None:
+    """Its time on each is billed."""
+    share = CallShare("a", "acme", SECOND, "ok")
+    on = [
+        event(number, 0, SECOND, LeaseState.BUSY, device=device, slice=device, shares=(share,), ended_at=AT)
+        for number, device in enumerate(("g1", "g2"))
+    ]
+
+    done = ledger.fold("USAGE", 1, [bound(slice="g1+g2", ppm=1_000_000), metered(*on)])
+
+    assert (done.new, done.quarantined) == (2, 0)
+    rows = ledger.read(sa.select(usage_day))
+    assert (sum(row["ns"] for row in rows), sum(row["calls"] for row in rows)) == (2 * SECOND, 1)

@@ -137,7 +137,7 @@ def test_a_whole_device_that_an_agent_offers_has_its_curve() -> None:
 
 def test_spot_is_cheaper_but_has_its_risk() -> None:
     """Prices are the operator's; cost goes in steps of 5 %."""
-    prices = Prices(book=PriceBook(rates={"h200": 4 * 10**9, "h100": 3 * 10**9, "cpu": 10**8}))
+    prices = Prices(book=PriceBook(rates={"h200": 4 * 10**9, "h100": 3 * 10**9, "cpu": 10**8, "spot": 4 * 10**8}))
 
     assert prices.of(H200, Domain()) == 4.0
     assert prices.of(H200, Domain(spot=True)) == pytest.approx(4.0 * 0.4 * 1.15)

@@ -35,7 +35,7 @@ class PriceInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     price: str
     of: str
-    """What an hour of it is of: device, core or GiB."""
+    """What an hour of it is of: device, core or GiB; of `spot`, what costs a dollar on demand."""
     usd_per_hour: str
     """Now."""
     to_come: tuple[PriceRate, ...]

@@ -154,6 +154,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Millionths of a core that it paid for beside the slice in this time."""
     gib_ppm: Count = 0
     """Millionths of a GiB of host memory."""
+    purchase: ShortText = ""
+    """How its node was bought, a `Purchase`; "": on demand."""
     fault: Fault = Fault.NONE
     """PLATFORM: its container was ended for no reason of the tenant, who pays nothing of it."""
 

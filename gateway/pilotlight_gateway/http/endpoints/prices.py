@@ -15,13 +15,13 @@ from pilotlight_core.host.price_records import drop_changes, set_price
 from pilotlight_core.model.api.price_api import PriceInfo, PriceList, PriceRate, PriceRequest
 from pilotlight_core.model.devices import CORE_PRICE, CPU_PRICE, MEMORY_PRICE
 from pilotlight_core.model.errors import BadInput, NotFound
-from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, rate_at
+from pilotlight_core.model.price_book import SPOT_PRICE, DatedRate, PriceBook, PriceRecord, price_terms, rate_at
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, read_struct
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-UNITS = {CPU_PRICE: "core", CORE_PRICE: "core", MEMORY_PRICE: "GiB"}
+UNITS = {CPU_PRICE: "core", CORE_PRICE: "core", MEMORY_PRICE: "GiB", SPOT_PRICE: "dollar on demand"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,8 @@ def read_instant(text: str, field: str) -> float:
 def _known(request: Request, services: PriceServices) -> str:
     name: str = request.path_params["price"]
     known = {*services.book.configured, *services.book.dated}
-    if name not in known:
+    terms = price_terms(name)
+    if name not in known and (terms is None or not terms.is_special or terms.product not in known):
         hint = did_you_mean(nearest(name, sorted(known)))
         raise NotFound(f"There is no price {name[:63]!r}.{hint}")
     return name
@@ -87,7 +88,7 @@ def _known(request: Request, services: PriceServices) -> str:
 
 def _info(name: str, record: PriceRecord | None, services: PriceServices) -> PriceInfo:
     source = "standard" if record is None else "set" if record.is_set else "file"
-    base = services.book.configured.get(name, 0)
+    base = _base(name, services.book)
     rates = record.rates if record is not None else (DatedRate(nano_usd_per_hour=base),)
     at = services.wall()
     now = rate_at(rates, at)
@@ -97,12 +98,20 @@ def _info(name: str, record: PriceRecord | None, services: PriceServices) -> Pri
     ]
     return PriceInfo(
         price=name,
-        of=UNITS.get(name, "device"),
+        of=UNITS.get(name.partition(".")[0], "device"),
         usd_per_hour=_dollars(base if now is None else now),
         to_come=tuple(rate for starts_at, rate in told if starts_at > at),
         past=tuple(rate for starts_at, rate in told if starts_at <= at),
         source=source,
     )
+
+
+def _base(name: str, book: PriceBook) -> int:
+    """What it costs by the book, or without a price of its own."""
+    terms = price_terms(name)
+    if name in book.configured or terms is None:
+        return book.configured.get(name, 0)
+    return book.rate(terms.product, purchase=terms.purchase, region=terms.region, ppm=terms.most_ppm)
 
 
 def _dollars(nano: int) -> str:

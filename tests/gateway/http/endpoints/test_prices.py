@@ -105,3 +105,13 @@ def test_a_day_is_in_utc_and_an_instant_has_a_zone() -> None:
     for text in ("", "1970-01-02T00:00:00", "2026-13-01"):
         with pytest.raises(BadInput, match="from: expected a day"):
             read_instant(text, "from")
+
+
+async def test_a_region_may_have_a_price_of_its_own(world: World) -> None:
+    """Until it begins it costs what the product does; what is of no product is refused."""
+    async with world.client(world.operator) as client:
+        set_ = (await client.put("/v1/prices/h100.spot.eu", json=NEW_YEAR)).json()
+        wrong = await client.put("/v1/prices/abacus.eu", json=NEW_YEAR)
+
+    assert (set_["usd_per_hour"], set_["past"], len(set_["to_come"])) == ("1.57968", [], 1)
+    assert wrong.status_code == 404
