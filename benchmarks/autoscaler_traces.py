@@ -15,16 +15,17 @@ and cold starts, so frontiers are compared:
     cold_gain_hist   as the first, against the hybrid histogram of one, two and four hours
     worst_loss       by how much ours has more cold starts than any policy here at that policy's idle time; below 0:
                      it has fewer than each of them
-    known_law_gap    cold starts of ours over those of an oracle that knows from the beginning how often each idle
-                     time of a function comes, but not when; at the same idle time, the most
-    known_law_idle_gain   the idle time that this oracle spares against fixed TTLs, the least
+    oracle_cold_gain_ttl, oracle_idle_gain_ttl   the first two, of an oracle that knows from the beginning how often
+                     each idle time of a function (of each level of its concurrency) comes, but not when
+    oracle_gap       cold starts of ours over those of this oracle at the same idle time, the most
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -41,16 +42,18 @@ from benchmarks.traffic.keep_alive_policies import (
 )
 from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePolicy
-from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
+from pilotlight_autoscaler.policy.prediction.minute_methods import MinuteMethod, PlannedWarmth
 from pilotlight_autoscaler.simulator.minutes.minute_model import (
     KeepAliveCost,
     MinuteSeries,
     cost_of,
+    levels_of,
+    ttl_cost_of,
 )
-from pilotlight_autoscaler.simulator.minutes.minute_replay import chosen_costs, method_costs
+from pilotlight_autoscaler.simulator.minutes.minute_replay import chosen_costs, method_costs, summed
 from pilotlight_autoscaler.simulator.traffic.trace_files import TraceFault, read_trace
 
-WORTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
+WORTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0, 500.0, 1_000.0)
 """Of a cold start, in idle minutes: the points of our frontier. The controller takes a minute for each second of a
 start."""
 LOAD_S = 22.0
@@ -64,6 +67,7 @@ COLD_100 = {1: 10_639, 2: 8_300, 5: 2_361, 10: 1_123}
 IDLE_2000 = {1: 0.46, 5: 0.90, 20: 1.10, 60: 1.28, 120: 1.39, 240: 1.53}
 """Idle time of the 2,000 apps by fixed TTL, over that of ten minutes."""
 HYBRID_2000 = {60: 0.53, 120: 0.60, 240: 0.69}
+OURS, HISTOGRAM, COST_AWARE = "ours", "hybrid histogram", "cost-aware TTL"
 Point = tuple[str, KeepAliveCost]
 TraceSet = tuple[list[MinuteSeries], list[Sequence[float]]]
 """Its series, and the containers that each function needs in each minute."""
@@ -132,18 +136,20 @@ def _shortened(series: list[MinuteSeries], needed: list[Sequence[float]], *, qui
 
 def _compared(name: str, series: Sequence[MinuteSeries], needed: Sequence[Sequence[float]]) -> dict[str, float]:
     whole = [[math.ceil(count) for count in each] for each in needed]
-    levels = max((max(each, default=0) for each in whole), default=0)
-    ttls = _costs(whole, {f"fixed {ttl} min": partial(FixedWarmth, ttl, levels) for ttl in TTL_MINUTES})
-    histograms = _costs(
-        whole, {f"hybrid histogram {m // 60} h": _planned(partial(HybridHistogram, m), levels) for m in HOURS}
+    levels = [series for each in whole for series in levels_of(each)]
+    ttls = [(f"fixed {ttl} min", ttl_cost_of(levels, ttl)) for ttl in TTL_MINUTES]
+    with ProcessPoolExecutor() as pool:
+        replays = list(pool.map(_replayed, whole, chunksize=8))
+    costs = [(label, summed(replay[label] for replay in replays)) for label in replays[0]]
+    ours, histograms, aware = (
+        [point for point in costs if point[0].startswith(kind)] for kind in (OURS, HISTOGRAM, COST_AWARE)
     )
     others = [
         ("Knative KPA", knative(needed)),
         ("KEDA-like (cooldown 5 min)", dict(ttls)["fixed 5 min"]),
-        *_costs(whole, {f"cost-aware TTL {p:g}": _planned(partial(CostAwareTtl, p), levels) for p in PENALTIES}),
+        *aware,
     ]
-    ours = [(f"ours {worth:g}", cost) for worth, cost in zip(WORTHS, chosen_costs(whole, WORTHS), strict=True)]
-    best = [(f"known law {worth:g}", with_known_law(series, worth)) for worth in WORTHS]
+    best = [(f"oracle {worth:g}", with_known_law(levels, worth)) for worth in WORTHS]
     calls = sum(each.calls for each in series)
     hours = max(map(len, whole)) / 60
     report.table(
@@ -151,19 +157,28 @@ def _compared(name: str, series: Sequence[MinuteSeries], needed: Sequence[Sequen
         ("policy", "cold", "cold %", "wait p95 s", "within 5 s %", "idle min", "$ / 1,000 calls", "starts / h"),
         [_row(label, cost, calls, hours) for label, cost in (*ttls, *histograms, *others, *ours, *best)],
     )
+    inside, known = _within(ours, ttls), _within(best, ttls)
     figures = {
-        "cold_gain_ttl": min(_cold_gain(point, ttls) for point in _within(ours, ttls)),
-        "idle_gain_ttl": min(_idle_gain(point, ttls) for point in _within(ours, ttls)),
-        "cold_gain_hist": min(-_loss(point, ours) for _, point in histograms),
-        "worst_loss": max(_loss(point, ours) for _, point in _inside([*ttls, *histograms, *others], ours)),
-        "known_law_gap": max(1 + _loss(point, ours) for _, point in _inside(best, ours)),
-        "known_law_idle_gain": min((_idle_gain(point, ttls) for point in _within(best, ttls)), default=0.0),
+        "cold_gain_ttl": [_cold_gain(point, ttls) for point in inside],
+        "idle_gain_ttl": [_idle_gain(point, ttls) for point in inside],
+        "cold_gain_hist": [-_loss(point, ours) for _, point in histograms],
+        "oracle_cold_gain_ttl": [_cold_gain(point, ttls) for point in known],
+        "oracle_idle_gain_ttl": [_idle_gain(point, ttls) for point in known],
     }
-    return {f"{name}.{figure}": value for figure, value in figures.items()}
+    least = {figure: min(values) for figure, values in figures.items() if values}
+    losses = [_loss(point, ours) for _, point in _inside([*ttls, *histograms, *others], ours)]
+    gaps = [1 + _loss(point, ours) for _, point in _inside(best, ours)]
+    most = {figure: max(values) for figure, values in (("worst_loss", losses), ("oracle_gap", gaps)) if values}
+    return {f"{name}.{figure}": value for figure, value in (least | most).items()}
 
 
-def _costs(functions: Sequence[Sequence[int]], methods: Mapping[str, Callable[[], MinuteMethod]]) -> list[Point]:
-    return list(method_costs(functions, methods).items())
+def _replayed(needed: Sequence[int]) -> dict[str, KeepAliveCost]:
+    """What ours and those that learn cost over one function."""
+    levels = max(needed, default=0)
+    learning = {f"{HISTOGRAM} {m // 60} h": _planned(partial(HybridHistogram, m), levels) for m in HOURS}
+    learning |= {f"{COST_AWARE} {p:g}": _planned(partial(CostAwareTtl, p), levels) for p in PENALTIES}
+    ours = zip(WORTHS, chosen_costs([needed], WORTHS), strict=True)
+    return method_costs([needed], learning) | {f"{OURS} {worth:g}": cost for worth, cost in ours}
 
 
 def _planned(new: Callable[[], KeepAlivePolicy], levels: int) -> Callable[[], MinuteMethod]:

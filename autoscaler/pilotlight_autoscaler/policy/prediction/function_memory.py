@@ -9,17 +9,27 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection
+from itertools import takewhile
 
 import msgspec
 
+from pilotlight_autoscaler.policy.prediction.call_chances import (
+    HALF_LIVES,
+    LEVELS,
+    MOST_KEPT,
+    SLOTS,
+    WEIGHTS,
+    CallChances,
+    LawRecord,
+    LevelRecord,
+)
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, bins, end_of_bin
-from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, standard_methods
-from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, MOST_KEPT, PlannedWarmth
+from pilotlight_autoscaler.policy.prediction.method_set import standard_methods
+from pilotlight_autoscaler.policy.prediction.minute_methods import LikelyWarmth
 from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST, PrewarmBudget
-from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_learnt
-from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, MethodChoice, ShadowCost, ShadowPool
+from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_likely
+from pilotlight_autoscaler.policy.prediction.shadow_pool import LIKELY, NOTHING, MethodChoice, ShadowCost, ShadowPool
 
 MINUTE_S = 60.0
 WORTH = 60.0
@@ -35,7 +45,7 @@ MOST_LEAD = 10
 MOST_MISSED = 10
 """Minutes without a word that are caught up one by one; of more nobody knows what was called, and none is charged."""
 MOST_BYTES = 2_048
-KEPT_BINS, KEPT_ERRORS = 48, 60
+KEPT_BINS, KEPT_ERRORS = 36, 60
 
 
 class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,6 +60,14 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     never: tuple[int, ...] = ()
     ages: tuple[int, ...] = ()
     """Minutes since each level was needed; -1: it never was."""
+    known: tuple[int, ...] = ()
+    """Minutes since each level was needed first."""
+    rates: tuple[tuple[int, ...], ...] = ()
+    """Minutes that needed it, by half-life, times 64."""
+    weights: tuple[tuple[int, ...], ...] = ()
+    """Of the experts, for each level with idle times, times 4,000."""
+    days: tuple[bytes, ...] = ()
+    """Of each, the square root of the part of minutes that is called, times 255, by half-hours."""
     costs: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
     """By method, idle minutes and cold starts, times 16."""
     chosen: str = ""
@@ -80,11 +98,11 @@ class FunctionMemory:
         """The most containers that a forecast alone asked for in this minute."""
         self._worth = self.worth
         self._times = _idle_times(record)
-        self._keeping = [LearntKeepAlive((self._worth,), times) for times in self._times]
-        self._learnt = PlannedWarmth(self._keeping)
+        self.chances = CallChances(self._times, record.minute, _levels(record), _laws(record))
+        self._likely = LikelyWarmth(self.chances, self._worth)
         self._forecast = _forecast(record, self.lead)
         costs = {name: ShadowCost(idle / 16, cold / 16) for name, (idle, cold) in record.costs.items()}
-        standard = standard_methods(self._learnt, self._worth, self._forecast, _seen(record))
+        standard = standard_methods(self._likely, self._worth, self._forecast, _seen(record))
         self._window_s = window_s
         self._pool = ShadowPool(standard.methods, round(window_s / MINUTE_S), costs)
         self._pool.resume([None if age < 0 else age for age in (*record.ages, *[-1] * MOST_KEPT)][:MOST_KEPT])
@@ -163,11 +181,9 @@ class FunctionMemory:
         self._load_s = _long_load_s(self._loads)
         if not 0.8 * self._worth <= self.worth <= 1.25 * self._worth:
             self._worth = self.worth
-            for keeping in self._keeping:
-                keeping.set_worths((self._worth,))
-            self._learnt.forget_plans()
+            self._likely.set_worth(self._worth)
             self._level = None
-            self._choice.change_prior(LEARNT, prior_of_learnt(round(self._worth, 3)))
+            self._choice.change_prior(LIKELY, prior_of_likely(self._worth))
             self._choose()
 
     def observe(self, needed: int, at: float) -> bool:
@@ -190,7 +206,7 @@ class FunctionMemory:
         now = int(at // MINUTE_S)
         called = False
         if self._minute - now > MOST_MISSED:
-            self._minute = now
+            self._minute = self.chances.minute = now
         if now - self._minute > most_missed:
             called = self._needed > 0
             self._end_minute()
@@ -231,13 +247,18 @@ class FunctionMemory:
 
     def record(self) -> bytes:
         """At most `MOST_BYTES` that `restored` reads."""
+        levels, laws = self.chances.levels(), self.chances.laws()
         record = MemoryRecord(
             minute=self._minute,
             needed=self._needed,
             loads_ms=tuple(round(seconds * 1000) for seconds in self._loads),
             idle=tuple(_heaviest(times) for times in self._times),
             never=tuple(round(16 * times.never) for times in self._times),
-            ages=tuple(-1 if age is None else age for age in self._pool.ages),
+            ages=tuple(level.age for level in levels),
+            known=tuple(level.minutes for level in levels),
+            rates=tuple(tuple(round(64 * rate) for rate in level.rates) for level in levels),
+            weights=tuple(tuple(round(4_000 * weight) for weight in law.weights) for law in laws),
+            days=tuple(bytes(round(255 * math.sqrt(part)) for part in law.day) for law in laws),
             costs={name: (round(16 * cost[0]), round(16 * cost[1])) for name, cost in self._pool.costs.items()},
             chosen=self.method,
             forecast=(round(16 * self._forecast.level), round(16 * self._forecast.trend)),
@@ -252,6 +273,7 @@ class FunctionMemory:
     def _skip(self, minutes: int) -> None:
         self._minute += minutes
         self._pool.skip(minutes)
+        self.chances.skip(minutes)
         self._level = None
         self._before = 0
 
@@ -262,7 +284,7 @@ class FunctionMemory:
         self._minute += 1
         self.age_minutes += 1
         self._before = self._needed
-        if self._needed:
+        if self._needed and self._choice.is_due(self.age_minutes):
             self._choose()
         self._needed = self._ahead = 0
 
@@ -291,6 +313,25 @@ def _idle_times(record: MemoryRecord) -> list[IdleTimes]:
     return [
         IdleTimes(((place, weight / 16) for place, weight in level if 0 <= place < bins()), never / 16)
         for level, never in zip(bins_[:LEVELS], nevers, strict=False)
+    ]
+
+
+def _levels(record: MemoryRecord) -> list[LevelRecord]:
+    """Of a record that knows ages alone, each was needed once."""
+    known, rates = (*record.known, *[1] * MOST_KEPT), (*record.rates, *[(64,) * len(HALF_LIVES)] * MOST_KEPT)
+    needed = takewhile(lambda age: age >= 0, record.ages)
+    return [
+        LevelRecord(age, minutes, tuple(rate / 64 for rate in each))
+        for age, minutes, each in zip(needed, known, rates, strict=False)
+        if len(each) == len(HALF_LIVES)
+    ]
+
+
+def _laws(record: MemoryRecord) -> list[LawRecord]:
+    return [
+        LawRecord(tuple(weight / 4_000 for weight in weights), tuple((part / 255) ** 2 for part in day))
+        for weights, day in zip(record.weights, record.days, strict=False)
+        if len(weights) == len(WEIGHTS) and len(day) == SLOTS
     ]
 
 

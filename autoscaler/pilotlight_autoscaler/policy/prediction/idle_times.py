@@ -1,41 +1,31 @@
-"""How long a function is usually idle, and so when a container of it is worth its keep. Pure.
+"""How long a function is usually idle, and so how likely a call is at an age. Pure.
 
-Idle times are counted in minutes, the recent ones more, one by one up to an hour and in bins of 3 % above. A container
-at the age `x` (minutes since the last call) is worth its keep if calls are likely enough about then:
+Idle times are counted in minutes, the recent ones more, one by one up to an hour and in bins of 3 % above. The hazard
+of an age (minutes since the last call) is how often an idle time ends there over how many minutes were spent there. It
+is taken of the age's own bin, and of all within 10 % of it: nobody's clock is trusted further, and that is the margin
+of the hybrid histogram (Shahrad et al., Serverless in the Wild, USENIX ATC 2020, section 4.2).
 
-    chance(x)  the part of idle times that end within 10 % of x
-    price(x)   the idle minutes that a container spends there on average: the part that last so long, over the window
-    warm       where chance(x) / price(x) >= 1 / worth: a cold start saved is worth `worth` idle minutes
-
-This is the optimum of a renewal process whose law is known (each minute is bought where its hazard pays for it); what
-is not known yet stands in a prior, idle times with the density x^-1.3, which weighs as much as three observed ones. The
-width of 10 % is that of the hybrid histogram (Shahrad et al., Serverless in the Wild, USENIX ATC 2020, section 4.2),
-which buys one interval between two quantiles in place of what pays.
+What is not known yet stands in a prior, idle times with the density x^-1.3, and one function in ten that nobody calls
+again.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from functools import cache
-from itertools import accumulate, pairwise
-from operator import mul
+from itertools import accumulate
 from typing import NamedTuple
 
 EXACT_MINUTES = 60
 LONGEST_MINUTES = 1_440
-"""A longer idle time counts as one that never ends: nothing is kept for it."""
+"""A longer idle time counts as one that never ends."""
 RATIO = 1.03
 """Of two bins beyond an hour."""
 MARGIN = 0.1
-"""A part of an age: nobody's clock is trusted further."""
-EDGE = 0.05
-"""An age at which fewer idle times end than this part of the average about it has no window of its own: it lies in the
-window of those that it is near to."""
+"""A part of an age."""
 DECAY = 0.99
 """What an observed idle time weighs after the next one."""
-PRIOR_WEIGHT = 3.0
 PRIOR_EXPONENT = 1.3
 PRIOR_NEVER = 0.1
 """Of functions that were called once, those that nobody calls again within a day."""
@@ -48,30 +38,39 @@ class WarmWindow(NamedTuple):
     end: float
 
 
-class _Reach(NamedTuple):
-    """The window about a bin's age, in places of running sums."""
+class Hazard(NamedTuple):
+    """How likely a call is in the minute that ends an age: by its bin alone, and by all about it."""
 
-    start: float
-    end: float
+    narrow: float
+    wide: float
+
+
+class _Reach(NamedTuple):
+    """A bin, those within the margin of it, and what the prior has there."""
+
+    width: int
     first: int
-    """The first bin whose age is in it."""
+    """The first bin within the margin ..."""
     beyond: int
-    """The first bin behind those."""
-    start_place: int
-    """The bin in which `start` is, and how far behind the one before it; so for `end`."""
-    start_beyond: float
-    end_place: int
-    end_beyond: float
+    """... and the first one behind."""
+    start: int
+    """The minute before the first one ..."""
+    end: int
+    """... and the last minute of the last one."""
+    mass: float
+    """Of the prior: idle times that end in the bin, ..."""
+    left: float
+    """... that last until it, ..."""
+    about: float
+    """... that end within the margin, ..."""
+    spent: float
+    """... and minutes spent there."""
 
 
 class _Grid(NamedTuple):
     ends: tuple[int, ...]
     """The last minute of each bin."""
-    widths: tuple[int, ...]
-    """The minutes in each."""
     reaches: tuple[_Reach, ...]
-    prior: tuple[float, ...]
-    """Mass of each bin."""
 
 
 @cache
@@ -79,17 +78,28 @@ def _grid() -> _Grid:
     ends = list(range(1, EXACT_MINUTES + 1))
     while ends[-1] < LONGEST_MINUTES:
         ends.append(min(LONGEST_MINUTES, max(ends[-1] + 1, round(ends[-1] * RATIO))))
-    reaches = []
-    for end in ends:
-        start, until = (1 - MARGIN) * end, min((1 + MARGIN) * end, float(LONGEST_MINUTES))
-        first, beyond = bisect_left(ends, start - 1e-9), bisect_left(ends, until + 1e-9)
-        reaches.append(_Reach(start, until, first, beyond, *_place_of(ends, start), *_place_of(ends, until)))
+    before = [0, *ends]
     masses = [0.0] * len(ends)
-    for minute in range(1, LONGEST_MINUTES + 1):
-        masses[bisect_left(ends, minute)] += minute**-PRIOR_EXPONENT
-    scale = PRIOR_WEIGHT * (1 - PRIOR_NEVER) / sum(masses)
-    widths = tuple(end - before for before, end in pairwise([0, *ends]))
-    return _Grid(tuple(ends), widths, tuple(reaches), tuple(mass * scale for mass in masses))
+    for minute, mass in enumerate(prior_of_minutes(), start=1):
+        masses[bisect_left(ends, minute)] += mass
+    gone = [0.0, *accumulate(masses)]
+    reaches = []
+    for place, end in enumerate(ends):
+        first = bisect_left(ends, (1 - MARGIN) * end - 1e-9)
+        beyond = bisect_left(ends, (1 + MARGIN) * end + 1e-9)
+        spent = sum((1.0 - gone[each]) * (ends[each] - before[each]) for each in range(first, beyond))
+        own = end - before[place], first, beyond, before[first], ends[beyond - 1]
+        reaches.append(_Reach(*own, masses[place], 1.0 - gone[place], gone[beyond] - gone[first], spent))
+    return _Grid(tuple(ends), tuple(reaches))
+
+
+class _Sums(NamedTuple):
+    """Of what is counted, up to each bin that has any."""
+
+    places: list[int]
+    counts: list[float]
+    minutes: list[float]
+    """Each count times the last minute of its bin."""
 
 
 class IdleTimes:
@@ -101,6 +111,7 @@ class IdleTimes:
         self._never = never
         self._unit = 1.0
         """What the next one weighs: it grows, in place of all others' decay."""
+        self._sums: _Sums | None = None
 
     def observe(self, minutes: float) -> None:
         """Count an idle time that has ended."""
@@ -110,6 +121,7 @@ class IdleTimes:
         else:
             place = bin_of(minutes)
             self._counts[place] = self._counts.get(place, 0.0) + self._unit
+        self._sums = None
         if self._unit > 1e6:
             self._rescale()
 
@@ -124,17 +136,38 @@ class IdleTimes:
         self._rescale()
         return self._never
 
-    def worths(self) -> list[float]:
-        """As `worths_of`, of what is known so far."""
-        masses = list(_grid().prior)
-        for place, count in self._counts.items():
-            masses[place] += count / self._unit
-        return worths_of(masses, self._never / self._unit + PRIOR_WEIGHT * PRIOR_NEVER)
+    def hazards(self, minutes: int, prior_weights: Iterable[float]) -> list[Hazard]:
+        """Of an age of at most a day, for each weight that the prior may have, in observed idle times."""
+        ends, reaches = _grid()
+        place = bisect_left(ends, minutes)
+        width, first, beyond, start, end, mass, lasting, near, minutes_near = reaches[place]
+        places, counts, ended = self._sums or self._summed()
+        from_, until, at = bisect_left(places, first), bisect_left(places, beyond), bisect_left(places, place)
+        later = counts[-1] + self._never
+        here = counts[at + 1] - counts[at] if at < len(places) and places[at] == place else 0.0
+        left = later - counts[at] - (here / 2 if width > 1 else 0.0)
+        about = counts[until] - counts[from_]
+        spent = ended[until] - ended[from_] + end * (later - counts[until]) - start * (later - counts[from_])
+        lasting -= mass / 2 if width > 1 else 0.0
+        found = []
+        for weight in prior_weights:
+            ours = weight * self._unit
+            narrow = (here + ours * mass) / (width * (left + ours * lasting))
+            found.append(Hazard(narrow, (about + ours * near) / (spent + ours * minutes_near)))
+        return found
+
+    def _summed(self) -> _Sums:
+        ends = _grid().ends
+        places = sorted(self._counts)
+        counts = [self._counts[place] for place in places]
+        ended = [count * ends[place] for place, count in zip(places, counts, strict=True)]
+        self._sums = _Sums(places, [0.0, *accumulate(counts)], [0.0, *accumulate(ended)])
+        return self._sums
 
     def _rescale(self) -> None:
         self._counts = {place: count / self._unit for place, count in self._counts.items()}
         self._never /= self._unit
-        self._unit = 1.0
+        self._unit, self._sums = 1.0, None
 
 
 def prior_of_minutes() -> list[float]:
@@ -158,48 +191,3 @@ def end_of_bin(place: int) -> int:
 def bins() -> int:
     """How many there are."""
     return len(_grid().ends)
-
-
-def worths_of(masses: Sequence[float], never: float) -> list[float]:
-    """For the age of each bin, the worth (in idle minutes) of a cold start from which on a container pays there.
-
-    Args:
-        masses: how often an idle time ends in each bin.
-        never: how often none does.
-    """
-    grid = _grid()
-    chances = [0.0, *accumulate(masses)]
-    total = chances[-1] + never
-    # The integral of the part that lasts, up to the end of each bin. In a bin of one minute it is constant: idle
-    # times end with a minute.
-    lasting = [total - chance for chance in chances[:-1]]
-    integral = [0.0, *accumulate(map(mul, grid.widths, lasting))]
-    return [
-        math.inf
-        if (about := chances[behind] - chances[first]) <= 0.0 or mass * (behind - first) < EDGE * about
-        else (integral[end] + end_beyond * lasting[end] - integral[start] - start_beyond * lasting[start]) / about
-        for mass, (_, _, first, behind, start, start_beyond, end, end_beyond) in zip(masses, grid.reaches, strict=True)
-    ]
-
-
-def warm_windows(worths: Iterable[float], worth: float) -> tuple[WarmWindow, ...]:
-    """The ages at which a container pays, of `IdleTimes.worths()`, if a cold start is worth so many idle minutes."""
-    return tuple(_merged(reach for reach, from_ in zip(_grid().reaches, worths, strict=True) if from_ <= worth))
-
-
-def _merged(reaches: Iterable[_Reach]) -> Iterator[WarmWindow]:
-    start = end = -1.0
-    for reach in reaches:
-        if reach.start > end:
-            if end > 0:
-                yield WarmWindow(start, end)
-            start = reach.start
-        end = reach.end
-    if end > 0:
-        yield WarmWindow(start, end)
-
-
-def _place_of(ends: Sequence[int], minute: float) -> tuple[int, float]:
-    """The bin in which an age is, and how far behind the bin before it."""
-    place = min(bisect_left(ends, minute), len(ends) - 1)
-    return place, minute - (ends[place - 1] if place else 0)

@@ -1,4 +1,4 @@
-"""When a container of an idle function is there, as a policy that learns from idle times. Pure."""
+"""When a container of an idle function is there. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, WarmWindow, warm_windows
-
-REPLAN_PART = 8
-"""A plan is made anew when an eighth of what it was made from is new ..."""
-REPLAN_AFTER = 15
-"""... and after so many idle times at the latest."""
+from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
 
 
 class KeepAlivePlan:
@@ -55,35 +50,3 @@ class KeepAlivePolicy(Protocol):
     def ended(self, minutes: float) -> None:
         """The function was idle for so long."""
         ...
-
-
-class LearntKeepAlive:
-    """`KeepAlivePolicy` by the function's own idle times, for one or several worths of a cold start."""
-
-    def __init__(self, worths: Sequence[float], times: IdleTimes | None = None) -> None:
-        """`worths`: in idle minutes."""
-        self.times = times or IdleTimes()
-        self._worths = tuple(worths)
-        self._seen = self._new = 0
-        self._plans: list[KeepAlivePlan] | None = None
-
-    def set_worths(self, worths: Sequence[float]) -> None:
-        """From now on a cold start is worth something else."""
-        self._worths, self._plans = tuple(worths), None
-
-    def plans(self) -> list[KeepAlivePlan]:
-        """For each worth, from the end of a call on."""
-        if self._plans is None:
-            at_least = self.times.worths()
-            self._plans = [KeepAlivePlan(warm_windows(at_least, worth)) for worth in self._worths]
-        return self._plans
-
-    def plan(self) -> KeepAlivePlan:
-        return self.plans()[0]
-
-    def ended(self, minutes: float) -> None:
-        self.times.observe(minutes)
-        self._seen += 1
-        self._new += 1
-        if self._new * REPLAN_PART >= self._seen or self._new >= REPLAN_AFTER:
-            self._plans, self._new = None, 0

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from pilotlight_autoscaler.policy.prediction.call_chances import LEVELS
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
 from pilotlight_autoscaler.policy.prediction.minute_methods import (
-    LEVELS,
     BusyForecast,
     BusyMinutes,
     FixedWarmth,
+    LikelyWarmth,
     MinuteMethod,
     PlannedWarmth,
 )
-from pilotlight_autoscaler.policy.prediction.prior_costs import UNKEPT, prior_of_learnt, prior_of_ttl
-from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING, ShadowCost
+from pilotlight_autoscaler.policy.prediction.prior_costs import UNKEPT, prior_of_likely, prior_of_ttl
+from pilotlight_autoscaler.policy.prediction.shadow_pool import LIKELY, NOTHING, ShadowCost
 
-FIXED_MINUTES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 60, 120, 240)
+FIXED_MINUTES = (2, 5, 10, 20, 60, 240)
 QUANTILES = (0.5, 0.8, 0.95)
-USUAL_MINUTES = (60, 240)
-"""Ranges of the hybrid histogram."""
-LEARNT = "learnt"
+USUAL_MINUTES = 240
+"""Range of the hybrid histogram."""
+USUAL = f"usual-{USUAL_MINUTES}"
 
 
 class MethodSet(NamedTuple):
@@ -33,7 +34,7 @@ class MethodSet(NamedTuple):
 
 
 def standard_methods(
-    learnt: PlannedWarmth,
+    likely: LikelyWarmth,
     worth: float,
     forecast: HoltForecast,
     seen: Sequence[Iterable[int]] = (),
@@ -53,16 +54,15 @@ def standard_methods(
     for minutes in FIXED_MINUTES:
         methods[f"kept-{minutes}"] = FixedWarmth(minutes)
         priors[f"kept-{minutes}"] = prior_of_ttl(minutes)
-    for minutes in USUAL_MINUTES:
-        methods[f"usual-{minutes}"] = PlannedWarmth(_histograms(minutes, seen))
-        priors[f"usual-{minutes}"] = prior_of_ttl(minutes)
-    methods[LEARNT] = learnt
-    priors[LEARNT] = prior_of_learnt(worth)
+    methods[USUAL] = PlannedWarmth(_histograms(seen))
+    priors[USUAL] = prior_of_ttl(USUAL_MINUTES)
+    methods[LIKELY] = likely
+    priors[LIKELY] = prior_of_likely(worth)
     return MethodSet(methods, priors)
 
 
-def _histograms(minutes: int, seen: Sequence[Iterable[int]]) -> tuple[HybridHistogram, ...]:
-    made = tuple(HybridHistogram(minutes) for _ in range(LEVELS))
+def _histograms(seen: Sequence[Iterable[int]]) -> tuple[HybridHistogram, ...]:
+    made = tuple(HybridHistogram(USUAL_MINUTES) for _ in range(LEVELS))
     for histogram, times in zip(made, seen, strict=False):
         for idle in times:
             histogram.ended(idle)

@@ -2,7 +2,8 @@
 
     FixedWarmth    a time to live; of no minutes: none beyond what a window keeps
     BusyForecast   for what is called in most minutes: a forecast and a quantile of its errors
-    PlannedWarmth  for what is called now and then: the ages at which a `KeepAlivePolicy` has a container there
+    PlannedWarmth  the ages at which a `KeepAlivePolicy` has a container there
+    LikelyWarmth   where a call is likely enough, by `CallChances`
 
 A level is needed in a minute if more containers were. Its age is the number of minutes since it was; a container that
 should be there at any instant of the next minute should be there all of it: nobody knows when in a minute a call comes.
@@ -15,13 +16,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
+from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT, CallChances, least_odds
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, KeepAlivePolicy
 
-LEVELS = 4
-"""Of concurrency that have idle times of their own."""
-MOST_KEPT = 16
-"""Containers that a time to live keeps: what a burst needed beyond them goes with the function's window."""
 DENSE_PART, DENSE_MINUTES = 0.5, 30
 """`BusyForecast` is for what was needed in at least this part of the last minutes."""
 
@@ -109,7 +107,7 @@ class BusyForecast:
 
 
 class PlannedWarmth:
-    """By the ages at which a container should be there; each of the first `LEVELS` levels of concurrency alone."""
+    """By the ages at which a container should be there; each level of concurrency alone."""
 
     def __init__(self, policies: Sequence[KeepAlivePolicy]) -> None:
         """`policies`: one for each level."""
@@ -140,12 +138,27 @@ class PlannedWarmth:
         """So many minutes ago each level of concurrency was needed last."""
         self.ages = list(ages[: len(self._policies)])
 
-    def forget_plans(self) -> None:
-        """A policy has changed."""
-        self._plans = [None] * len(self._policies)
-
     def _plan(self, level: int) -> KeepAlivePlan:
         plan = self._plans[level]
         if plan is None:
             plan = self._plans[level] = self._policies[level].plan()
         return plan
+
+
+class LikelyWarmth:
+    """As many as are likely enough to be used, by what a cold start is worth."""
+
+    def __init__(self, chances: CallChances, worth: float) -> None:
+        """`worth`: of a cold start, in idle minutes."""
+        self._chances = chances
+        self._least = least_odds(worth)
+
+    def set_worth(self, worth: float) -> None:
+        """From now on a cold start is worth something else."""
+        self._least = least_odds(worth)
+
+    def observe(self, needed: int) -> None:
+        self._chances.observe(needed)
+
+    def level(self) -> int:
+        return self._chances.warm(self._least)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 
-from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow, prior_of_minutes
-from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.call_chances import PRIOR_ODDS, least_odds
+from pilotlight_autoscaler.policy.prediction.idle_times import prior_of_minutes
 from pilotlight_autoscaler.policy.prediction.shadow_pool import ShadowCost
 
 UNKEPT = ShadowCost(0.0, sum(prior_of_minutes()))
@@ -15,24 +15,13 @@ UNKEPT = ShadowCost(0.0, sum(prior_of_minutes()))
 @cache
 def prior_of_ttl(minutes: int) -> ShadowCost:
     """Of a container that stays for so many minutes."""
-    return _prior_of(KeepAlivePlan((WarmWindow(0.0, float(minutes)),)))
+    chances = prior_of_minutes()
+    kept, later = chances[:minutes], chances[minutes:]
+    idle = sum(chance * (age + 0.5) for age, chance in enumerate(kept)) + (1.0 - sum(kept)) * minutes
+    return ShadowCost(idle, sum(later))
 
 
-@lru_cache(256)
-def prior_of_learnt(worth: float) -> ShadowCost:
-    """Of the ages at which a container pays, if a cold start is worth so many idle minutes."""
-    return _prior_of(LearntKeepAlive((worth,)).plan())
-
-
-def _prior_of(plan: KeepAlivePlan) -> ShadowCost:
-    idle = cold = there = 0.0
-    left = 1.0
-    for minute, chance in enumerate(prior_of_minutes(), start=1):
-        if plan.covers_any(minute - 1, minute):
-            idle += chance * (there + 0.5)
-            there += 1.0
-        else:
-            idle += chance * there
-            cold += chance
-        left -= chance
-    return ShadowCost(idle + max(0.0, left) * there, cold)
+def prior_of_likely(worth: float) -> ShadowCost:
+    """Of one that stays while it pays, if a cold start is worth so many idle minutes."""
+    least = least_odds(worth)
+    return prior_of_ttl(sum(odds >= least for odds in PRIOR_ODDS[1:]))

@@ -6,7 +6,8 @@ needed and not there a cold start. What the function's window keeps anyway is ch
 less. Before anything is known of a function, each is charged for one idle time of a prior, which knows that of many
 functions.
 
-In a minute with calls the cheapest is chosen, by what a cold start is worth in idle minutes.
+In a minute with calls the cheapest is chosen, by what a cold start is worth in idle minutes. The one that weighs what
+all others go by is chosen unless another one is clearly cheaper.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pilotlight_autoscaler.policy.prediction.minute_methods import (
-    MOST_KEPT,
-    FixedWarmth,
-    MinuteMethod,
-    PlannedWarmth,
-)
+from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT
+from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
 
 HALF_LIFE_MINUTES = 1_440.0
 DECAY = 0.5 ** (1 / HALF_LIFE_MINUTES)
 NOTHING = "nothing"
 """The method that keeps no container."""
+LIKELY = "likely"
+"""The one that weighs what all others go by."""
 NEVER = 10**9
 MOST_UNIT = 1e6
+WORSE, STARTS_WORSE = 0.8, 3.0
+"""The others are charged for their costs over the first, and for so many cold starts more: of a dozen, the one that was
+cheapest was so by luck, too."""
+YOUNG_MINUTES, AGAIN_MINUTES = 60, 10
+"""The choice is made anew in every minute with calls for so long, and then every so many minutes."""
 BETTER = 0.95
 """Another method is chosen if it would have cost less than this part of what the present one would have."""
 
@@ -132,6 +136,14 @@ class ShadowPool:
         self._cold = [cold / self._unit for cold in self._cold]
         self._unit = 1.0
 
+    def rest(self) -> None:
+        """A minute ended in which nothing was needed, and no method had a container; none of them need be told."""
+        self._unit /= DECAY
+        if self._unit > MOST_UNIT:
+            self._rescale()
+        self._minute += 1
+        self.recent.append(0)
+
     def skip(self, minutes: int) -> None:
         """So many minutes have passed of which nobody knows what they needed."""
         self._minute += minutes
@@ -161,10 +173,18 @@ class ShadowPool:
 class MethodChoice:
     """Which method decides, by costs and by what those of a function are of which nothing is known."""
 
-    def __init__(self, priors: Mapping[str, ShadowCost], chosen: str = "") -> None:
-        """`priors`: of the methods to choose from."""
+    def __init__(self, priors: Mapping[str, ShadowCost], chosen: str = "", likely: str = LIKELY) -> None:
+        """`priors`: of the methods to choose from; `likely`: the name of the one that is better if nothing speaks for
+        another.
+        """
         self._priors = dict(priors)
+        self._likely = likely
+        self._again_at = 0
         self.chosen = chosen
+
+    def is_due(self, age_minutes: int) -> bool:
+        """Whether it is to be made anew in a minute with calls."""
+        return age_minutes >= self._again_at
 
     def choose(self, costs: Mapping[str, ShadowCost], worth: float, age_minutes: int) -> None:
         """Choose the one that would have cost least; the one chosen before, if none is better by a twentieth.
@@ -173,11 +193,12 @@ class MethodChoice:
             worth: of a cold start, in idle minutes.
             age_minutes: for so long the function is known.
         """
-        weight = DECAY**age_minutes
-        totals = {}
+        self._again_at = age_minutes + (AGAIN_MINUTES if age_minutes > YOUNG_MINUTES else 0)
+        weight, totals = DECAY**age_minutes, {}
         for name, (prior_idle, prior_cold) in self._priors.items():
             idle, cold = costs[name]
-            totals[name] = idle + worth * cold + weight * (prior_idle + worth * prior_cold)
+            total = idle + worth * cold + weight * (prior_idle + worth * prior_cold)
+            totals[name] = total if name == self._likely else total / WORSE + worth * STARTS_WORSE
         if self.chosen not in totals or min(totals.values()) < BETTER * totals[self.chosen]:
             self.chosen = min(totals, key=lambda name: (totals[name], name != NOTHING, name))
 

@@ -66,3 +66,14 @@ def cost_of(series: Iterable[MinuteSeries], new: Callable[[], KeepAlivePolicy]) 
             policy.ended(idle)
         idle_minutes += policy.plan().idle_minutes(each.rest)
     return KeepAliveCost(cold, idle_minutes)
+
+
+def ttl_cost_of(series: Iterable[MinuteSeries], minutes: int) -> KeepAliveCost:
+    """What a time to live costs, charged as `minute_replay` does: whole minutes, and half of one that is used."""
+    cold, idle_minutes = 0, 0.0
+    for each in series:
+        missed = sum(idle > minutes for idle in each.idle)
+        cold += 1 + missed
+        idle_minutes += missed * minutes + sum(idle - 0.5 for idle in each.idle if idle <= minutes)
+        idle_minutes += min(minutes, each.rest)
+    return KeepAliveCost(cold, idle_minutes, cold)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from pilotlight_autoscaler.policy.prediction.call_chances import LEVELS, CallChances, least_odds
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
-from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.method_set import LEARNT, standard_methods
-from pilotlight_autoscaler.policy.prediction.minute_methods import LEVELS, MinuteMethod, PlannedWarmth
-from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_learnt
-from pilotlight_autoscaler.policy.prediction.shadow_pool import MethodChoice, ShadowPool
+from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes
+from pilotlight_autoscaler.policy.prediction.method_set import standard_methods
+from pilotlight_autoscaler.policy.prediction.minute_methods import LikelyWarmth, MinuteMethod
+from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_likely
+from pilotlight_autoscaler.policy.prediction.shadow_pool import LIKELY, MethodChoice, ShadowPool
 from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost
 
 
@@ -26,7 +27,7 @@ class _Charge:
         self._there = 0
 
     def begin(self) -> None:
-        """Another function."""
+        """Another function, or a minute with nothing."""
         self._there = 0
 
     def add(self, level: int, needed: int) -> None:
@@ -42,17 +43,28 @@ class _Charge:
         return KeepAliveCost(self.cold, self.idle_minutes, self.starts)
 
 
+class _SharedWarmth(LikelyWarmth):
+    """Chances that another one observes."""
+
+    def observe(self, needed: int) -> None:
+        """The other one does."""
+
+
 class _ChosenMethods:
     """One function's methods, charged once, and a choice among them for each of several worths."""
 
     def __init__(self, worths: Sequence[float]) -> None:
-        learnt = {f"{LEARNT} {worth:g}": _learnt(worth) for worth in worths}
-        standard = standard_methods(_learnt(worths[0]), worths[0], HoltForecast())
-        common = {name: prior for name, prior in standard.priors.items() if name != LEARNT}
-        self._pool = ShadowPool({**{name: standard.methods[name] for name in common}, **learnt}, 0)
+        self._chances = CallChances([IdleTimes() for _ in range(LEVELS)])
+        standard = standard_methods(LikelyWarmth(self._chances, 0.0), 0.0, HoltForecast())
+        common = {name: prior for name, prior in standard.priors.items() if name != LIKELY}
+        likely = {f"{LIKELY} {worth:g}": worth for worth in worths}
+        self._pool = ShadowPool({name: standard.methods[name] for name in common}, 0)
+        self._likely = ShadowPool({name: _SharedWarmth(self._chances, worth) for name, worth in likely.items()}, 0)
+        self._least = least_odds(max(worths))
+        self._none = dict.fromkeys(likely, 0)
         self._worths = worths
         self._choices = [
-            MethodChoice({**common, name: prior_of_learnt(worth)}) for name, worth in zip(learnt, worths, strict=True)
+            MethodChoice({**common, name: prior_of_likely(worth)}, likely=name) for name, worth in likely.items()
         ]
         self._minutes = 0
         self._choose()
@@ -60,15 +72,22 @@ class _ChosenMethods:
     def observe(self, needed: int) -> list[int]:
         """A minute ended; what was there in it by each choice."""
         levels = self._pool.observe(needed)
+        if needed or self._chances.warm(self._least):
+            levels |= self._likely.observe(needed)
+        else:
+            self._likely.rest()
+            levels |= self._none
+        self._chances.observe(needed)
         there = [levels[choice.chosen] for choice in self._choices]
         self._minutes += 1
-        if needed:
+        if needed and self._choices[0].is_due(self._minutes):
             self._choose()
         return there
 
     def _choose(self) -> None:
+        costs = self._pool.costs | self._likely.costs
         for choice, worth in zip(self._choices, self._worths, strict=True):
-            choice.choose(self._pool.costs, worth, self._minutes)
+            choice.choose(costs, worth, self._minutes)
 
 
 def chosen_costs(functions: Iterable[Sequence[int]], worths: Sequence[float]) -> list[KeepAliveCost]:
@@ -83,8 +102,13 @@ def chosen_costs(functions: Iterable[Sequence[int]], worths: Sequence[float]) ->
         for charge in charges:
             charge.begin()
         for count in needed:
-            for charge, level in zip(charges, chosen.observe(count), strict=True):
-                charge.add(level, count)
+            there = chosen.observe(count)
+            if count or any(there):
+                for charge, level in zip(charges, there, strict=True):
+                    charge.add(level, count)
+            else:
+                for charge in charges:
+                    charge.begin()
     return [charge.total() for charge in charges]
 
 
@@ -103,5 +127,7 @@ def method_costs(
     return {name: charge.total() for name, charge in charges.items()}
 
 
-def _learnt(worth: float) -> PlannedWarmth:
-    return PlannedWarmth([LearntKeepAlive((worth,)) for _ in range(LEVELS)])
+def summed(costs: Iterable[KeepAliveCost]) -> KeepAliveCost:
+    """Of several functions."""
+    cold, idle_minutes, starts = map(sum, zip(*costs, strict=True))
+    return KeepAliveCost(cold, idle_minutes, starts)

@@ -19,6 +19,7 @@ from pilotlight_autoscaler.policy.prediction.function_memory import (
     FunctionMemory,
     restored,
 )
+from pilotlight_autoscaler.policy.prediction.shadow_pool import LIKELY
 
 
 def lived(needed: list[int], *, load_s: float = 22.0, window_s: float = 60.0, begin: int = 0) -> FunctionMemory:
@@ -125,7 +126,8 @@ def test_the_next_leader_says_what_this_one_says(seed: int, load_s: float) -> No
     other = restored(stored, 60.0, 0.0)
 
     assert other.method == memory.method
-    if not other.method.startswith("forecast"):  # whose minutes of density begin anew
+    assert other.chances.odds() == pytest.approx(memory.chances.odds(), abs=0.05)
+    if not other.method.startswith(("forecast", LIKELY)):  # the former's minutes of density begin anew
         assert other.ahead() == memory.ahead()
     assert other.load_s == pytest.approx(memory.load_s, abs=0.001)
     assert other.costs.keys() == memory.costs.keys()

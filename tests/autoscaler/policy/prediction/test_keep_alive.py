@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, WarmWindow
-from pilotlight_autoscaler.policy.prediction.keep_alive import REPLAN_AFTER, KeepAlivePlan, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan
 
 PLAN = KeepAlivePlan((WarmWindow(0.0, 2.0), WarmWindow(9.0, 11.0)))
 
@@ -22,35 +22,3 @@ def test_a_call_finds_a_container_in_a_window(minutes: float, covered: bool, idl
 def test_no_window_costs_nothing() -> None:
     """And covers nothing."""
     assert (KeepAlivePlan(()).covers(1.0), KeepAlivePlan(()).idle_minutes(1.0)) == (False, 0.0)
-
-
-def test_plans_follow_what_is_learnt() -> None:
-    """At once while little is known, later every so many idle times."""
-    policy = LearntKeepAlive((20.0, 200.0))
-    assert len(policy.plans()) == 2
-    first = policy.plan()
-    policy.ended(30.0)
-    assert policy.plan().windows != first.windows
-
-    plans = policy.plans()
-    for _ in range(500):
-        policy.ended(30.0)
-        plans = policy.plans()
-    while policy.plans() is plans:
-        policy.ended(30.0)
-    plans = policy.plans()
-    kept = 0
-    while policy.plans() is plans:
-        policy.ended(90.0)
-        kept += 1
-    assert kept == REPLAN_AFTER
-
-
-def test_it_goes_on_from_what_was_stored() -> None:
-    """A new leader keeps as the former one did."""
-    policy = LearntKeepAlive((20.0,))
-    for _ in range(30):
-        policy.ended(60.0)
-    times = policy.times
-    again = LearntKeepAlive((20.0,), IdleTimes(times.counts(), times.never))
-    assert again.plan().windows == LearntKeepAlive((20.0,), times).plan().windows

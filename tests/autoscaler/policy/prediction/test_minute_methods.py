@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pilotlight_autoscaler.policy.prediction.call_chances import LEVELS, MOST_KEPT, CallChances
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
-from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes
 from pilotlight_autoscaler.policy.prediction.minute_methods import (
     DENSE_MINUTES,
-    LEVELS,
-    MOST_KEPT,
     BusyForecast,
     BusyMinutes,
     FixedWarmth,
+    LikelyWarmth,
     MinuteMethod,
     PlannedWarmth,
 )
@@ -26,8 +26,8 @@ def levels(method: MinuteMethod, *needed: int) -> list[int]:
     return said
 
 
-def learnt(worth: float) -> PlannedWarmth:
-    return PlannedWarmth([LearntKeepAlive((worth,)) for _ in range(LEVELS)])
+def likely(worth: float) -> LikelyWarmth:
+    return LikelyWarmth(CallChances([IdleTimes() for _ in range(LEVELS)]), worth)
 
 
 def hourly(hours: int) -> list[int]:
@@ -49,7 +49,7 @@ def test_a_busy_forecast_is_for_the_busy() -> None:
 
 def test_what_is_called_every_hour_is_warm_about_the_hour() -> None:
     """And not in between, whichever of the two learns it."""
-    for method in (learnt(10.0), PlannedWarmth([HybridHistogram(240)])):
+    for method in (likely(10.0), PlannedWarmth([HybridHistogram(240)])):
         levels(method, *hourly(12))
         ahead = levels(method, 1, *[0] * 59)
         assert ahead[-1] == 1
@@ -59,7 +59,7 @@ def test_what_is_called_every_hour_is_warm_about_the_hour() -> None:
 
 def test_each_level_of_concurrency_has_its_own_habits() -> None:
     """One container every minute, a second one every twenty."""
-    method = learnt(5.0)
+    method = likely(5.0)
     levels(method, *([2] + [1] * 19) * 20)
 
     ahead = levels(method, 2, *[1] * 19)
@@ -71,7 +71,7 @@ def test_each_level_of_concurrency_has_its_own_habits() -> None:
 
 def test_a_worthless_start_is_not_prevented() -> None:
     """However regular the calls are."""
-    method = learnt(0.001)
+    method = likely(0.001)
     levels(method, *hourly(12))
 
     assert sum(levels(method, *hourly(1))) == 0

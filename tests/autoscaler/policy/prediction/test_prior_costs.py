@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.policy.prediction.prior_costs import UNKEPT, prior_of_learnt, prior_of_ttl
+from pilotlight_autoscaler.policy.prediction.prior_costs import UNKEPT, prior_of_likely, prior_of_ttl
 
 
 def test_a_longer_life_costs_more_idle_time_and_fewer_starts() -> None:
@@ -18,8 +18,8 @@ def test_a_longer_life_costs_more_idle_time_and_fewer_starts() -> None:
 
 
 @pytest.mark.parametrize("worth", [10.0, 22.0, 200.0])
-def test_what_is_learnt_begins_with_what_pays(worth: float) -> None:
+def test_what_is_likely_begins_with_what_pays(worth: float) -> None:
     """It costs no more than no container, and what any life costs within a tenth."""
-    learnt = prior_of_learnt(worth).total(worth)
-    assert learnt <= UNKEPT.total(worth) * 1.1
-    assert learnt <= 1.3 * min(prior_of_ttl(minutes).total(worth) for minutes in (1, 5, 10, 60, 240))
+    likely = prior_of_likely(worth).total(worth)
+    assert likely <= UNKEPT.total(worth) * 1.1
+    assert likely <= 1.3 * min(prior_of_ttl(minutes).total(worth) for minutes in (1, 5, 10, 60, 240))

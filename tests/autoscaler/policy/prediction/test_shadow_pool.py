@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from pilotlight_autoscaler.policy.prediction.keep_alive import LearntKeepAlive
-from pilotlight_autoscaler.policy.prediction.minute_methods import MOST_KEPT, FixedWarmth, MinuteMethod, PlannedWarmth
+import pytest
+
+from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT
+from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod
 from pilotlight_autoscaler.policy.prediction.shadow_pool import (
     HALF_LIFE_MINUTES,
+    LIKELY,
     NOTHING,
     MethodChoice,
     ShadowCost,
@@ -23,7 +26,6 @@ class Decided:
             NOTHING: FixedWarmth(0),
             "kept-5": FixedWarmth(5),
             "kept-60": FixedWarmth(60),
-            "learnt": PlannedWarmth([LearntKeepAlive((worth,))]),
         }
         self.pool = ShadowPool(methods, window)
         prior = dict.fromkeys(methods, ShadowCost())
@@ -84,8 +86,16 @@ def test_another_is_chosen_only_if_it_is_better_by_a_twentieth() -> None:
     """So that two that are alike do not take turns."""
     choice = MethodChoice({"a": ShadowCost(), "b": ShadowCost()}, "a")
     for cost, chosen in ((9.6, "a"), (9.4, "b")):
-        choice.choose({"a": ShadowCost(10.0, 0.0), "b": ShadowCost(cost, 0.0)}, 1.0, 0)
+        choice.choose({"a": ShadowCost(10.0, 0.0), "b": ShadowCost(cost, 0.0)}, 0.0, 0)
         assert choice.chosen == chosen
+
+
+@pytest.mark.parametrize(("cost", "chosen"), [(100.0, LIKELY), (70.0, LIKELY), (40.0, "b")])
+def test_the_likely_one_is_chosen_unless_another_is_clearly_better(cost: float, chosen: str) -> None:
+    """By a fifth and three cold starts, since the best of a dozen is so by luck, too."""
+    choice = MethodChoice({LIKELY: ShadowCost(), "b": ShadowCost()})
+    choice.choose({LIKELY: ShadowCost(100.0, 0.0), "b": ShadowCost(cost, 0.0)}, 10.0, 0)
+    assert choice.chosen == chosen
 
 
 def test_a_cost_is_idle_time_and_starts() -> None:

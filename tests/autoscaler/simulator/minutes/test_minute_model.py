@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_autoscaler.policy.prediction.hybrid_histogram import HybridHistogram
 from pilotlight_autoscaler.policy.prediction.idle_times import WarmWindow
-from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, LearntKeepAlive
+from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan
 from pilotlight_autoscaler.simulator.minutes.minute_model import (
     KeepAliveCost,
     MinuteSeries,
@@ -52,6 +53,6 @@ def test_a_fixed_time_costs_what_it_should(minutes: int, cost: tuple[int, float]
 
 def test_a_habit_is_learnt() -> None:
     """Of a function that is called every half hour, a few calls are cold, and containers are idle for little of it."""
-    cost = cost_of([MinuteSeries((30,) * 200, 0, 201)], lambda: LearntKeepAlive((20.0,)))
+    cost = cost_of([MinuteSeries((30,) * 200, 0, 201)], lambda: HybridHistogram(60))
     assert cost.cold <= 5
     assert cost.idle_minutes < 200 * 30 / 5

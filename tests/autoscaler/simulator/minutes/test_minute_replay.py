@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
+from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, WORTH, FunctionMemory
-from pilotlight_autoscaler.policy.prediction.minute_methods import MOST_KEPT, FixedWarmth
-from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost
-from pilotlight_autoscaler.simulator.minutes.minute_replay import chosen_costs, method_costs
+from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth
+from pilotlight_autoscaler.simulator.minutes.minute_model import KeepAliveCost, levels_of, ttl_cost_of
+from pilotlight_autoscaler.simulator.minutes.minute_replay import chosen_costs, method_costs, summed
 
 
 def lives(seed: int) -> list[int]:
@@ -53,3 +54,11 @@ def test_each_function_begins_unknown() -> None:
     """Two alike cost twice as much as one."""
     one, two = chosen_costs([lives(1)], [10.0]), chosen_costs([lives(1)] * 2, [10.0])
     assert two == [KeepAliveCost(2 * cost.cold, 2 * cost.idle_minutes, 2 * cost.starts) for cost in one]
+
+
+@pytest.mark.parametrize("minutes", [0, 1, 5, 60])
+def test_a_time_to_live_is_charged_by_idle_times_as_minute_by_minute(minutes: int) -> None:
+    """Each level of concurrency alone; of several functions the sum."""
+    functions = [lives(seed) for seed in range(4)]
+    costs = [method_costs([each], {"kept": partial(FixedWarmth, minutes, max(each))})["kept"] for each in functions]
+    assert summed(costs) == ttl_cost_of([series for each in functions for series in levels_of(each)], minutes)

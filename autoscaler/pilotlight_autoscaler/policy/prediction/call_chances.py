@@ -1,0 +1,211 @@
+"""How likely it is that a function's next minute needs each level of concurrency. Pure.
+
+A container pays in a minute if the chance that it is used there is more than one in its worth: each minute is bought
+for itself, so whoever knows the chance best pays least, whatever a cold start is worth. Several experts guess it:
+
+    hazards   of the level's age, by its idle times: of the bin alone and of those about it, with much and with little
+              of the prior; and of the prior alone
+    rates     the part of minutes that needed the level lately, for three half-lives
+    day       the same of the half-hour of the day
+
+Their logarithms of odds are mixed with weights that begin alike, and that each minute moves by how wrong the mixture
+was (logistic mixing, as in Mahoney's PAQ; the step is that of gradient descent on the coding cost). So a function that
+keeps time trusts the bin, one whose calls come at random its rates, and what is new the prior.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import mul
+from typing import NamedTuple
+
+from pilotlight_autoscaler.policy.prediction.idle_times import LONGEST_MINUTES, IdleTimes
+
+LEVELS = 4
+"""Of concurrency that have idle times, weights and a day of their own; those above have the last one's."""
+MOST_KEPT = 16
+"""Containers that are kept: what a burst needed beyond them goes with the function's window."""
+PRIOR_WEIGHTS = (3.0, 0.3)
+"""Idle times that the prior weighs as much as, for two pairs of experts."""
+HALF_LIVES = (8.0, 60.0, 480.0)
+"""Minutes."""
+DECAYS = tuple(0.5 ** (1 / minutes) for minutes in HALF_LIVES)
+SLOT_MINUTES, DAY_MINUTES = 30, 1_440
+SLOTS = DAY_MINUTES // SLOT_MINUTES
+SLOT_STEP = 1 - 0.5 ** (1 / (2 * SLOT_MINUTES))
+"""What a minute counts in its half-hour of the day: half of what is known of it is of the last two days."""
+SLOT_PRIOR = 3
+USUAL = 0.03
+"""The part of minutes that is called, as long as nothing is known."""
+WEIGHTS = (0.0, 0.2, 0.2, 0.2, 0.2, 0.0, 0.07, 0.07, 0.07, 0.0)
+"""Of a constant, the hazards, the prior's own, the rates and the day, to begin with."""
+STEP, STEP_MINUTES, LEAST_STEP = 0.02, 300, 0.004
+"""How far an error moves the weights: less with each minute, down to the last one."""
+NEVER = -math.inf
+
+
+class LevelRecord(NamedTuple):
+    """What is known of a level."""
+
+    age: int
+    """Minutes since it was needed."""
+    minutes: int
+    """Since it was needed first."""
+    rates: tuple[float, ...]
+    """Minutes that needed it, each by its half-life."""
+
+
+class LawRecord(NamedTuple):
+    """What is known of the calls of a level."""
+
+    weights: tuple[float, ...] = WEIGHTS
+    day: tuple[float, ...] = (USUAL,) * SLOTS
+    """The part of minutes that is called, of each half-hour."""
+
+
+class _Law:
+    """Idle times, weights and day of one level."""
+
+    __slots__ = ("day", "times", "weights")
+
+    def __init__(self, times: IdleTimes, record: LawRecord) -> None:
+        self.times = times
+        self.weights = list(record.weights)
+        self.day = list(record.day)
+
+
+class _Level:
+    """One level of concurrency, from the minute on that needed it first."""
+
+    __slots__ = ("_experts", "_law", "_learns", "_weighed", "age", "minutes", "odds", "rates")
+
+    def __init__(self, law: _Law, record: LevelRecord, minute: int, *, learns: bool) -> None:
+        """`minute`: that goes on, since 1970."""
+        self._law = law
+        self._learns = learns
+        self.age, self.minutes = record.age, record.minutes
+        self.rates = list(record.rates)
+        self._weighed = [(1 - decay**record.minutes) / (1 - decay) for decay in DECAYS]
+        """By the same decay, the minutes of which the rates are."""
+        self._experts: list[float] = []
+        self.odds = NEVER
+        """The logarithm of those that the next minute needs it."""
+        self.expect(minute)
+
+    def observe(self, *, needed: bool, minute: int) -> None:
+        """A minute ended."""
+        if self._learns and self._experts:
+            self._learn(float(needed), minute)
+        self.minutes += 1
+        rates, weighed = self.rates, self._weighed
+        for place, decay in enumerate(DECAYS):
+            rates[place] = rates[place] * decay + needed
+            weighed[place] = weighed[place] * decay + 1.0
+        self.age += 1
+        if needed:
+            if self._learns:
+                self._law.times.observe(self.age)
+            self.age = 0
+        self.expect(minute + 1)
+
+    def expect(self, minute: int) -> None:
+        """Say how likely it is that a minute needs it."""
+        if self.age >= LONGEST_MINUTES:
+            self._experts, self.odds = [], NEVER
+            return
+        law, age = self._law, self.age + 1
+        experts = [1.0]
+        for narrow, wide in law.times.hazards(age, PRIOR_WEIGHTS):
+            experts += (_stretched(wide), _stretched(narrow))
+        experts.append(PRIOR_ODDS[age])
+        for rate, weighed in zip(self.rates, self._weighed, strict=True):
+            experts.append(_stretched((rate + USUAL) / (weighed + 1.0)))
+        experts.append(_stretched(law.day[minute % DAY_MINUTES // SLOT_MINUTES]))
+        self._experts = experts
+        self.odds = sum(map(mul, law.weights, experts))
+
+    def _learn(self, needed: float, minute: int) -> None:
+        law = self._law
+        step = max(LEAST_STEP, STEP / (1 + self.minutes / STEP_MINUTES))
+        by = step * (needed - 1 / (1 + math.exp(-self.odds)))
+        law.weights = [weight + by * expert for weight, expert in zip(law.weights, self._experts, strict=True)]
+        slot = minute % DAY_MINUTES // SLOT_MINUTES
+        known = self.minutes // DAY_MINUTES * SLOT_MINUTES + min(minute % SLOT_MINUTES, self.minutes)
+        law.day[slot] += max(SLOT_STEP, 1 / (SLOT_PRIOR + 1 + known)) * (needed - law.day[slot])
+
+
+class CallChances:
+    """The levels of one function."""
+
+    def __init__(
+        self,
+        times: Sequence[IdleTimes],
+        minute: int = 0,
+        levels: Sequence[LevelRecord] = (),
+        laws: Sequence[LawRecord] = (),
+    ) -> None:
+        """`times`: of the first `LEVELS` levels; `minute`: that goes on, since 1970; the others: what was stored."""
+        self.minute = minute
+        known = [*laws, *[LawRecord()] * LEVELS]
+        self._laws = [_Law(each, record) for each, record in zip(times, known, strict=False)]
+        self._levels: list[_Level] = []
+        for record in levels[:MOST_KEPT]:
+            self._add(record)
+
+    def observe(self, needed: int) -> None:
+        """A minute ended in which so many containers were needed."""
+        minute = self.minute
+        for place, level in enumerate(self._levels):
+            level.observe(needed=needed > place, minute=minute)
+        self.minute = minute + 1
+        while len(self._levels) < min(needed, MOST_KEPT):
+            self._add(LevelRecord(0, 1, (1.0,) * len(HALF_LIVES)))
+
+    def skip(self, minutes: int) -> None:
+        """Of so many minutes nobody knows what they needed."""
+        self.minute += minutes
+        for level in self._levels:
+            level.age += minutes
+            level.expect(self.minute)
+
+    def warm(self, least: float) -> int:
+        """How many levels have at least these odds, as a logarithm; each with all below it."""
+        for place, level in enumerate(self._levels):
+            if level.odds < least:
+                return place
+        return len(self._levels)
+
+    def odds(self) -> list[float]:
+        """The logarithm of each level's."""
+        return [level.odds for level in self._levels]
+
+    def levels(self) -> list[LevelRecord]:
+        """Of all that were needed at some time."""
+        return [LevelRecord(level.age, level.minutes, tuple(level.rates)) for level in self._levels]
+
+    def laws(self) -> list[LawRecord]:
+        """Of those levels, as far as they have their own."""
+        return [LawRecord(tuple(law.weights), tuple(law.day)) for law in self._laws[: len(self._levels)]]
+
+    def _add(self, record: LevelRecord) -> None:
+        place = len(self._levels)
+        law = self._laws[min(place, LEVELS - 1)]
+        self._levels.append(_Level(law, record, self.minute, learns=place < LEVELS))
+
+
+def least_odds(worth: float) -> float:
+    """The logarithm of the odds from which on a container pays, if a cold start is worth so many idle minutes.
+
+    One that is there in vain costs a minute, one that is used half of one, and one that is missing a start.
+    """
+    return -math.log(worth - 0.5) if worth > 0.5 else math.inf
+
+
+def _stretched(chance: float) -> float:
+    bounded = min(max(chance, 1e-4), 1 - 1e-4)
+    return math.log(bounded / (1 - bounded))
+
+
+PRIOR_ODDS = [0.0, *[_stretched(IdleTimes().hazards(age, (1.0,))[0].narrow) for age in range(1, LONGEST_MINUTES + 1)]]
+"""By age in minutes, of a function of which nothing is known."""
