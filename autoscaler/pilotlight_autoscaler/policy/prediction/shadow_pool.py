@@ -136,7 +136,7 @@ class ShadowPool:
         self._cold = [cold / self._unit for cold in self._cold]
         self._unit = 1.0
 
-    def rest(self) -> None:
+    def end_idle_minute(self) -> None:
         """A minute ended in which nothing was needed, and no method had a container; none of them need be told."""
         self._unit /= DECAY
         if self._unit > MOST_UNIT:

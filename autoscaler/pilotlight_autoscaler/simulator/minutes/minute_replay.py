@@ -75,7 +75,7 @@ class _ChosenMethods:
         if needed or self._chances.warm(self._least):
             levels |= self._likely.observe(needed)
         else:
-            self._likely.rest()
+            self._likely.end_idle_minute()
             levels |= self._none
         self._chances.observe(needed)
         there = [levels[choice.chosen] for choice in self._choices]
