@@ -287,6 +287,7 @@ class World:
         beside = ReportOverlay(
             coming=coming,
             closed=self.executions.closed(),
+            recut=self.executions.recut(),
             resident=self._weights_by_node(),
             agreeing=self.agreeing,
             avoiding=self.avoiding,

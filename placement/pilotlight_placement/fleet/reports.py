@@ -19,6 +19,7 @@ from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reported_holds import ReportedHolds
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
+from pilotlight_placement.hardware.geometry import Layout
 from pilotlight_placement.hardware.node import (
     NO_SHARE,
     SHARE_UNITS,
@@ -178,6 +179,8 @@ class ReportOverlay:
     """Binds that no report shows yet; a reported container on the same slice precedes them."""
     closed: Collection[tuple[str, str]] = ()
     """(node, GPU) that accepts nothing new because it is about to change."""
+    recut: Mapping[tuple[str, str], Layout] = field(default_factory=dict)
+    """(node, GPU) -> the instances that are about to be destroyed or made on it, where nothing else starts."""
     resident: dict[str, frozenset[str]] = field(default_factory=dict)
     """node -> its weights."""
     agreeing: Collection[str] = ()
@@ -213,7 +216,7 @@ class FleetMirror:
         self._known = {report.node: self._read(report, overlay, at) for report in reports}
         for name in self.fleet.places.keys() - self._known.keys():
             self.fleet.remove(name)
-        closed = {node for node, _ in overlay.closed}
+        closed = {node for node, _ in (*overlay.closed, *overlay.recut)}
         overlaid = (closed | overlay.resident.keys()) & self._known.keys()
         changed = {name for name, read in self._known.items() if before.get(name) is not read}
         described = {
@@ -302,11 +305,14 @@ def _marks_of(report: NodeReport, overlay: ReportOverlay) -> tuple[object, ...]:
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
-    gpus = node.gpus
-    if any((node.name, gpu.id) in overlay.closed for gpu in gpus):
-        closed = [replace(gpu, kept=CHANGING) for gpu in gpus]
-        gpus = tuple(
-            other if (node.name, gpu.id) in overlay.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
-        )
     weights = overlay.resident.get(node.name, frozenset())
-    return node if gpus is node.gpus and not weights else replace(node, gpus=gpus, weights=weights)
+    gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
+    is_same = not weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
+    return node if is_same else replace(node, gpus=gpus, weights=weights)
+
+
+def _gpu_with_overlay(node: str, gpu: Gpu, overlay: ReportOverlay) -> Gpu:
+    if (node, gpu.id) in overlay.closed:
+        return replace(gpu, kept=CHANGING)
+    recut = overlay.recut.get((node, gpu.id), ())
+    return replace(gpu, recut=recut) if recut else gpu
