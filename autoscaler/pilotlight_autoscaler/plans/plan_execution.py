@@ -248,9 +248,7 @@ class PlanExecutions:
 
     def closed(self) -> set[tuple[str, str]]:
         """GPUs that accept no other starts: their mode is to change, or a command for them has failed."""
-        changing = {
-            (step.node, step.command.device) for step in self._open() if isinstance(step.command, SwitchMig)
-        }
+        changing = {(step.node, step.command.device) for step in self._open() if isinstance(step.command, SwitchMig)}
         return changing | self._avoided.keys()
 
     def recut(self) -> dict[tuple[str, str], Layout]:

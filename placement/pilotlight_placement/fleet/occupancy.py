@@ -75,8 +75,8 @@ class Unit:
     @property
     def part_free(self) -> float:
         """The free part of a GPU, 0 to 1."""
-        if self.mask and (family := self.gpu.device.family if self.gpu else None) is not None:
-            return family.free_slots[self.mask] / family.slots
+        if self.taken and (family := self.gpu.device.family if self.gpu else None) is not None:
+            return family.free_slots[self.taken] / family.slots
         return self.free / SHARE_UNITS
 
     def refusal(self, held: PlacedContainer) -> str:
