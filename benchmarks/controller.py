@@ -35,7 +35,7 @@ from benchmarks.controlled.busy_fleet import BusyFleet, FleetSize, make_busy_fle
 from benchmarks.controlled.measured_controller import MeasuredPass
 from benchmarks.controlled.node_stand_ins import RUNNING, SLOTS, StandInNode
 from pilotlight_autoscaler.bindings.binding_terms import host_terms, slice_terms
-from pilotlight_core.bus import Bus, Kv, connect
+from pilotlight_core.bus import Bus, BusTimeout, Kv, connect
 from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Binding
@@ -46,13 +46,15 @@ from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_supervisor.embedded_bus import EmbeddedNats, choose_port, find_nats_server, write_config
 
 REGION = "local"
-BEATS_PER_S = 50
-"""Turns in which a part of the nodes report, and of the homes tell."""
+BEATS_PER_S = 200
+"""Turns in which a part of the nodes report, and of the homes tell: so many that none delays an edge or its answer."""
 DEMAND_EVERY_S = 0.25
 EDGES_PER_S = 10
 EDGE_WAITS_S = 1.5
 """For so long a function with an edge has a call."""
 WARM_S = 8.0
+SHARED_S = 30.0
+"""After so long the blocked tenant has its share of what others held, and nobody has to give it more."""
 
 
 @dataclass(kw_only=True)
@@ -115,10 +117,10 @@ class Load:
                 self._tell(shard, [self._busy(version) for version in busy.get(shard, ())])
                 if self.blocked:
                     self._tell(shard, [self._waiting(version, at) for version in blocked.get(shard, ())])
-            if turn % (BEATS_PER_S // EDGES_PER_S) == 0:
-                self._edge(at)
             if turn % homes == 0:
                 self._repeat_edges(at)
+            if turn % (BEATS_PER_S // EDGES_PER_S) == 0:
+                self._edge()
             turn += 1
             await asyncio.sleep(max(0.0, begun + turn / BEATS_PER_S - time.monotonic()))
 
@@ -144,10 +146,10 @@ class Load:
     def _waiting(self, version: VersionRecord, at: float) -> Demand:
         return demand(version, queued=3, oldest_ms=(at - self._blocked_since) * 1e3)
 
-    def _edge(self, at: float) -> None:
+    def _edge(self) -> None:
         version = self.rng.choice(self.fleet.idle)
         if version.id not in self.edges:
-            self.edges[version.id] = at
+            self.edges[version.id] = time.monotonic()
             shard = subjects.shard_of(function_of(version))
             self._tell(shard, [demand(version, queued=1, arrivals=1, edge=True)])
 
@@ -188,8 +190,17 @@ async def store(bus: Bus, fleet: BusyFleet, nodes: dict[str, StandInNode]) -> No
     writes += [(registry, f"version.{version.id}", version) for version in fleet.versions]
     writes += [(registry, f"app.{app.tenant}.{app.app}", app) for app in fleet.apps()]
     writes += [(bindings, key_of(REGION, one), one) for one in bindings_of(fleet, nodes)]
-    for first in range(0, len(writes), 500):
-        await asyncio.gather(*(kv.put(key, encode(one)) for kv, key, one in writes[first : first + 500]))
+    for first in range(0, len(writes), 200):
+        await asyncio.gather(*(put(kv, key, encode(one)) for kv, key, one in writes[first : first + 200]))
+
+
+async def put(kv: Kv, key: str, data: bytes) -> None:
+    """Write a record, again if a busy machine is late with its answer."""
+    for _ in range(20):
+        with contextlib.suppress(BusTimeout):
+            await kv.put(key, data)
+            return
+    raise SystemExit(f"{key} cannot be written")
 
 
 def bindings_of(fleet: BusyFleet, nodes: dict[str, StandInNode]) -> Iterator[Binding]:
@@ -297,7 +308,7 @@ async def measure(folder: Path, fleet: BusyFleet, seconds: float, rng: random.Ra
             await asyncio.sleep(WARM_S)
             alone = await phase(process.pid, seconds)
             load.block()
-            await asyncio.sleep(WARM_S / 2)
+            await asyncio.sleep(min(SHARED_S, 3 * seconds))
             blocked = await phase(process.pid, seconds)
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):

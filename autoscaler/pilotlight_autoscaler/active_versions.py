@@ -25,10 +25,13 @@ class ActiveVersions:
     records: dict[str, VersionRecord] = field(default_factory=dict)
     versions_of: dict[str, dict[str, None]] = field(default_factory=dict)
     """By function."""
+    _functions: dict[str, str] = field(default_factory=dict)
+    """By version."""
     deployed: set[str] = field(default_factory=set)
     shut_down: dict[str, str] = field(default_factory=dict)
     """Those of which nothing should run, and why."""
     curves: dict[str, Curves] = field(default_factory=dict)
+    _renewed: set[str] = field(default_factory=set)
     _turn: int = 0
 
     def keep(self, ids: Set[str]) -> None:
@@ -37,6 +40,11 @@ class ActiveVersions:
             self._drop(version)
         for version in self.shut_down.keys() - ids:
             del self.shut_down[version]
+
+    def functions(self, versions: Iterable[str]) -> set[str]:
+        """The functions of those of the versions that are known."""
+        known = self._functions
+        return {known[version] for version in versions if version in known}
 
     def unread(self, ids: Set[str]) -> Set[str]:
         """Those of the versions of which nothing is known."""
@@ -72,8 +80,11 @@ class ActiveVersions:
             if record is None:
                 self._drop(version)
                 continue
+            if self.records.get(version) is not record:
+                self._renewed.add(version)
             if version not in self.records:
-                self.versions_of.setdefault(function_of(record), {})[version] = None
+                function = self._functions[version] = function_of(record)
+                self.versions_of.setdefault(function, {})[version] = None
             self.records[version] = record
             if version in deployed:
                 self.deployed.add(version)
@@ -89,6 +100,11 @@ class ActiveVersions:
             else:
                 self.shut_down.pop(version, None)
 
+    def take_renewed(self) -> set[str]:
+        """The versions whose records have come, gone or changed since the last time."""
+        renewed, self._renewed = self._renewed, set()
+        return renewed
+
     def _tenant_of(self, version: str) -> str:
         record = self.records.get(version)
         return record.tenant if record is not None else ""
@@ -97,7 +113,8 @@ class ActiveVersions:
         record = self.records.pop(version, None)
         if record is None:
             return
-        function = function_of(record)
+        self._renewed.add(version)
+        function = self._functions.pop(version)
         del self.versions_of[function][version]
         if not self.versions_of[function]:
             del self.versions_of[function]

@@ -25,7 +25,6 @@ import msgspec
 import structlog
 from prometheus_client.core import Metric
 
-from pilotlight_autoscaler.active_versions import ActiveVersions
 from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
 from pilotlight_autoscaler.command_sender import CommandSender
 from pilotlight_autoscaler.container_stops import ContainerStops
@@ -36,11 +35,10 @@ from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.old_agents import OldAgents
+from pilotlight_autoscaler.pass_preparation import PassPreparation
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
-from pilotlight_autoscaler.passes.quarantine import Quarantine
-from pilotlight_autoscaler.passes.version_views import coming
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.told_shortages import ToldShortages
@@ -74,7 +72,7 @@ SETTLE_S = 1.5
 MAX_STOPS = 64
 """Of single containers, at a time; who asks for more gets no answer, and asks again."""
 MAX_FAILED_PASSES = 8
-"""After so many failed passes in a row without a version at fault, the process ends, to be restarted."""
+"""After so many failed passes in a row, and without a version at fault, the process ends, to be restarted."""
 LEARN_EVERY_S = 0.25
 """Interval of writing a few learnt curves."""
 MEMORIES_AT_ONCE = 32
@@ -88,6 +86,9 @@ EDGES_AT_ONCE = 256
 """Versions of which one pass decides on new calls."""
 ENDS_AT_ONCE = 256
 """Bindings that are ended at a time."""
+INSPECTED_AT_ONCE = 32
+"""Versions that a pass looks at before a pause: some milliseconds."""
+PAUSE_S = 0.001
 ROOM_EVERY_S = 2.0
 """Interval of making room by moves: by then reports show the last moves."""
 
@@ -127,10 +128,8 @@ class Controller:
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
-        self._stop_grace_s = stop_grace_s
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
-        self._book = CurveBook(registry)
         self._memories = MemoryStore(bus, region=region)
         self._bindings = BindingBook(bus, region=region)
         self._ended = EndedBindings()
@@ -142,10 +141,10 @@ class Controller:
         self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
-        self._quarantine = Quarantine()
-        self._active = ActiveVersions()
-        self._seen: tuple[VersionRecord, ...] = ()
-        """The versions of the last pass."""
+        self._versions = PassPreparation(
+            world=world, registered=self._registered, book=CurveBook(registry), new_id=self._new_id,
+            stop_grace_s=stop_grace_s,
+        )  # fmt: skip
         self._failed_passes = 0
         """In a row."""
         self._started = 0
@@ -296,6 +295,7 @@ class Controller:
         while True:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
+                self.world.follow_demand()
                 await self._write_learnt_curves()
                 await self._store_memories()
 
@@ -355,10 +355,10 @@ class Controller:
             self._failed_passes += 1
             self.metrics.failed_passes += 1
             at = time.monotonic()
-            faults = self._quarantine.find_faults(self.world, self._seen, self._book.of, at)
+            faults = self._versions.find_faults(at, at + self._wall_offset)
             for version, fault in faults.items():
                 log.exception("a version is set aside: nothing can be decided on it", version=version, exc_info=fault)
-            if not faults and self._failed_passes >= MAX_FAILED_PASSES:
+            if self._versions.quarantine.is_in_vain and self._failed_passes >= MAX_FAILED_PASSES:
                 raise
             log.warning("a pass went wrong", error=repr(error))
         else:
@@ -367,75 +367,69 @@ class Controller:
 
     async def _decide(self, only: Collection[str] | None) -> None:
         at = time.monotonic()
-        wall = at + self._wall_offset
         self.world.forget(at)
-        known, active = self._registered, self._active
+        whole = only is None
+        options = self._options(at, whole=whole)
         if only is None:
-            self.world.scaling.sweep(wall)
-        ids = self._ids_active(at) | set(only or ())
-        active.keep(ids)
-        self._note_changes()
-        led_s = at - self._leading_since
-        settled = led_s >= (SETTLE_S if self._recalls else RECALLED_WITHIN_S)
-        options = self._options(at, whole=only is None, settled=settled)
-        decided = set(only) if only is not None else active.choose(self.world, at=at, room=options.force) & ids
-        read = decided | active.unread(ids)
-        records = await known.read(read)
-        shut_down = await known.shut_down(read, records)
+            self.world.scaling.sweep(at + self._wall_offset)
+            due = await self._versions.due(at, room=options.force)
+            only = {*due.certain, *await self._inspect(due.others, options)}
+        else:
+            await self._versions.read(only, at)
         if not self.decides:
             return  # another process may lead by now
-        self._seen = (*records.values(), *active.records.values())
-        records = self._quarantine.without(records, at)
-        active.take(read, records, known.deployed(read), shut_down, self._book.of_all(records))
-        versions = active.records
-        self.world.refusals.keep(versions.keys())
-        given = PassInput(
-            versions=versions, deployed=active.deployed, epoch=self._lease.epoch, new_id=self._new_id, at=at, wall=wall,
-            curves=active.curves, options=options, shut_down=active.shut_down, versions_of=active.versions_of,
-            limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided | read,
-            stop_grace_s=self._stop_grace_s, bounds=known.bounds(versions.values()),
-        )  # fmt: skip
-        made = Pass(self.world, given)
+        at = time.monotonic()
+        made = Pass(self.world, self._given(only, options, at))
         if self._advises:
-            made.note_wishes(only)
-            self.metrics.decided(made.sizes, versions, refused=0)
+            made.note_wishes(None if whole else only)
+            self._note_sizes(made)
             return
-        if only is None:
+        if whole:
             self.world.refresh_refusals(made.ask)  # before further ones are refused
-        decision = made.run(only)
-        self.metrics.decided(made.sizes, versions, refused=len(self.world.refusals))
-        if only is None:
-            decision.shortages += self.world.refusals.shortages(but=decided)
-        if not settled:
+        decision = made.run(None if whole else only)
+        self._note_sizes(made)
+        if whole:
+            decision.shortages += self.world.refusals.shortages(but=only)
+        if not self._is_settled(at):
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(AddressedCommand(node=lost.node, command=lost.bind))
         self._act(decision, at)
-        if settled and self._on_settled is not None:
+        if self._is_settled(at) and self._on_settled is not None:
             self._on_settled()
             self._on_settled = None
 
-    def _ids_active(self, at: float) -> set[str]:
-        world = self.world
-        ids = world.demands.keys() | world.index.versions().keys() | self._registered.with_floors()
-        # A version that was just deployed takes over what its function has, before anybody calls it.
-        ids |= self._registered.current_of({*world.foreseen(at), *self._active.versions_of})
-        ids.update(bind.version for bind in coming(world))
-        return ids
+    async def _inspect(self, versions: Collection[str], options: PassOptions) -> set[str]:
+        """Those of the versions of which something is to change. In between new calls have their turn."""
+        found: set[str] = set()
+        left = list(versions)
+        while left and self.decides:
+            at = time.monotonic()
+            made = Pass(self.world, self._given((), options, at))
+            found.update(made.inspect(left[-INSPECTED_AT_ONCE:]))
+            self._note_sizes(made)
+            del left[-INSPECTED_AT_ONCE:]
+            await self._pause()
+        return found
 
-    def _note_changes(self) -> None:
-        """What people have changed in the registry since the last pass is decided on at once."""
-        changed, are_limits = self._registered.take_changed()
-        for version in changed:
-            self.world.refusals.forget(version)
-        self.world.changed |= changed & self._active.records.keys()
-        if are_limits:
-            self.world.refusals.open_all()
+    async def _pause(self) -> None:
+        """Let what has come from the bus be heard, and new calls be decided on."""
+        await asyncio.sleep(PAUSE_S)
 
-    def _options(self, at: float, *, whole: bool, settled: bool) -> PassOptions:
+    def _given(self, decided: Collection[str], options: PassOptions, at: float) -> PassInput:
+        return self._versions.given(decided, options, epoch=self._lease.epoch, at=at, wall=at + self._wall_offset)
+
+    def _note_sizes(self, made: Pass) -> None:
+        self.metrics.decided(made.sizes, self._versions.active.records, refused=len(self.world.refusals))
+
+    def _is_settled(self, at: float) -> bool:
+        """Whether all nodes have had the time to report, and what leaders before this one knew is read."""
+        return at - self._leading_since >= (SETTLE_S if self._recalls else RECALLED_WITHIN_S)
+
+    def _options(self, at: float, *, whole: bool) -> PassOptions:
         """The moves that this pass may make: at intervals, and only when all nodes have reported."""
-        if not settled:
+        if not self._is_settled(at):
             return PassOptions(limits=PlanLimits(switches=0), force=False)
         force = whole and at - self._room_made_at >= ROOM_EVERY_S
         repack = whole and 0.0 < self._repacking.every_s <= at - self._repacked_at

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from cachetools import LRUCache
@@ -25,6 +25,8 @@ from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord
 
 FLOORS_KEPT_S = 1.0
 """So long floors are not worked out again, unless a record changes."""
+WEIGHTS_KEPT = 10_000
+"""Tenants whose share among others is not worked out again, unless a record changes."""
 BOUNDS_KEPT = 10_000
 """Versions; those beyond are worked out for each pass."""
 
@@ -61,12 +63,16 @@ class RegisteredVersions:
         """By key, those that the index has."""
         self._current: dict[str, str] = {}
         """version -> key of the app whose function it is."""
+        self._by_function: dict[str, str] = {}
+        """`tenant:app.function` -> its current version."""
         self._floored: set[str] = set()
         """Current versions that keep containers without calls, or may: by a window, or by people's word."""
         self._floors: tuple[float, dict[str, int]] | None = None
         """And the unix second at which they were worked out."""
         self._stirred: set[str] = set()
         self._are_limits_changed = False
+        self._weights: dict[str, float] = {}
+        """By tenant."""
         for app in registry.iter_apps():
             self._index(f"app.{app.tenant}.{app.app}", app)
         registry.on_change.append(self._changed)
@@ -77,17 +83,10 @@ class RegisteredVersions:
         are_limits, self._are_limits_changed = self._are_limits_changed, False
         return changed, are_limits
 
-    def current_of(self, functions: Iterable[str]) -> set[str]:
-        """The deployed versions of functions (`tenant:app.function`)."""
-        found = set()
-        for name in functions:
-            tenant, _, rest = name.partition(":")
-            app_name, _, function = rest.partition(".")
-            app = self._apps.get(f"app.{tenant}.{app_name}")
-            version = app.functions.get(function) if app is not None else None
-            if version is not None and self.is_deployed(version):
-                found.add(version)
-        return found
+    def current_of(self, functions: Iterable[str], known: Collection[str] = ()) -> set[str]:
+        """The deployed versions of functions (`tenant:app.function`); of those that are `known` too if they are not."""
+        found = {version for name in functions if (version := self._by_function.get(name)) is not None}
+        return {version for version in found if version in known or self.is_deployed(version)}
 
     def close(self) -> None:
         """Listen to the registry no more."""
@@ -136,7 +135,11 @@ class RegisteredVersions:
 
     def weight_of(self, tenant: str) -> float:
         """A tenant's share among those that wait."""
-        return self._registry.weight_of(tenant)
+        if tenant not in self._weights:
+            if len(self._weights) >= WEIGHTS_KEPT:
+                self._weights.clear()
+            self._weights[tenant] = self._registry.weight_of(tenant)
+        return self._weights[tenant]
 
     def bounds(self, records: Iterable[VersionRecord]) -> dict[str, ScaleBounds]:
         """By version, what those are held to of which people or warm windows say something now."""
@@ -169,6 +172,7 @@ class RegisteredVersions:
         elif kind != "curves":
             self._floors = None  # limits of its tenant perhaps
             self._are_limits_changed = True
+            self._weights.clear()
 
     def _note_word(self, tenant: str, app: str, function: str, *, is_gone: bool) -> None:
         (self._said.discard if is_gone else self._said.add)((tenant, app, function))
@@ -185,8 +189,11 @@ class RegisteredVersions:
         for version in set(before.functions.values()) - now if before is not None else ():
             self._current.pop(version, None)
             self._note_floor(version)
+        for name in _names(before):
+            self._by_function.pop(name, None)
         if app is not None:
             self._apps[key] = app
+            self._by_function |= _names(app)
         for version in now:
             self._current[version] = key
             self._note_floor(version)
@@ -212,3 +219,8 @@ class RegisteredVersions:
             bounds = bounds_of(record.spec, said, wall, lead_s=lead_s)
             known = self._bounds[record.id] = _KnownBounds(terms, wall, bounds)
         return known.bounds
+
+
+def _names(app: AppRecord | None) -> dict[str, str]:
+    """The current versions of an app's functions, by `tenant:app.function`."""
+    return {f"{app.tenant}:{app.app}.{name}": version for name, version in app.functions.items()} if app else {}

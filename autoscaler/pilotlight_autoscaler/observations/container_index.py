@@ -14,6 +14,7 @@ LONG_IDLE_S = 1.0
 Found = tuple[str, ContainerReport]
 """A container, and the node that reports it."""
 _NONE: Mapping[str, Found] = {}
+_NO_VERSIONS: Mapping[str, None] = {}
 
 
 class ContainerIndex:
@@ -22,8 +23,12 @@ class ContainerIndex:
         self._by_version: dict[str, dict[str, Found]] = {}
         self.idle: dict[str, str] = {}
         """container -> version, of those that are ready and without calls."""
+        self.draining: dict[str, str] = {}
+        """container -> version, of those that take no more calls."""
+        self._by_tenant: dict[str, dict[str, None]] = {}
+        """The versions of each tenant that have containers."""
         self.changed: set[str] = set()
-        """Versions whose containers came, went, changed their state, or became busy or idle."""
+        """Versions whose containers came, went or changed their state."""
         self.changed_tenants: set[str] = set()
         """Tenants whose containers came or went, or have become idle."""
         self.long_idle: set[str] = set()
@@ -35,6 +40,11 @@ class ContainerIndex:
     def get(self, container: str) -> ContainerReport | None:
         found = self._by_id.get(container)
         return found[1] if found is not None else None
+
+    def version_of(self, container: str) -> str:
+        """The version of a container; "": no node reports it."""
+        found = self._by_id.get(container)
+        return found[1].version if found is not None else ""
 
     def node_of(self, container: str) -> str:
         """The node that reports a container.
@@ -51,6 +61,10 @@ class ContainerIndex:
     def versions(self) -> Mapping[str, Mapping[str, Found]]:
         """The containers of each version that has some."""
         return self._by_version
+
+    def of_tenant(self, tenant: str) -> Collection[str]:
+        """The versions of a tenant that have containers."""
+        return self._by_tenant.get(tenant, _NO_VERSIONS).keys()
 
     def of(self, version: str) -> Iterable[Found]:
         """A version's containers, with their nodes."""
@@ -69,9 +83,9 @@ class ContainerIndex:
                 self._add(node, each)
             else:
                 self._by_id[each.id] = self._by_version[each.version][each.id] = (node, each)
-                if known.state is not each.state or bool(known.running) is not bool(each.running):
+                if known.state is not each.state:
                     self.changed.add(each.version)
-            self._note_idle(each, known)
+            self._note_state(each, known)
         for each in old.values():
             self._remove(node, each)
 
@@ -79,7 +93,10 @@ class ContainerIndex:
         if each.id in self._by_id:  # another node reports it too
             self._remove(self._by_id[each.id][0], self._by_id[each.id][1])
         self._by_id[each.id] = (node, each)
-        self._by_version.setdefault(each.version, {})[each.id] = (node, each)
+        if each.version not in self._by_version:
+            self._by_version[each.version] = {}
+            self._by_tenant.setdefault(each.tenant, {})[each.version] = None
+        self._by_version[each.version][each.id] = (node, each)
         self.changed.add(each.version)
         self.changed_tenants.add(each.tenant)
 
@@ -91,11 +108,20 @@ class ContainerIndex:
         del self._by_id[each.id], self._by_version[of][each.id]
         if not self._by_version[of]:
             del self._by_version[of]
+            owned = self._by_tenant.get(tenant, {})
+            owned.pop(of, None)
+            if not owned:
+                self._by_tenant.pop(tenant, None)
         self.idle.pop(each.id, None)
+        self.draining.pop(each.id, None)
         self.changed.add(of)
         self.changed_tenants.add(tenant)
 
-    def _note_idle(self, each: ContainerReport, known: ContainerReport | None) -> None:
+    def _note_state(self, each: ContainerReport, known: ContainerReport | None) -> None:
+        if each.state is ContainerState.DRAINING:
+            self.draining[each.id] = each.version
+        elif known is not None and known.state is ContainerState.DRAINING:
+            self.draining.pop(each.id, None)
         if each.running or each.state is not ContainerState.READY:
             self.idle.pop(each.id, None)
             return

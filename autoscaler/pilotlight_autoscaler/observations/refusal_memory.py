@@ -15,7 +15,9 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 
 AGAIN_S = 5.0
-"""What was freed unnoticed is found after so long."""
+"""After so long a version is looked at again although nothing was freed: its calls have waited for longer. Twice as
+long after each further time."""
+LONGEST_AGAIN_S = 60.0
 ROOM_AGAIN_S = 10.0
 """After so long room is looked for again by moves."""
 GroupsOf = Callable[[str], frozenset[DeviceGroup]]
@@ -23,7 +25,7 @@ GroupsOf = Callable[[str], frozenset[DeviceGroup]]
 REVISED_AT_ONCE = 12
 """Versions of which one pass looks whether they have a place now."""
 LEAST_IN_TIME = 3
-"""Of them, for those that were refused longest ago, however many others are due."""
+"""Of them, those that were refused longest ago, of which nothing is new, however many others are due."""
 
 
 @dataclass(kw_only=True)
@@ -39,6 +41,8 @@ class RememberedRefusal:
     """Whose limit allows no more; "": it is for want of a place."""
     is_open: bool = False
     """Whether something was freed that it could use."""
+    again_s: float = AGAIN_S
+    """How long it is not looked at while nothing is."""
 
 
 @dataclass(kw_only=True)
@@ -76,12 +80,14 @@ class RefusalMemory:
         for version in dict.fromkeys(versions):
             before = self._refused.pop(version, None)
             sought_at = at if room else before.room_sought_at if before is not None else None
-            self._refused[version] = RememberedRefusal(since=at, room_sought_at=sought_at)
+            self._refused[version] = RememberedRefusal(since=at, room_sought_at=sought_at, again_s=_again_s(before))
 
     def note_limit(self, version: str, tenant: str, at: float) -> None:
         """A tenant's limit allows no more containers of a version."""
-        self._refused.pop(version, None)
-        self._refused[version] = RememberedRefusal(since=at, room_sought_at=at, groups=frozenset(), tenant=tenant)
+        again_s = _again_s(self._refused.pop(version, None))
+        self._refused[version] = RememberedRefusal(
+            since=at, room_sought_at=at, groups=frozenset(), tenant=tenant, again_s=again_s
+        )
 
     def settle(self, decided: Iterable[str], at: float) -> None:
         """Forget those of the versions that were decided on at `at` and not refused."""
@@ -129,7 +135,7 @@ class RefusalMemory:
         firsts = [version for version in self._refused if tenant_of(version) in first] if first else []
         opened = [version for version, one in self._refused.items() if one.is_open]
         others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
-        in_time = list(islice(_round_robin(others, tenant_of), REVISED_AT_ONCE))
+        in_time = list(islice(_round_robin(others, tenant_of), LEAST_IN_TIME))
         turns = (*_round_robin(firsts, tenant_of), *islice(_round_robin(opened, tenant_of), REVISED_AT_ONCE))
         kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
         return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))
@@ -142,7 +148,11 @@ def _round_robin(versions: Iterable[str], tenant_of: Callable[[str], str]) -> It
     return (version for turn in zip_longest(*by_tenant.values()) for version in turn if version is not None)
 
 
+def _again_s(before: RememberedRefusal | None) -> float:
+    return AGAIN_S if before is None or before.is_open else min(LONGEST_AGAIN_S, 2.0 * before.again_s)
+
+
 def _is_due(one: RememberedRefusal, at: float, *, room: bool) -> bool:
-    if at - one.since >= AGAIN_S:
+    if at - one.since >= one.again_s:
         return True
     return room and not one.tenant and (one.room_sought_at is None or at - one.room_sought_at >= ROOM_AGAIN_S)

@@ -7,8 +7,9 @@ ms), so a new leader has it within a second, and what is not repeated is dropped
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
@@ -34,9 +35,17 @@ from pilotlight_placement.explain.decision_journal import DecisionLog
 from pilotlight_placement.explain.speeds import key_of_slice
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.fleet.reports import FleetMirror, IncomingContainer, ReportOverlay, slice_named
+from pilotlight_placement.fleet.reports import (
+    FleetMirror,
+    IncomingContainer,
+    ReportOverlay,
+    shows_the_same,
+    slice_named,
+)
 from pilotlight_placement.fragmentation.histogram import DemandHistogram
 
+FORGET_EVERY_S = 1.0
+"""What is dropped after a minute need not be looked for in each pass."""
 NODE_SILENT_S = 3.0
 """A node without a report for so long (three reports) gets no new containers."""
 NODE_LOST_S = 6.0
@@ -88,6 +97,7 @@ class CallRate:
 class World:
     nodes: dict[str, NodeReport] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
+    """When each node was last heard of, the longest silent first."""
     demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
@@ -112,10 +122,15 @@ class World:
     preemption_turn: int = 0
     """Index of the blocked version with which the next pass begins its preemption."""
     shutdowns: VersionShutdowns = field(default_factory=VersionShutdowns)
-    agreeing: frozenset[str] = frozenset()
+    agreeing: set[str] = field(default_factory=set)
     """Versions that agree to other tenants on their GPU."""
-    avoiding: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    avoiding: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """version -> the functions that it avoids, of those that avoid any."""
+    _loading: dict[str, str] = field(default_factory=dict)
+    """version -> the weights that its containers load."""
+    _reported: set[str] = field(default_factory=set)
+    """Nodes of which the fleet is not told yet: they have reported, or are gone."""
+    _tidied_at: float = -math.inf
     _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
     """node -> its incarnation, and its loaded weights, the latest last."""
     _rates: dict[str, CallRate] = field(default_factory=dict)
@@ -146,7 +161,10 @@ class World:
             self._forget_node(report.node)
             return
         self.nodes[report.node] = report
+        silent = at - self.seen.pop(report.node, -math.inf) > NODE_SILENT_S
         self.seen[report.node] = at
+        if last is None or silent or not shows_the_same(last, report):
+            self._reported.add(report.node)
         for container in report.containers:
             self.pending.pop(container.id, None)
             if container.state is ContainerState.READY:
@@ -208,22 +226,32 @@ class World:
 
     def forget(self, at: float) -> None:
         """Drop what was not repeated for too long."""
-        for node in [name for name, seen in self.seen.items() if at - seen > NODE_LOST_S]:
+        for node in self._silent(at, NODE_LOST_S):
             self._forget_node(node)
             self._resident.pop(node, None)
             del self.seen[node]
+        self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
+        self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
+        if not 0.0 <= at - self._tidied_at < FORGET_EVERY_S:
+            self._tidied_at = at
+            self._tidy(at)
+
+    def _tidy(self, at: float) -> None:
         for version in [version for version, (_, told) in self.demands.items() if at - told > 60.0]:
             del self.demands[version]
             self._rates.pop(version, None)
             self.waiting.discard(version)
-        self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
-        self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
         self.backoff.forget(at)
         self.scale_down.forget(at)
         self.planned.forget(at)
 
+    def _silent(self, at: float, for_s: float) -> list[str]:
+        """The nodes that were not heard of for longer."""
+        return list(takewhile(lambda node: at - self.seen[node] > for_s, self.seen))
+
     def _forget_node(self, node: str) -> None:
+        self._reported.add(node)
         if (report := self.nodes.pop(node, None)) is not None:
             self.index.replace(node, report.containers, ())
 
@@ -268,7 +296,9 @@ class World:
 
     def fleet(self, at: float) -> Fleet:
         """The fleet of nodes that accept containers, with incoming ones; always the same object, updated."""
-        live = [report for report in self.nodes.values() if at - self.seen.get(report.node, 0.0) <= NODE_SILENT_S]
+        told: dict[str, NodeReport | None] = {name: self.nodes.get(name) for name in self._reported}
+        told |= dict.fromkeys(self._silent(at, NODE_SILENT_S))
+        self._reported.clear()
         binds = [(pending.node, pending.bind) for pending in self.pending.values()]
         binds += [(step.node, bind) for step, bind in self.executions.starts()]
         coming = tuple(
@@ -287,11 +317,16 @@ class World:
         beside = ReportOverlay(
             coming=coming,
             closed=self.executions.closed(),
+            recut=self.executions.recut(),
             resident=self._weights_by_node(),
             agreeing=self.agreeing,
             avoiding=self.avoiding,
         )
-        return self._mirror.sync(live, beside, at)
+        return self._mirror.update(told, beside, at)
+
+    def follow_demand(self) -> None:
+        """Go a step towards scoring places by what is asked for now."""
+        self._mirror.fleet.follow_stepwise(self.asked)
 
     def refresh_refusals(self, ask_of: Callable[[str], Ask | None]) -> None:
         """Find the versions that had no place, and may have one now."""
@@ -305,22 +340,35 @@ class World:
         self.index.long_idle.clear()
         self.index.changed_tenants.clear()
 
-    def observe_versions(self, versions: Mapping[str, VersionRecord]) -> None:
+    def observe_versions(self, versions: Mapping[str, VersionRecord], some: Iterable[str] | None = None) -> None:
         """Record what reports lack: which versions agree to neighbours or avoid functions, and which weights are where.
 
-        Weights are resident on a node where a container that loads them became ready, as long as its agent runs.
+        Of all but `some` nothing is new; None: anything may be. Weights are resident on a node where a container that
+        loads them became ready, as long as its agent runs.
         """
-        self.agreeing = frozenset([name for name, record in versions.items() if record.spec.placing.neighbours])
-        self.avoiding = {
-            name: avoided_by(record.spec, record.tenant)
-            for name, record in versions.items()
-            if record.spec.placing.avoid
-        }
-        for name, record in versions.items():
-            if record.spec.placing.weights:
-                for node, container in self.index.of(name):
-                    if container.state is ContainerState.READY:
-                        self._load(self.nodes[node], f"{record.tenant}:{record.spec.placing.weights}")
+        if some is None:
+            some = {*versions, *self.agreeing, *self.avoiding, *self._loading}
+        for name in some:
+            self._observe_version(name, versions.get(name))
+        for name, weights in self._loading.items():
+            for node, container in self.index.of(name):
+                if container.state is ContainerState.READY:
+                    self._load(self.nodes[node], weights)
+
+    def _observe_version(self, name: str, record: VersionRecord | None) -> None:
+        avoided = avoided_by(record.spec, record.tenant) if record is not None and record.spec.placing.avoid else ()
+        agrees = record is not None and record.spec.placing.neighbours
+        if agrees != (name in self.agreeing) or avoided != self.avoiding.get(name, ()):
+            self._reported.update(node for node, _ in self.index.of(name))
+            (self.agreeing.add if agrees else self.agreeing.discard)(name)
+            if avoided:
+                self.avoiding[name] = avoided
+            else:
+                self.avoiding.pop(name, None)
+        if record is not None and record.spec.placing.weights:
+            self._loading[name] = f"{record.tenant}:{record.spec.placing.weights}"
+        else:
+            self._loading.pop(name, None)
 
     def _load(self, report: NodeReport, weights: str) -> None:
         instance, known = self._resident.get(report.node, ("", {}))

@@ -15,7 +15,7 @@ next tick.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
@@ -45,13 +45,24 @@ class Pass:
     def __init__(self, world: World, given: PassInput) -> None:
         self._state = PassState(world, given)
         self._missing = MissingContainers(self._state)
-        self._kept = current_reservation(self._state)
         self._started = Counter[str]()
         self._decided: list[str] = []
 
     def ask(self, version: str) -> Ask | None:
         """What a container of a version asks for; None: nothing is known of it."""
         return self._state.ask(version) if version in self._state.versions else None
+
+    def inspect(self, versions: Iterable[str]) -> list[str]:
+        """Those of the versions of which containers are to start or to go; nothing else is decided."""
+        state = self._state
+        there = [version for version in versions if version in state.versions]
+        self._decided += there
+        self._explain_levels(there)
+        return [name for name in there if state.missing(name) > 0 or self._has_surplus(name)]
+
+    def _has_surplus(self, name: str) -> bool:
+        state, pace = self._state, self._state.world.scale_down
+        return bool(pace.surplus(name, state.views[name], state.wish_for(name), state.at, but=state.leaving))
 
     @property
     def sizes(self) -> Mapping[str, tuple[int, int]]:
@@ -68,18 +79,20 @@ class Pass:
         """Decide for all versions whose turn it is, or for those with a new demand."""
         state, options = self._state, self._state.given.options
         self._decided = state.decided(only)
+        kept = current_reservation(state)
         if only is None:
-            self._explain_levels()
+            self._explain_levels(self._decided)
             end_shut_down(state)
             drain_surplus(state, self._decided)
         asks = self._missing.find(self._decided, at_an_edge=only is not None)
         missing = {ask: len(names) for ask, names in asks.items()}
-        desired = DesiredState(wants=(), starts=self._missing.starts, epoch=state.given.epoch, kept=self._kept)
+        desired = DesiredState(wants=(), starts=self._missing.starts, epoch=state.given.epoch, kept=kept)
         made = plan(state.fleet, desired, state.at, options.plain)
-        shorts, blocked = made.short, PreemptionRound(state, asks, self._missing.shares, self._kept).run(made)
+        shorts = made.short
+        blocked = PreemptionRound(state, asks, self._missing.shares, kept).run(made) if shorts else []
         helped = shortfalls_without(shorts, blocked)
         if only is None and ((blocked and options.force) or options.repack):
-            made = plan_with_moves(state, self._missing.starts, missing, made, blocked, self._kept)
+            made = plan_with_moves(state, self._missing.starts, missing, made, blocked, kept)
             blocked = list(made.short)
         self._add_commands(made, asks)
         if only is None:
@@ -93,14 +106,14 @@ class Pass:
         state.world.refusals.settle(self._decided, state.at)
         return state.decision
 
-    def _explain_levels(self) -> None:
+    def _explain_levels(self, versions: Iterable[str]) -> None:
         state, levels = self._state, self._state.world.levels
-        for name in self._decided:
-            view, function = state.views[name], function_of(state.versions[name])
+        for name in versions:
+            view = state.views[name]
             if view.speed is not None and view.rate:
-                levels[function] = explain_level(state.versions[name], view)
-            elif view.deployed:
-                levels.pop(function, None)
+                levels[function_of(state.versions[name])] = explain_level(state.versions[name], view)
+            elif levels and view.deployed:
+                levels.pop(function_of(state.versions[name]), None)
 
     def _add_commands(self, made: Plan, asks: dict[Ask, list[str]]) -> None:
         """Convert a plan to commands, and record its decisions."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 
 from pilotlight_autoscaler.passes.pass_shares import free_resources, shares_of
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_autoscaler.passes.version_views import explain_level, holders
+from pilotlight_autoscaler.passes.version_views import explain_level, held_by
 from pilotlight_autoscaler.policy.scaling_policy import wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.policy.shares import MissingStarts, TenantShares
 from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms
@@ -21,14 +22,19 @@ class MissingContainers:
     def __init__(self, state: PassState) -> None:
         given = state.given
         self._state = state
-        self._rooms = TenantRooms(given.limits_of, holders(state.world, given.versions))
+        self._rooms = TenantRooms(given.limits_of, lambda tenant: held_by(state.world, given.versions, tenant))
         self._taken: dict[str, HeldResources] = {}
         """What of each tenant's borrowing limit is taken by what is missing."""
+        self._tenants: Collection[str] = ()
         self.limited: list[LimitedVersion] = []
         """The versions with more missing than their tenant's limits allow."""
-        self.shares: TenantShares = shares_of(state, ())
         self.starts: AskCounts = ()
         """What was found, in the order in which it is to start."""
+
+    @cached_property
+    def shares(self) -> TenantShares:
+        """Of the tenants that hold something or miss something."""
+        return shares_of(self._state, self._tenants)
 
     def find(self, decided: Collection[str], *, at_an_edge: bool = False) -> dict[Ask, list[str]]:
         """For each ask those of the versions that miss a container, each as often as it misses one."""
@@ -36,7 +42,7 @@ class MissingContainers:
         short = self._short(decided)
         backoff = self._state.world.backoff
         delayed = backoff.refused(short, self._state.at)
-        self.shares = shares_of(self._state, {self._state.versions[version].tenant for version in short})
+        self._tenants = {self._state.versions[version].tenant for version in short}
         for version in self._longest_waiting(short.keys() - delayed):
             if at_an_edge and self._is_held_back(version):
                 continue
@@ -46,6 +52,8 @@ class MissingContainers:
             if allowed > 0:
                 backoff.tried(version, self._state.at)
                 asks.setdefault(ask, []).extend([version] * allowed)
+        if not asks:
+            return asks
         offers = self._state.fleet.offers
         missing = [
             MissingStarts(ask=ask, tenant=ask.tenant, need=resources_asked(offers(ask)), count=len(names))

@@ -32,6 +32,9 @@ def end_shut_down(state: PassState) -> None:
 def drain_surplus(state: PassState, versions: Iterable[str]) -> None:
     """Drain idle containers that their versions have beyond what they want, those of a deployed version by and by."""
     for version in versions:
-        view, wish = state.views[version], state.wish_for(version)
-        for container in state.world.scale_down.leaving(version, view, wish, state.at, but=state.leaving):
-            state.drain(container.id, state.versions[version], f"idle for {container.idle_s:.0f} s")
+        view, wish, record = state.views[version], state.wish_for(version), state.versions[version]
+        found = state.world.scale_down.leaving(version, view, wish, state.at, but=state.leaving)
+        for container in found.at_once:
+            state.drain(container.id, record, f"max_containers={view.ceiling} allows no more")
+        for container in found.in_step:
+            state.drain(container.id, record, f"idle for {container.idle_s:.0f} s")

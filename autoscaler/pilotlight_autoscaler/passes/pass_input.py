@@ -60,6 +60,8 @@ class PassInput:
     """By function (`tenant:app.function`); None: they are looked for."""
     decided: Collection[str] | None = None
     """The versions that a pass over all decides on now; the others have their turn within a second. None: all."""
+    renewed: Collection[str] | None = None
+    """The versions whose records have come, gone or changed since the last pass; None: those of all may have."""
     stop_grace_s: float = STOP_GRACE_S
     """How long calls of versions that are shut down may go on."""
     options: PassOptions = field(default_factory=PassOptions)

@@ -20,7 +20,7 @@ from pilotlight_autoscaler.passes.version_views import (
 from pilotlight_autoscaler.policy.desired import more_needs
 from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
-from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionSpeed, VersionView
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain
 from pilotlight_core.model.spec import VersionRecord
@@ -40,9 +40,8 @@ class PassState:
         self.decision = Decision()
         self.leaving: set[str] = set(world.executions.containers())
         """Containers that this pass, or a plan under way, ends."""
-        world.observe_versions(given.versions)
+        world.observe_versions(given.versions, given.renewed)
         self.fleet: Fleet = world.fleet(given.at)
-        self.fleet.follow(world.asked)
         self.views: Mapping[str, VersionView] = VersionViews(
             world,
             given.versions,
@@ -56,6 +55,8 @@ class PassState:
         of_each = given.versions_of if given.versions_of is not None else by_function(given.versions)
         self.functions = FunctionViews(self.views, of_each, partial(world.planned.of, at=given.at))
         self._wishes: dict[str, Wish] = {}
+        self._wishes_for: dict[str, Wish] = {}
+        """By version."""
         self.idle = IdleContainers(views=self.views, idle=world.index.idle)
         self.room_s: dict[str, float] = {}
         """When a place is expected that others leave for a version."""
@@ -92,11 +93,17 @@ class PassState:
 
     def wish_for(self, version: str) -> Wish:
         """The same of a version's function."""
-        return self.wish(function_of(self.versions[version]))
+        if (known := self._wishes_for.get(version)) is None:
+            known = self._wishes_for[version] = self.wish(function_of(self.versions[version]))
+        return known
 
     def wanted(self, version: str) -> int:
         """How many containers a version should have."""
         return self.wish_for(version).by_version[version]
+
+    def missing(self, version: str) -> int:
+        """How many it should have more; below 0 how many less."""
+        return self.wanted(version) - self.views[version].size
 
     def ask(self, version: str) -> Ask:
         return ask_of(self.versions[version], self.given.curves.get(version))
@@ -107,8 +114,14 @@ class PassState:
             return known
         on_gpu = bool(self.versions[version].spec.gpu)
         if on_gpu not in self._next_idle_s:
-            self._next_idle_s[on_gpu] = next_idle_s(self.views.values(), on_gpu=on_gpu)
+            is_idle = self._has_idle(on_gpu=on_gpu)  # the views of all versions are dear
+            self._next_idle_s[on_gpu] = MIN_RESIDENCY_S if is_idle else next_idle_s(self.views.values(), on_gpu=on_gpu)
         return self._next_idle_s[on_gpu]
+
+    def _has_idle(self, *, on_gpu: bool) -> bool:
+        """Whether a container of the kind has no call now."""
+        idle = (self.versions.get(version) for version in self.world.index.idle.values())
+        return any(record is not None and bool(record.spec.gpu) is on_gpu for record in idle)
 
     def drain(self, container: str, record: VersionRecord, reason: str) -> None:
         """Have a container take no more calls, end those that it has, and end."""

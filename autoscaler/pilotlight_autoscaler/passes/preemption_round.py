@@ -17,8 +17,8 @@ from pilotlight_autoscaler.policy.expected_room import call_s
 from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudget, choose_victims, round_robin
 from pilotlight_autoscaler.policy.reclaim import Reclaim, shape_of
 from pilotlight_autoscaler.policy.shares import TenantShares
-from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import Plan, Shortfall
@@ -42,6 +42,8 @@ class PreemptionRound:
         self._shares = shares
         self._kept = kept
         self._trials = TrialBudget()
+        self._idle: dict[tuple[frozenset[DeviceGroup], bool], list[PreemptionVictim]] = {}
+        """Those that may go, by the devices that would be of use, and whether calls wait."""
         self._rest: dict[Ask, list[str]] = {}
         """The versions whose containers were not started, by ask."""
         self._served = set[str]()
@@ -107,7 +109,7 @@ class PreemptionRound:
         if not waiting:
             return []
         tenants = {version: record.tenant for version, record in state.versions.items()}
-        reclaim = Reclaim(state.fleet, shares, state.views, tenants)
+        reclaim = Reclaim(state.fleet, shares, state.views, tenants, state.world.index)
         for version in self._served:
             reclaim.note_place(version)
         full: set[Ask] = set()
@@ -162,12 +164,22 @@ class PreemptionRound:
     def _drain_idle(self, version: str, ask: Ask) -> bool:
         """Whether idle containers were drained so that the ask has a place."""
         state = self._state
-        idle = state.idle.beyond_floors(waited_for=self._is_waited_for(version))
-        others: list[PreemptionVictim] = [victim for victim in idle if victim[1] != version]
+        others = [victim for victim in self._idle_for(ask, version) if victim[1] != version]
         leaving = choose_victims(state.fleet, ask, others, spared=state.leaving, trials=self._trials)
         for container, whose in leaving:
             self._drain(container.id, whose, f"gives way to {state.versions[version].ref}")
         return bool(leaving)
+
+    def _idle_for(self, ask: Ask, version: str) -> list[PreemptionVictim]:
+        """The idle containers that may go for a version, where that may be of use."""
+        state, waited_for = self._state, self._is_waited_for(version)
+        if ask.spread is not None:
+            return state.idle.beyond_floors(waited_for=waited_for)
+        key = (state.fleet.offers(ask).of_use, waited_for)
+        if key not in self._idle:
+            nodes = frozenset().union(*(group.nodes for group in key[0]))
+            self._idle[key] = state.idle.on_nodes(state.fleet, nodes, waited_for=waited_for)
+        return self._idle[key]
 
     def _drain(self, container: str, version: str, reason: str) -> None:
         self._state.drain(container, self._state.versions[version], reason)
@@ -184,12 +196,11 @@ class PreemptionRound:
     def _release_leaving(self) -> bool:
         """Whether containers leave whose places were not counted as free yet; now they are."""
         state, fleet = self._state, self._state.fleet
+        index, nodes = state.world.index, state.world.nodes
         leaving = [
             (each.id, each.version)
-            for node, each in state.world.containers(state.at)
-            if (each.state is ContainerState.DRAINING or each.id in state.world.draining)
-            and each.id in fleet.held
-            and not state.world.nodes[node].draining
+            for name in dict.fromkeys((*index.draining, *state.world.draining))
+            if name in fleet.held and (each := index.get(name)) is not None and not nodes[index.node_of(name)].draining
         ]
         for container, version in leaving:
             self._release(container, version)

@@ -133,15 +133,17 @@ def coming(world: World) -> Iterator[Bind]:
     yield from (bind for _, bind in world.executions.starts())
 
 
-def holders(world: World, versions: Mapping[str, VersionRecord]) -> Iterator[tuple[str, FunctionSpec | None, int]]:
-    """The tenant and spec of containers that hold a slice or are about to, and how many."""
-    for version, there in world.index.versions().items():
+def held_by(
+    world: World, versions: Mapping[str, VersionRecord], tenant: str
+) -> Iterator[tuple[FunctionSpec | None, int]]:
+    """The specs of a tenant's containers that hold a slice or are about to, and how many there are."""
+    for version in world.index.of_tenant(tenant):
         record = versions.get(version)
-        tenant = record.tenant if record is not None else next(iter(there.values()))[1].tenant
-        yield tenant, record.spec if record is not None else None, len(there)
+        yield record.spec if record is not None else None, len(world.index.versions()[version])
     for bind in coming(world):
-        record = versions.get(bind.version)
-        yield bind.tenant, record.spec if record is not None else None, 1
+        if bind.tenant == tenant:
+            record = versions.get(bind.version)
+            yield record.spec if record is not None else None, 1
 
 
 def function_of(record: VersionRecord) -> str:

@@ -16,6 +16,7 @@ from typing import Protocol
 from pilotlight_core.model.devices import DeviceReport, MigMode
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState, Drain, Stop
+from pilotlight_placement.hardware.geometry import Layout
 from pilotlight_placement.plan.commands import PlannedCommand
 
 AgentCommand = Bind | Drain | Stop | Cut | SwitchMig
@@ -246,14 +247,21 @@ class PlanExecutions:
                     yield step, step.command
 
     def closed(self) -> set[tuple[str, str]]:
-        """GPUs that accept no other starts: their mode or instances are to go, or a command for them has failed."""
-        changing = {
-            (step.node, step.command.device)
-            for work in self._works
-            for step in work.open()
-            if isinstance(step.command, SwitchMig) or (isinstance(step.command, Cut) and step.command.destroy)
-        }
+        """GPUs that accept no other starts: their mode is to change, or a command for them has failed."""
+        changing = {(step.node, step.command.device) for step in self._open() if isinstance(step.command, SwitchMig)}
         return changing | self._avoided.keys()
+
+    def recut(self) -> dict[tuple[str, str], Layout]:
+        """The instances of each GPU that are to go or to be made, often behind calls that last: the rest stays open."""
+        found: dict[tuple[str, str], Layout] = {}
+        for step in self._open():
+            if isinstance(step.command, Cut):
+                key = step.node, step.command.device
+                found[key] = (*found.get(key, ()), *step.command.destroy, *step.command.create)
+        return found
+
+    def _open(self) -> Iterator[PlanStep]:
+        return (step for work in self._works for step in work.open())
 
     def containers(self) -> set[str]:
         found = set()

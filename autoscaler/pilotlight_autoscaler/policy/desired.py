@@ -10,7 +10,8 @@
     forecast      what the function's own past foretells (`prediction`): a floor that the others may exceed
 
 Each but `buffer` is a least number, so the largest counts; `ceiling` (`max_containers`) bounds them. None that is there
-goes while the home of calls is silent, and for a while after the number rose (`cooldown`). CPU use is never looked at.
+goes without which the others would be used to more than 80 % of the service level (`consolidation`), or while the home
+of calls is silent, and for a while after the number rose (`cooldown`). CPU use is never looked at.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pilotlight_autoscaler.policy.consolidation import least_kept
 from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_level
@@ -59,12 +61,14 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
     floors = [*_floors(current, memory), *_foreseen(view, memory, at)]
     best = _best(floors, current)
     unforeseen = max((floor.least for floor in floors if floor.rule is not ScalingRule.FORECAST), default=0)
+    ahead = max(0, best.least - unforeseen)
+    best = _consolidated(current, best)
     counts[view.current] = best.least
     asked_by = best.bounded or best.rule
     hold = _hold(view, memory, at)
-    if hold is not None and view.size > sum(counts.values()):
+    if hold is not None and hold.least > sum(counts.values()):
         best = hold
-    count = max(sum(counts.values()), view.size if hold is not None else 0)
+    count = max(sum(counts.values()), hold.least if hold is not None else 0)
     return Wish(
         count=count,
         tier=Warmth.READY if count else Warmth.NONE,
@@ -73,7 +77,7 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
         because=best.because,
         look_again_at=_next_change_at(view, current, memory, at),
         by_version=counts,
-        ahead=max(0, counts[view.current] - unforeseen),
+        ahead=ahead,
         holds=hold is not None,
     )
 
@@ -185,12 +189,23 @@ def _for_jobs(view: VersionView, jobs: int, memory: FunctionMemory) -> int:
     return math.ceil(jobs * min(service_s, within_s) / (view.spec.slots * within_s))
 
 
+def _consolidated(view: VersionView, best: _Floor) -> _Floor:
+    """What is kept of the containers that are there, because fewer would not carry the calls that arrive."""
+    kept = min(least_kept(view, best.least), view.ceiling) if view.size > best.least else best.least
+    if kept <= best.least:
+        return best
+    what = "slots" if view.spec.slo.p95_ms is None else "service level"
+    because = f"{view.rate:.3g} calls arrive a second, and with one fewer they would need more than 80 % of its {what}"
+    return _Floor(kept, ScalingRule.CONSOLIDATION, because)
+
+
 def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | None:
     """Why none should go that is there."""
     if any(each.home_is_silent for each in view.versions.values()):
         return _Floor(view.size, ScalingRule.SILENT_HOME, "the home of its calls is silent, so none goes")
     if at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
-        return _Floor(view.size, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
+        within = sum(min(each.size, each.ceiling) for each in view.versions.values())
+        return _Floor(within, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
     return None
 
 

@@ -42,7 +42,7 @@ class FunctionView:
         """The version that is deployed, always the same of several; "": none is."""
         return max([version for version, view in self.versions.items() if view.deployed], default="")
 
-    @property
+    @cached_property
     def is_called(self) -> bool:
         """Whether calls have come lately, however short."""
         return any(view.demand is not None and view.demand.arrivals > 0 for view in self.versions.values())
@@ -52,7 +52,7 @@ class FunctionView:
         """Containers of all versions, those that come included."""
         return sum([view.size for view in self.versions.values()])
 
-    @property
+    @cached_property
     def needed(self) -> int:
         """Containers that calls need now."""
         return sum([needed_by_calls(view) for view in self.versions.values()])

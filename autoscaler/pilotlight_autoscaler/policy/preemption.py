@@ -56,16 +56,31 @@ class IdleContainers:
         """
         return self._for_a_call if waited_for else self._for_a_floor
 
+    def on_nodes(self, fleet: Fleet, nodes: Collection[int], *, waited_for: bool) -> list[PreemptionVictim]:
+        """The same, of the nodes with these ranks alone: there may be thousands on others."""
+
+        def is_there(container: str) -> bool:
+            held = fleet.held.get(container)
+            return held is not None and fleet.places[held.slice.node].rank in nodes
+
+        if self.idle is None:
+            return [victim for victim in self.beyond_floors(waited_for=waited_for) if is_there(victim[0].id)]
+        names = {version for container, version in self.idle.items() if is_there(container)}
+        views = [(name, self.views[name]) for name in sorted(names) if name in self.views]
+        idle = self._longest_idle(MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S, views)
+        return [victim for victim in idle if is_there(victim[0].id)]
+
     @cached_property
     def _for_a_call(self) -> list[PreemptionVictim]:
-        return self._longest_idle(MIN_RESIDENCY_S)
+        return self._longest_idle(MIN_RESIDENCY_S, self._with_idle)
 
     @cached_property
     def _for_a_floor(self) -> list[PreemptionVictim]:
-        return self._longest_idle(FLOOR_IDLE_S)
+        return self._longest_idle(FLOOR_IDLE_S, self._with_idle)
 
-    def _longest_idle(self, at_least_s: float) -> list[PreemptionVictim]:
-        idle = [(each, name) for name, view in self._with_idle for each in may_give_way(view, at_least_s)]
+    @staticmethod
+    def _longest_idle(at_least_s: float, views: Iterable[tuple[str, VersionView]]) -> list[PreemptionVictim]:
+        idle = [(each, name) for name, view in views for each in may_give_way(view, at_least_s)]
         return sorted(idle, key=lambda victim: (-victim[0].idle_s, victim[0].id))
 
 

@@ -16,8 +16,8 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
+from typing import Protocol
 
 from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudget, choose_victims, group_of
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, is_idle
@@ -25,6 +25,7 @@ from pilotlight_autoscaler.policy.shares import NEGLIGIBLE, TenantShares
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import Priority
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.tenant_holdings import (
     NOTHING_HELD,
@@ -58,21 +59,41 @@ def waited_s(view: VersionView) -> float:
     return view.demand.oldest_ms / 1000.0 if view.demand.queued else math.inf
 
 
+class RunningVersions(Protocol):
+    """Whose containers there are."""
+
+    def version_of(self, container: str) -> str:
+        """The version of a container; "": no node reports it."""
+        ...
+
+    def of_tenant(self, tenant: str) -> Collection[str]:
+        """The versions of a tenant that have containers."""
+        ...
+
+
 class Reclaim:
     """What may be taken back in one pass. The caller releases from the fleet what was chosen."""
 
     def __init__(
-        self, fleet: Fleet, shares: TenantShares, views: Mapping[str, VersionView], tenants: Mapping[str, str]
+        self,
+        fleet: Fleet,
+        shares: TenantShares,
+        views: Mapping[str, VersionView],
+        tenants: Mapping[str, str],
+        running: RunningVersions,
     ) -> None:
         """`tenants` is by version."""
+        self._running = running
+        self._given_by: dict[frozenset[DeviceGroup], dict[tuple[str, int], list[PreemptionVictim]]] = {}
         self._fleet = fleet
         self._shares = shares
         self._views = views
         self._tenants = tenants
         self._levels = {tenant: shares.level(tenant) for tenant in fleet.holdings.tenants()}
         self._highest = max(self._levels.values(), default=0.0)
-        self._sizes = {version: self._size(view) for version, view in views.items() if view.floor}
-        """What each container holds of versions with a floor."""
+        self._floored_by_tenant: dict[str, dict[str, HeldResources]] = {}
+        """By tenant, its versions with a floor, and what each container of them holds."""
+        self._with_siblings: dict[str, bool] = {}
         self._taken = Counter[str]()
         """Containers that were chosen, by version."""
         self._served = set[str]()
@@ -125,10 +146,11 @@ class Reclaim:
             (tenant for tenant, level in self._levels.items() if tenant != ask.tenant and (due or level >= claim)),
             key=lambda tenant: (-self._levels[tenant], tenant),
         )
+        givable = self._by_tenant(of_use)
         givers = [(kind, tenant) for kind in (IDLE_FLOOR, BATCH, BUSY) for tenant in others]
         givers += [(kind, ask.tenant) for kind in (IDLE_FLOOR, BATCH, BUSY) if self._asks_siblings(version)]
         for kind, tenant in givers:
-            for container, whose in self._by_tenant.get((tenant, kind), ()):
+            for container, whose in givable.get((tenant, kind), ()):
                 held = self._fleet.held.get(container.id)
                 if held is None or container.id in spared or group_of(self._fleet, container.id) not in of_use:
                     continue
@@ -138,6 +160,8 @@ class Reclaim:
                     ask.tenant, need, tenant, resources_of(held.slice)
                 ):
                     continue
+                if self._views[whose].floor:
+                    self._floored(tenant)  # before any of them is released
                 if self._keeps_floor(whose, 1) and (tenant != ask.tenant or self._gives_sibling(version, {whose: 1})):
                     yield container, whose
 
@@ -157,7 +181,7 @@ class Reclaim:
         """Whether it has waited for long without any container, and others of its tenant have several."""
         view = self._views[version]
         has_none = version not in self._served and not view.size
-        return has_none and waited_s(view) >= SIBLING_WAITED_S and self._tenants[version] in self._with_siblings
+        return has_none and waited_s(view) >= SIBLING_WAITED_S and self._has_siblings(self._tenants[version])
 
     def _gives_sibling(self, version: str, going: Mapping[str, int]) -> bool:
         """Whether its siblings keep a container each, and give no other calls' place for those of the class batch."""
@@ -174,14 +198,14 @@ class Reclaim:
         if short <= 0:
             return True
         tenant = self._tenants[version]
-        left = self._floors_held(tenant).plus(self._sizes[version], -short)
+        left = self._floors_held(tenant).plus(self._floored(tenant)[version], -short)
         return self._shares.part(left) >= self._shares.terms(tenant).guarantee - NEGLIGIBLE
 
     def _floors_held(self, tenant: str) -> HeldResources:
         """What containers of a tenant's floors hold."""
         held = NOTHING_HELD
-        for version in self._floored[tenant]:
-            held = held.plus(self._sizes[version], max(0, min(self._views[version].floor, self._left(version))))
+        for version, size in self._floored(tenant).items():
+            held = held.plus(size, max(0, min(self._views[version].floor, self._left(version))))
         return held
 
     def _size(self, view: VersionView) -> HeldResources:
@@ -189,26 +213,35 @@ class Reclaim:
         there = (self._fleet.held.get(container.id) for container in view.containers)
         return next((resources_of(held.slice) for held in there if held is not None), NOTHING_HELD)
 
-    @cached_property
-    def _floored(self) -> dict[str, list[str]]:
-        """The versions with a floor, by tenant."""
-        found: dict[str, list[str]] = {}
-        for version in self._sizes:
-            found.setdefault(self._tenants[version], []).append(version)
-        return found
+    def _floored(self, tenant: str) -> dict[str, HeldResources]:
+        """A tenant's versions with a floor, and what each container of them holds."""
+        if tenant not in self._floored_by_tenant:
+            mine = (version for version, whose in self._tenants.items() if whose == tenant)
+            floored = {version: self._size(view) for version in mine if (view := self._views[version]).floor}
+            self._floored_by_tenant[tenant] = floored
+        return self._floored_by_tenant[tenant]
 
-    @cached_property
-    def _with_siblings(self) -> set[str]:
-        """The tenants with a version that has several containers."""
-        return {self._tenants[version] for version, view in self._views.items() if len(view.containers) > 1}
+    def _has_siblings(self, tenant: str) -> bool:
+        """Whether a version of the tenant has several containers."""
+        if tenant not in self._with_siblings:
+            mine = (version for version in self._running.of_tenant(tenant) if version in self._views)
+            self._with_siblings[tenant] = any(len(self._views[version].containers) > 1 for version in mine)
+        return self._with_siblings[tenant]
 
-    @cached_property
-    def _by_tenant(self) -> dict[tuple[str, int], list[PreemptionVictim]]:
-        """What each tenant could give of each kind, first of the version that has most; of a version those with the
-        fewest calls, and of these the youngest.
-        """
+    def _by_tenant(self, groups: Collection[DeviceGroup]) -> dict[tuple[str, int], list[PreemptionVictim]]:
+        """What each tenant could give of each kind, of versions with containers on these devices."""
+        key = frozenset(groups)
+        if key not in self._given_by:
+            nodes = ((self._fleet.by_rank[rank], group) for group in groups for rank in group.nodes)
+            held = {name for node, group in nodes for unit in node.by_group[group] for name in unit.held}
+            on_these = {self._running.version_of(name) for name in held}
+            self._given_by[key] = self._kinds({v: self._views[v] for v in self._tenants if v in on_these})
+        return self._given_by[key]
+
+    def _kinds(self, views: Mapping[str, VersionView]) -> dict[tuple[str, int], list[PreemptionVictim]]:
+        """First of the version that has most; of a version those with the fewest calls, and of these the youngest."""
         found: dict[tuple[str, int], list[tuple[int, PreemptionVictim]]] = {}
-        for version, view in self._views.items():
+        for version, view in views.items():
             busy = BATCH if is_batch(view) else BUSY
             # One that starts is of use to nobody before it is ready.
             ready = [each for each in view.containers if each.state is ContainerState.READY]

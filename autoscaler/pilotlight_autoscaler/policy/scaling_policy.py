@@ -77,6 +77,11 @@ class VersionView:
         return len(self.containers) + self.pending
 
     @cached_property
+    def slots(self) -> int:
+        """Calls that a container takes at once."""
+        return self.spec.slots
+
+    @cached_property
     def wanted(self) -> int:
         """Containers for the present calls, before floor, buffer and ceiling."""
         return max(wanted_by_demand(self), wanted_by_level(self))
@@ -196,6 +201,14 @@ def to_drain(view: VersionView, count: int) -> list[ContainerReport]:
     if view.deployed and len(due) == view.size and not is_idle(due[-1], view.zero_window_s):
         due.pop()
     return due
+
+
+def beyond_ceiling(view: VersionView) -> list[ContainerReport]:
+    """The idle containers beyond a ceiling that was lowered, which need not have been idle for their window."""
+    if view.home_is_silent or view.size <= view.ceiling:
+        return []
+    idle = [container for container in view.containers if is_idle(container, MIN_RESIDENCY_S)]
+    return sorted(idle, key=lambda c: (-c.idle_s, c.id))[: view.size - view.ceiling]
 
 
 def _is_young(container: ContainerReport) -> bool:

@@ -17,6 +17,8 @@ from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 
 LimitsOf = Callable[[str], Limits]
+HeldBy = Callable[[str], Iterable[tuple[FunctionSpec | None, int]]]
+"""By tenant: the specs of its containers, and how many there are."""
 BORROW = "borrow"
 """The limit on a tenant's share of the fleet, which `shares` counts."""
 
@@ -60,18 +62,20 @@ class LimitedVersion:
 class TenantRooms:
     """What all tenants' containers hold, against their limits."""
 
-    def __init__(self, limits_of: LimitsOf, containers: Iterable[tuple[str, FunctionSpec | None, int]]) -> None:
-        """`containers` are tenants and specs, and how many; a spec that is not known counts without GPUs."""
+    def __init__(self, limits_of: LimitsOf, held_by: HeldBy) -> None:
+        """A spec that is not known counts without GPUs. Tenants without a limit are not counted."""
         self._limits_of = limits_of
+        self._held_by = held_by
         self._containers: Counter[str] = Counter()
         self._gpus: Counter[str] = Counter()
-        for tenant, spec, count in containers:
-            self._containers[tenant] += count
-            self._gpus[tenant] += count * spec.gpus if spec is not None else 0
+        self._counted = set[str]()
 
     def take(self, tenant: str, spec: FunctionSpec, wanted: int) -> tuple[int, ReachedLimit | None]:
         """How many of `wanted` further containers may start, which then count; and the limit that allows no more."""
         limits, least, reached = self._limits_of(tenant), wanted, None
+        if limits.containers is None and limits.gpus is None:
+            return wanted, None
+        self._count(tenant)
         for name, allowed, used, each in (
             ("containers", limits.containers, self._containers[tenant], 1),
             ("gpus", limits.gpus, self._gpus[tenant], spec.gpus),
@@ -84,6 +88,14 @@ class TenantRooms:
         self._containers[tenant] += least
         self._gpus[tenant] += least * spec.gpus
         return least, reached
+
+    def _count(self, tenant: str) -> None:
+        if tenant in self._counted:
+            return
+        self._counted.add(tenant)
+        for spec, count in self._held_by(tenant):
+            self._containers[tenant] += count
+            self._gpus[tenant] += count * spec.gpus if spec is not None else 0
 
 
 def give_way(

@@ -28,6 +28,7 @@ class ScalingRule(StrEnum):
     FLOOR = "floor"
     FORECAST = "forecast"
     CEILING = "ceiling"
+    CONSOLIDATION = "consolidation"
     SILENT_HOME = "silent-home"
     COOLDOWN = "cooldown"
     NOBODY_CALLS = "nobody-calls"

@@ -39,8 +39,9 @@ def _unit(unit: Unit) -> None:
             mask = unit.gpu.device.family.masks_of(unit.instances())
         except ValueError as error:
             raise IntegrityError(f"{unit.id}: {error}") from error
-        _require(mask == unit.mask, f"{unit.id}: the mask is {unit.mask}, its instances make {mask}")
-    _require(occupied(unit) == (unit.mask, unit.free, unit.media), f"{unit.id}: not as its containers make it")
+        _require(mask == unit.taken, f"{unit.id}: the mask is {unit.taken}, its instances make {mask}")
+    _require(unit.mask == unit.taken | unit.recut, f"{unit.id}: the places that are cut anew")
+    _require(occupied(unit) == (unit.taken, unit.free, unit.media), f"{unit.id}: not as its containers make it")
     _require(idle_cuts(unit) == unit.idle, f"{unit.id}: its idle instances")
     _require(0 <= unit.free <= SHARE_UNITS, f"{unit.id}: {unit.free} parts are free")
     tenants = {held.tenant for held in unit.held.values()}

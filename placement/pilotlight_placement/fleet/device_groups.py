@@ -10,6 +10,9 @@ from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.fragmentation.scores import Scores, scores_of
 from pilotlight_placement.hardware.node import Domain, Gpu, Node, Slot
 
+ScoredKind = tuple[str, tuple[int, ...]]
+"""The name and the variant of a kind of device."""
+
 
 class DeviceGroups:
     """A group is made with the first device of it, and stays."""
@@ -21,7 +24,9 @@ class DeviceGroups:
         self.models = ModelRooms()
         self.mix: dict[AskShape, float] = {}
         """Part of all asks, by shape."""
-        self._scores: dict[tuple[str, tuple[int, ...]], Scores] = {}
+        self._scores: dict[ScoredKind, Scores] = {}
+        self._prepared: tuple[Mapping[AskShape, float], dict[ScoredKind, Scores]] = ({}, {})
+        """What was made for a mix that is not followed yet."""
         self._scores_by_kind: dict[str, Scores] = {}
 
     def group_of(self, node: Node, part: Gpu | Slot) -> DeviceGroup:
@@ -44,10 +49,23 @@ class DeviceGroups:
     def retune(self, mix: Mapping[AskShape, float]) -> None:
         """Score places by a new mix of demand."""
         self.mix = dict(mix)
-        self._scores.clear()
+        self._scores = self._prepared[1] if self._prepared[0] is mix else {}
+        self._prepared = ({}, {})
         for group in self.by_domain.values():
             self._score(group)
         self._claim()
+
+    def prepare(self, mix: Mapping[AskShape, float]) -> bool:
+        """Make the tables of one more kind of device that `retune` needs for a mix; whether all are there."""
+        if self._prepared[0] is not mix:
+            self._prepared = (mix, {})
+        made = self._prepared[1]
+        for group in self.by_domain.values():
+            key = (group.kind.name, group.kind.variant)
+            if group.device is not None and key not in made:
+                made[key] = scores_of(group.device, mix)
+                return False
+        return True
 
     def _claim(self) -> None:
         self.models.claim([group.device for group in self.by_domain.values() if group.device is not None], self.mix)

@@ -22,7 +22,7 @@ from pilotlight_placement.fleet.history import Journal, Op, Trail
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, Offers, offers_of
 from pilotlight_placement.fleet.tenant_holdings import HeldResources, TenantHoldings, resources_in
-from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram, distance
+from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.node import Domain, Node, PlacedContainer, parts_of
 
 MAX_CACHED_ASKS = 8192
@@ -76,6 +76,8 @@ class Fleet:
         self._standing = 0
         self._offers: dict[Ask, tuple[tuple[int, int], Offers]] = {}
         self._capacity: tuple[int, HeldResources] | None = None
+        self._mix_ahead: dict[AskShape, float] = {}
+        """The mix of demand by which places are to be scored, as soon as all is made for it."""
         for node in nodes:
             self.put(node)
 
@@ -138,9 +140,16 @@ class Fleet:
 
     def follow(self, histogram: DemandHistogram) -> None:
         """Score places by a histogram's mix of demand, if that differs by more than `RETUNE`."""
-        mix = histogram.shares()
-        if distance(mix, self.device_groups.mix) > RETUNE:
-            self.retune(mix)
+        if histogram.distance(self.device_groups.mix) > RETUNE:
+            self.retune(histogram.shares())
+
+    def follow_stepwise(self, histogram: DemandHistogram) -> None:
+        """The same in small steps, one for each kind of device: whoever decides must not wait for all."""
+        if not self._mix_ahead:
+            self._mix_ahead = histogram.shares() if histogram.distance(self.device_groups.mix) > RETUNE else {}
+        elif self.device_groups.prepare(self._mix_ahead):
+            self.retune(self._mix_ahead)
+            self._mix_ahead = {}
 
     # --- who holds what ---
 
@@ -190,9 +199,13 @@ class Fleet:
             return cached[1]
         if len(self._offers) >= MAX_CACHED_ASKS:
             self._offers.clear()
-        found = offers_of(ask, self.classes, self.prices)
-        self._offers[ask] = (known, found)
-        return found
+        # Whose it is, and what it needs of the host, makes no difference: many functions ask for the same.
+        shape = replace(ask, function="", tenant="", weights="", spread=None, avoid=(), memory=0, cpu=0)
+        cached = self._offers.get(shape)
+        if cached is None or cached[0] != known:
+            cached = self._offers[shape] = (known, offers_of(shape, self.classes, self.prices))
+        self._offers[ask] = cached
+        return cached[1]
 
     def offers_in(self, ask: Ask, group: DeviceGroup) -> tuple[Offer, ...]:
         return self.offers(ask).by_group.get(group, ())

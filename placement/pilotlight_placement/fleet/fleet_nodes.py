@@ -130,7 +130,7 @@ def is_same_hardware(one: Node, other: Node) -> bool:
     """Whether two descriptions of a node differ only in instances, weights and reservations."""
 
     def hardware(node: Node) -> Node:
-        gpus = tuple(replace(gpu, instances=(), kept="") for gpu in node.gpus)
+        gpus = tuple(replace(gpu, instances=(), recut=(), kept="") for gpu in node.gpus)
         return replace(node, weights=frozenset(), gpus=gpus, kept_host=NO_SHARE)
 
     return hardware(one) == hardware(other)

@@ -6,6 +6,9 @@ A device in MIG mode has a mask of its memory slices; another one a number of fr
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
@@ -30,6 +33,7 @@ class Unit:
         "rank",
         "shut",
         "slot",
+        "taken",
         "tenant",
     )
 
@@ -41,8 +45,8 @@ class Unit:
         self.slot = part if isinstance(part, Slot) else None
         self.id = part.id
         self.held: dict[str, PlacedContainer] = {}
-        self.mask = 0
-        """Occupied memory slices, in MIG mode."""
+        self.taken = self.mask = 0
+        """Memory slices in MIG mode: those that containers have; and with them those that a plan cuts anew."""
         self.free = SHARE_UNITS
         """Free thousandths, otherwise; for a slot all or none."""
         self.tenant = ""
@@ -71,8 +75,8 @@ class Unit:
     @property
     def part_free(self) -> float:
         """The free part of a GPU, 0 to 1."""
-        if self.mask and (family := self.gpu.device.family if self.gpu else None) is not None:
-            return family.free_slots[self.mask] / family.slots
+        if self.taken and (family := self.gpu.device.family if self.gpu else None) is not None:
+            return family.free_slots[self.taken] / family.slots
         return self.free / SHARE_UNITS
 
     def refusal(self, held: PlacedContainer) -> str:
@@ -99,7 +103,7 @@ class Unit:
         shape = family.by_key.get(profile)
         if shape is None or start not in shape.starts:
             return f"{profile}@{start} is no legal place on {self.id}"
-        if self.mask & shape.mask(start) or (shape.media and self.media):
+        if self.taken & shape.mask(start) or (shape.media and self.media):
             return f"{profile}@{start} on {self.id} is taken"
         return ""
 
@@ -126,8 +130,18 @@ class Unit:
 
     def _count(self) -> None:
         """Derive the occupancy from the containers, so that it cannot drift."""
-        self.mask, self.free, self.media = occupied(self)
+        self.taken, self.free, self.media = occupied(self)
+        self.mask = self.taken | self.recut
         self.idle = idle_cuts(self)
+
+    @property
+    def recut(self) -> int:
+        """The memory slices that a plan cuts anew."""
+        family = self.gpu.device.family if self.gpu is not None and self.gpu.recut else None
+        if self.gpu is None or family is None:
+            return 0
+        masks = (family.by_key[p.profile].mask(p.start) for p in self.gpu.recut if p.profile in family.by_key)
+        return reduce(or_, masks, 0)
 
     def instances(self) -> list[MigPlacement]:
         return sorted(
@@ -155,7 +169,7 @@ def idle_cuts(unit: Unit) -> frozenset[InstanceKey]:
     family = unit.gpu.device.family if unit.gpu and unit.gpu.mig else None
     if family is None or unit.gpu is None or not unit.gpu.instances:
         return NO_CUTS
-    used = unit.instances()
+    used = {*unit.instances(), *unit.gpu.recut}
     return frozenset((family.by_key[i.profile].index, i.start) for i in unit.gpu.instances if i not in used)
 
 

@@ -41,13 +41,16 @@ class ReportedHolds:
         return held.since if held is not None else default
 
     def report(self, reported: Reported) -> None:
-        """Take what nodes report now."""
+        """Take what nodes report now; a node with nothing may be gone. Of all others nothing is new."""
         self._is_foreign |= self._fleet.revision != self._revision
-        gone = [name for name in self._by_node if name not in reported]
-        changed = [name for name, held in reported.items() if self._by_node.get(name) is not held]
-        left = {held.container: held for name in (*gone, *changed) for held in self._by_node.get(name, ())}
+        changed = [name for name, held in reported.items() if self._by_node.get(name, ()) is not held]
+        left = {held.container: held for name in changed for held in self._by_node.get(name, ())}
         came = [held for name in changed for held in reported[name]]
-        self._by_node = dict(reported)
+        for name in changed:
+            if reported[name]:
+                self._by_node[name] = reported[name]
+            else:
+                self._by_node.pop(name, None)
         if self._twice or not self._replace(left, came):
             self._read_all()
         self._revision = self._fleet.revision

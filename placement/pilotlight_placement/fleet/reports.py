@@ -6,7 +6,7 @@ an agent does not describe, become slots.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reported_holds import ReportedHolds
 from pilotlight_placement.hardware.catalogue import Device, ProfileReading, corrected, standard
+from pilotlight_placement.hardware.geometry import Layout
 from pilotlight_placement.hardware.node import (
     NO_SHARE,
     SHARE_UNITS,
@@ -178,6 +179,8 @@ class ReportOverlay:
     """Binds that no report shows yet; a reported container on the same slice precedes them."""
     closed: Collection[tuple[str, str]] = ()
     """(node, GPU) that accepts nothing new because it is about to change."""
+    recut: Mapping[tuple[str, str], Layout] = field(default_factory=dict)
+    """(node, GPU) -> the instances that are about to be destroyed or made on it, where nothing else starts."""
     resident: dict[str, frozenset[str]] = field(default_factory=dict)
     """node -> its weights."""
     agreeing: Collection[str] = ()
@@ -209,33 +212,43 @@ class FleetMirror:
 
     def sync(self, reports: Iterable[NodeReport], overlay: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
         """Make the fleet equal to the reports; any other change to it is undone. `at` is in seconds."""
-        overlay, before = overlay or ReportOverlay(), self._known
-        self._known = {report.node: self._read(report, overlay, at) for report in reports}
-        for name in self.fleet.places.keys() - self._known.keys():
-            self.fleet.remove(name)
-        closed = {node for node, _ in overlay.closed}
+        told: dict[str, NodeReport | None] = dict.fromkeys(self._known)
+        told |= {report.node: report for report in reports}
+        return self.update(told, overlay or ReportOverlay(), at)
+
+    def update(self, told: Mapping[str, NodeReport | None], overlay: ReportOverlay, at: float) -> Fleet:
+        """The same with the reports of some nodes, None: it is gone. Of all others nothing is new."""
+        described, reported = set[str](), dict[str, Sequence[PlacedContainer]]()
+        for name, report in told.items():
+            known = self._known.get(name)
+            if report is None:
+                if known is not None:
+                    del self._known[name]
+                    self.fleet.remove(name)
+                    reported[name] = ()
+                continue
+            read = self._known[name] = self._read(report, overlay, at)
+            if known is None or known.node is not read.node:
+                described.add(name)
+            if known is None or known.held is not read.held:
+                reported[name] = read.held
+        closed = {node for node, _ in (*overlay.closed, *overlay.recut)}
         overlaid = (closed | overlay.resident.keys()) & self._known.keys()
-        changed = {name for name, read in self._known.items() if before.get(name) is not read}
-        described = {
-            name for name in changed if (old := before.get(name)) is None or old.node is not self._known[name].node
-        }
         for name in sorted(described | overlaid | (self._overlaid & self._known.keys())):
             self.fleet.put(_with_overlay(self._known[name].node, overlay))
         self._overlaid = overlaid
-        if changed or len(before) != len(self._known) or before.keys() != self._known.keys():
-            self._holds.report({name: read.held for name, read in self._known.items()})
+        if reported:
+            self._holds.report(reported)
         self._holds.settle({each.container: self._expected(each) for each in overlay.coming})
         return self.fleet
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
-        if known is not None and known.report is report:
-            return known
         marks = _marks_of(report, overlay)
         if known is None or not _is_same_node(known.report, report):
             node = node_of(report)
         elif known.marks == marks:
-            return replace(known, report=report)
+            return _ReadNode(report=report, node=known.node, held=known.held, marks=marks)
         else:
             node = known.node
         return _ReadNode(report=report, node=node, held=tuple(self._held(report, node, overlay, at)), marks=marks)
@@ -280,6 +293,16 @@ class FleetMirror:
         )
 
 
+def shows_the_same(one: NodeReport, other: NodeReport) -> bool:
+    """Whether a fleet is the same by either report: the node, and where its containers are."""
+    if len(one.containers) != len(other.containers) or not _is_same_node(one, other):
+        return False
+    return all(
+        a.id == b.id and a.slice == b.slice and a.version == b.version and a.host == b.host
+        for a, b in zip(one.containers, other.containers, strict=True)
+    )
+
+
 def _is_same_node(one: NodeReport, other: NodeReport) -> bool:
     """Whether `node_of` makes the same of both."""
     return (
@@ -293,20 +316,20 @@ def _is_same_node(one: NodeReport, other: NodeReport) -> bool:
 
 def _marks_of(report: NodeReport, overlay: ReportOverlay) -> tuple[object, ...]:
     agrees, avoids = overlay.agreeing, overlay.avoiding
-    return tuple(
-        [
-            (c.id, c.version, c.tenant, c.app, c.function, c.slice, c.host, c.version in agrees, avoids.get(c.version))
-            for c in report.containers
-        ]
-    )
+    marks = [(c.id, c.version, c.tenant, c.app, c.function, c.slice, c.host) for c in report.containers]
+    more = [(c.version in agrees, avoids.get(c.version)) for c in report.containers] if agrees or avoids else ()
+    return (*marks, *more)
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
-    gpus = node.gpus
-    if any((node.name, gpu.id) in overlay.closed for gpu in gpus):
-        closed = [replace(gpu, kept=CHANGING) for gpu in gpus]
-        gpus = tuple(
-            other if (node.name, gpu.id) in overlay.closed else gpu for gpu, other in zip(gpus, closed, strict=True)
-        )
     weights = overlay.resident.get(node.name, frozenset())
-    return node if gpus is node.gpus and not weights else replace(node, gpus=gpus, weights=weights)
+    gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
+    is_same = not weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
+    return node if is_same else replace(node, gpus=gpus, weights=weights)
+
+
+def _gpu_with_overlay(node: str, gpu: Gpu, overlay: ReportOverlay) -> Gpu:
+    if (node, gpu.id) in overlay.closed:
+        return replace(gpu, kept=CHANGING)
+    recut = overlay.recut.get((node, gpu.id), ())
+    return replace(gpu, recut=recut) if recut else gpu

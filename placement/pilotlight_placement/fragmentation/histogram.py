@@ -90,6 +90,11 @@ class DemandHistogram:
         total = sum(self._weights.values())
         return {shape: weight / total for shape, weight in sorted(self._weights.items())} if total else {}
 
+    def distance(self, mix: dict[AskShape, float]) -> float:
+        """How far its parts are from a mix, 0 to 2."""
+        total = sum(self._weights.values())
+        return distance({shape: weight / total for shape, weight in self._weights.items()} if total else {}, mix)
+
     def __iter__(self) -> Iterator[AskShape]:
         return iter(sorted(self._weights))
 

@@ -51,6 +51,8 @@ class Gpu:
     shareable: bool = False
     """Whether MPS or time slicing is set up, so that it may be allocated in bounded shares."""
     instances: Layout = ()
+    recut: Layout = ()
+    """Places of instances that a plan is about to destroy or to make: nothing else starts there."""
     link: str = ""
     """GPUs of one node with the same link have the fastest connection."""
     withdrawn: str = ""

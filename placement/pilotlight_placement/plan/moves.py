@@ -132,6 +132,8 @@ def _clear(draft: Draft, offer: Offer, units: Sequence[Unit]) -> Eviction | None
     profile = family.profiles[offer.option.profile]
     ways = []
     for mask in profile.masks:
+        if mask & units[0].recut:
+            continue
         inside = [
             held for held in units[0].held.values() if family.by_key[held.slice.profile].mask(held.slice.start) & mask
         ]

@@ -14,7 +14,7 @@ def took(index: ContainerIndex, before: list[ContainerReport], after: list[Conta
     return set(index.changed)
 
 
-def test_a_version_changes_when_its_containers_come_go_turn_busy_or_change_their_state() -> None:
+def test_a_version_changes_when_its_containers_come_go_or_change_their_state() -> None:
     """A report that says the same again changes nothing, and one that only counts calls neither."""
     index = ContainerIndex()
     loading = container("c1", state=ContainerState.LOADING)
@@ -23,7 +23,7 @@ def test_a_version_changes_when_its_containers_come_go_turn_busy_or_change_their
     assert took(index, [], [loading]) == {"ver_1"}
     assert took(index, [loading], [container("c1", state=ContainerState.LOADING, age_s=101.0)]) == set()
     assert took(index, [loading], [ready]) == {"ver_1"}
-    assert took(index, [ready], [busy]) == {"ver_1"}
+    assert took(index, [ready], [busy]) == set()
     assert took(index, [busy], [container("c1", running=2, slots=4)]) == set()
     assert took(index, [busy], []) == {"ver_1"}
     assert ("c1" in index, index.versions()) == (False, {})
@@ -63,3 +63,18 @@ def test_what_is_gone_is_nowhere() -> None:
     index.replace("n1", [], [container("c1", state=ContainerState.GONE)])
 
     assert index.get("c1") is None
+
+
+def test_whose_containers_there_are_is_known() -> None:
+    """By container, and by tenant; and which of them take no more calls."""
+    index = ContainerIndex()
+    here, leaving = container("c1"), container("c2", "ver_2", state=ContainerState.DRAINING)
+
+    index.replace("n1", [], [here, leaving])
+    assert [index.version_of(name) for name in ("c1", "c2", "c3")] == ["ver_1", "ver_2", ""]
+    assert (set(index.of_tenant("acme")), index.draining) == ({"ver_1", "ver_2"}, {"c2": "ver_2"})
+
+    index.replace("n1", [here, leaving], [here])
+    assert (set(index.of_tenant("acme")), index.draining) == ({"ver_1"}, {})
+    index.replace("n1", [here], [])
+    assert set(index.of_tenant("acme")) == set()

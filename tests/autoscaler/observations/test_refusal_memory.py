@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pilotlight_autoscaler.observations.refusal_memory import (
     AGAIN_S,
-    REVISED_AT_ONCE,
+    LEAST_IN_TIME,
+    LONGEST_AGAIN_S,
     ROOM_AGAIN_S,
     RefusalMemory,
 )
@@ -67,7 +68,7 @@ def test_all_are_asked_again_after_a_while_and_few_at_a_time() -> None:
     memory, fleet = RefusalMemory(), full_fleet()
     refused(memory, fleet, *(f"ver_{number:03}" for number in range(100)))
     assert memory.due(AGAIN_S - 0.1, room=False) == []
-    assert memory.due(AGAIN_S, room=False) == [f"ver_{number:03}" for number in range(REVISED_AT_ONCE)]
+    assert memory.due(AGAIN_S, room=False) == [f"ver_{number:03}" for number in range(LEAST_IN_TIME)]
 
     one = RefusalMemory()
     refused(one, fleet, "ver_1", room=False)
@@ -76,6 +77,21 @@ def test_all_are_asked_again_after_a_while_and_few_at_a_time() -> None:
     assert one.due(0.3, room=True) == []
     refused(one, fleet, "ver_1", at=ROOM_AGAIN_S - 1.0, room=False)
     assert (one.due(ROOM_AGAIN_S, room=True), one.due(ROOM_AGAIN_S + 0.2, room=True)) == ([], ["ver_1"])
+
+
+def test_who_was_refused_often_while_nothing_was_freed_is_asked_ever_less_often() -> None:
+    """As often as at first once something was."""
+    memory, fleet, at = RefusalMemory(), full_fleet(), 0.0
+    refused(memory, fleet, "ver_1")
+    for again_s in (AGAIN_S, 2 * AGAIN_S, 4 * AGAIN_S, 8 * AGAIN_S, LONGEST_AGAIN_S, LONGEST_AGAIN_S):
+        assert memory.due(at + again_s - 0.1, room=False) == []
+        at += again_s
+        assert memory.due(at, room=False) == ["ver_1"]
+        refused(memory, fleet, "ver_1", at=at)
+
+    memory.open_all()
+    refused(memory, fleet, "ver_1", at=at)
+    assert memory.due(at + AGAIN_S, room=False) == ["ver_1"]
 
 
 def test_a_limit_is_looked_at_again_when_its_tenants_containers_change() -> None:

@@ -55,6 +55,32 @@ def test_what_has_long_been_idle_ends_once() -> None:
     assert decide(world, record(min_containers=1), at=1.2).commands == []
 
 
+def test_what_is_beyond_a_lowered_ceiling_goes_at_once_as_it_becomes_idle() -> None:
+    """However short it was idle, and even a moment after a start: somebody wants fewer. Calls end where they run."""
+    world = World()
+    there = [container(f"c{n}", idle_s=2.0, running=int(n > 5), slice=f"cpu-{n}") for n in range(10)]
+    world.on_report(report(*there, slots=10), 1.0)
+    world.on_demand(demand(running=4), 1.0)
+    assert decide(world, record(max_containers=10)).commands == []
+    world.scaling.on_up("acme:hello.greet", 0.0)
+
+    decided = decide(world, record(max_containers=2), at=1.2)
+
+    assert sorted(sent.command.container for sent in decided.commands if isinstance(sent.command, Drain)) == [
+        f"c{n}" for n in range(6)
+    ]
+    assert "max_containers=2 allows no more" in decided.notes[0]
+
+
+def test_beyond_a_lowered_ceiling_nothing_goes_whose_home_is_silent() -> None:
+    """Nobody knows what calls it has."""
+    world = World()
+    world.on_report(report(*(container(f"c{n}", idle_s=2.0, slice=f"cpu-{n}") for n in range(3))), 4.0)
+    world.on_demand(demand(running=3), 1.0)
+
+    assert decide(world, record(max_containers=1), at=4.0).commands == []
+
+
 def test_ten_idle_ones_do_not_go_together() -> None:
     """One in a minute, however many passes there are; those of a superseded version go at once."""
     world = World()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.observations.world import PendingBind, World
-from pilotlight_autoscaler.passes.version_views import VersionViews, ask_of, holders
+from pilotlight_autoscaler.passes.version_views import VersionViews, ask_of, held_by
 from pilotlight_autoscaler.policy.scaling_policy import to_drain
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report, wanted
@@ -56,9 +56,10 @@ def test_who_holds_slices_counts_in_any_state_and_before_it_is_reported() -> Non
     world.pending["c8"] = PendingBind(bind=bind("c8"), node="n1", at=1.0)
     known = record()
 
-    found = list(holders(world, {"ver_1": known}))
+    found = list(held_by(world, {"ver_1": known}, "acme"))
 
-    assert found == [("acme", known.spec, 2), ("acme", None, 1), ("acme", known.spec, 1)]
+    assert found == [(known.spec, 2), (None, 1), (known.spec, 1)]
+    assert list(held_by(world, {"ver_1": known}, "zoo")) == []
 
 
 def test_the_ask_of_a_version_is_for_nodes_that_can_run_it() -> None:

@@ -91,21 +91,22 @@ def test_each_step_is_sent_when_the_reports_show_the_one_before() -> None:
     assert len(executions) == 0
 
 
-def test_a_gpu_takes_no_start_while_some_of_its_instances_are_to_go() -> None:
-    """A container on one of them would stop the plan, once everything has been moved for it."""
+def test_nothing_else_starts_where_instances_are_to_go_and_to_be_made() -> None:
+    """A container there would stop the plan, once everything has been moved for it. The rest of the GPU is open."""
     executions, seen = PlanExecutions(), Scripted(devices={"GPU-1": gpu(PLACE)}, states={"old": ContainerState.READY})
     seven = MigPlacement(start=0, profile="7g")
     recut = Cut(epoch=1, device="GPU-1", destroy=(PLACE,), create=(seven,))
     executions.add([step(0, drain("old")), step(1, recut, 0), step(2, bind("large"), 1)])
 
     assert sent(executions, seen, 0.0) == [0]
-    assert executions.closed() == {("n", "GPU-1")}
+    assert executions.recut() == {("n", "GPU-1"): (PLACE, seven)}
     del seen.states["old"]
     assert sent(executions, seen, 1.0) == [1]
-    assert executions.closed() == {("n", "GPU-1")}
+    assert executions.recut() == {("n", "GPU-1"): (PLACE, seven)}
+    assert executions.closed() == set()
     seen.devices["GPU-1"] = gpu(seven)
     assert sent(executions, seen, 2.0) == [2]
-    assert executions.closed() == set()
+    assert executions.recut() == {}
 
 
 def test_a_copy_that_does_not_become_ready_leaves_the_original() -> None:

@@ -166,6 +166,25 @@ def test_none_goes_while_a_home_is_silent_or_one_was_just_started() -> None:
     assert not desired(function(ver_1=view(*there, scaledown_window=2.0)), memory, AT + 2.0).holds
 
 
+def test_a_lowered_ceiling_counts_at_once_whatever_was_started() -> None:
+    """Somebody wants fewer; a silent home may have calls for all of them."""
+    there = tuple(container(f"c{n}", idle_s=3.0) for n in range(4))
+    memory = FunctionMemory(60.0, AT)
+    memory.on_up(AT)
+    assert desired(function(ver_1=view(*there, max_containers=2)), memory, AT + 1.0).count == 2
+    assert wish_of(replace(view(*there, max_containers=2), home_is_silent=True)).count == 4
+
+
+def test_none_goes_without_which_the_others_would_be_used_too_much() -> None:
+    """Calls that ended just now leave containers idle that the next ones need."""
+    there = tuple(container(f"c{n}", idle_s=300.0) for n in range(4))
+    seen = replace(view(*there, told={"service_ms": 2_000.0}), rate=1.1)
+    wish = wish_of(seen)
+    assert (wish.count, wish.rule, wish.holds) == (3, ScalingRule.CONSOLIDATION, False)
+    assert "1.1 calls arrive a second" in wish.because
+    assert wish_of(replace(seen, rate=99.0)).count == 4
+
+
 def test_it_says_when_to_look_again() -> None:
     """When an idle container's window ends; never, if nothing would come of it."""
     assert wish_of(view(), at=AT).look_again_at == math.inf

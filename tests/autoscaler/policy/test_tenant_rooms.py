@@ -23,7 +23,7 @@ PAIR = (GpuAsk("H100", 2), GpuAsk("CPU"))
 def rooms(limits: Limits, *held: FunctionSpec | None) -> TenantRooms:
     """Rooms of `acme`, which holds these; nobody else has limits."""
     of = {"acme": limits}
-    return TenantRooms(lambda tenant: of.get(tenant, NO_LIMITS), [("acme", spec, 1) for spec in held])
+    return TenantRooms(lambda tenant: of.get(tenant, NO_LIMITS), lambda _: [(spec, 1) for spec in held])
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_was_taken_counts() -> None:
     assert room.take("acme", function_spec(), 2)[0] == 2
     assert room.take("acme", function_spec(), 2)[0] == 1
     assert room.take("zoo", function_spec(), 100)[0] == 100
-    assert TenantRooms(unlimited, []).take("acme", function_spec(), 9) == (9, None)
+    assert TenantRooms(unlimited, lambda _: []).take("acme", function_spec(), 9) == (9, None)
 
 
 def limited(limit: str = "containers", missing: int = 1) -> LimitedVersion:

@@ -12,6 +12,7 @@ from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet, ImpossibleChange
+from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
@@ -145,3 +146,21 @@ def test_the_fleet_in_words() -> None:
 
     assert fleet.describe() == "2 CPU slots, 1 H100-80GB, 1 T4"
     assert fleet.size == 4
+
+
+def test_a_mix_of_demand_is_followed_step_by_step_as_at_once() -> None:
+    """Nothing changes before all that is needed for it is made."""
+    at_once, stepwise = (Fleet([node("n", gpu("a"), gpu("b", "T4"))]) for _ in range(2))
+    histogram = DemandHistogram()
+    histogram.observe(AskShape(mib=8 * 1024), 0.0)
+    before = stepwise.device_groups.mix
+
+    at_once.follow(histogram)
+    for _ in range(3):
+        stepwise.follow_stepwise(histogram)
+        assert stepwise.device_groups.mix == before
+    stepwise.follow_stepwise(histogram)
+
+    assert stepwise.device_groups.mix == at_once.device_groups.mix == histogram.shares()
+    loads = [[group.scores.loads for group in fleet.groups.values()] for fleet in (at_once, stepwise)]
+    assert loads[0] == loads[1]

@@ -6,6 +6,7 @@ import pytest
 
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.node_messages import SliceKind
+from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import Unit, idle_cuts, occupied
 from pilotlight_placement.hardware.node import SHARE_UNITS, PlacedContainer, Slice
@@ -36,6 +37,20 @@ def test_a_mig_device_is_the_mask_of_its_containers() -> None:
     assert "taken" in unit.refusal(instance("b", "1g", 6))
     unit.drop("a")
     assert occupied(unit) == (0, SHARE_UNITS, False)
+
+
+def test_what_a_plan_cuts_anew_is_offered_to_nobody_else() -> None:
+    """The rest of the device is; and what the plan itself starts there has its place."""
+    there = (MigPlacement(start=0, profile="1g"), MigPlacement(start=1, profile="1g"))
+    recut = (there[0], MigPlacement(start=0, profile="2g"))
+    fleet = Fleet([node("n", gpu("g", mig=True, instances=there, recut=recut))])
+    unit = fleet.places["n"].units[0]
+
+    assert (unit.mask, unit.taken, unit.is_offered) == (0b11, 0, True)
+    assert unit.refusal(instance("its own", "2g", 0)) == ""
+    check_integrity(fleet)
+    fleet.put(node("n", gpu("g", mig=True, instances=there)))
+    assert (unit.mask, len(unit.idle)) == (0, 2)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,11 @@ class FunctionMemory:
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
+        foretold = self.foretold()
+        return min(min(self.used, foretold) + self.most_ahead, foretold)
+
+    def foretold(self) -> int:
+        """The same, whatever its tenant's other functions leave for it."""
         if not self.is_asked:
             return 0
         if self._level is None:
@@ -235,7 +240,7 @@ class FunctionMemory:
         level = self._level
         if self.method != NOTHING:
             level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end
-        return min(min(self.used, level) + self.most_ahead, self.prewarms.allowed(level))
+        return self.prewarms.allowed(level)
 
     def carried(self) -> int:
         """The most containers that calls have needed within the function's window."""

@@ -1,0 +1,92 @@
+"""Whether calls can do with fewer containers than there are. Pure.
+
+Before one of N goes, what it carries is laid upon the others: each of them gets N/(N-1) of its load. They must carry
+that at 80 % of what they can, and of the service level:
+
+    with a curve    their throughput within the level, used to 80 %, carries the calls that arrive
+    without         their slots are in use at 80 % at most, and the 95 % quantile of wait and service is within 80 % of
+                    the level, by the formula of Erlang for calls that wait (M/M/c)
+
+What runs at an instant says less than what arrives: calls that ended just now leave containers idle that the next ones
+need. Nothing is known of a version whose calls have not ended yet, or of which none arrive: nothing is held for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pilotlight_autoscaler.policy.scaling_policy import VersionView
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
+from pilotlight_core.model.messages.node_messages import ContainerReport
+
+LEVEL_PART = 0.8
+"""Of the service level, for the containers that are left."""
+QUANTILE = 0.95
+NEGLIGIBLE = 1e-9
+
+
+def least_kept(view: VersionView, wanted: int) -> int:
+    """How many of a version's containers its calls need, of those beyond `wanted`: the fastest would be left."""
+    count = max(wanted, min(view.size, _least_by_slots(view)))
+    while count < view.size and not carries(view, count):
+        count += 1
+    return count
+
+
+def carries(view: VersionView, count: int) -> bool:
+    """Whether so many of a version's containers, the fastest ones, carry the calls that arrive."""
+    if not view.rate:
+        return True
+    if view.speed is not None:
+        speeds = sorted(view.speed.there, reverse=True)[:count]
+        return view.rate <= TARGET_UTILISATION * sum(speeds)
+    return _has_slots(view, count)
+
+
+def without_needed(view: VersionView, going: Sequence[ContainerReport]) -> list[ContainerReport]:
+    """Those of the containers `going`, in their order, that may go one by one."""
+    left = {container.id: speed for container, speed in zip(view.containers, _speeds(view), strict=True)}
+    found = []
+    for container in going:
+        rest = sum(left.values()) - left[container.id]
+        if view.rate and view.speed is not None and view.rate > TARGET_UTILISATION * rest:
+            continue
+        if view.speed is None and not _has_slots(view, len(left) - 1):
+            break
+        del left[container.id]
+        found.append(container)
+    return found
+
+
+def _least_by_slots(view: VersionView) -> int:
+    if view.speed is not None or view.demand is None or not view.rate:
+        return 0
+    return math.ceil(view.rate * view.demand.service_ms / 1000.0 / (TARGET_UTILISATION * view.slots) - NEGLIGIBLE)
+
+
+def _speeds(view: VersionView) -> Sequence[float]:
+    return view.speed.there if view.speed is not None else [0.0] * len(view.containers)
+
+
+def _has_slots(view: VersionView, count: int) -> bool:
+    """Whether the slots of so many containers carry the calls, by how long these take."""
+    service_s = view.demand.service_ms / 1000.0 if view.demand is not None else 0.0
+    load, slots = view.rate * service_s, count * view.slots
+    if not load:
+        return True
+    if load > TARGET_UTILISATION * slots + NEGLIGIBLE:
+        return False
+    level_ms = view.spec.slo.p95_ms
+    return level_ms is None or wait_s(load, slots, service_s) + service_s <= LEVEL_PART * level_ms / 1000.0
+
+
+def wait_s(load: float, slots: int, service_s: float) -> float:
+    """The 95 % quantile of the wait where `load` (calls at a time) is less than the slots, by Erlang's C."""
+    blocked = 1.0
+    for number in range(1, slots + 1):  # Erlang's B, by its recursion
+        blocked = load * blocked / (number + load * blocked)
+    waits = slots * blocked / (slots - load * (1.0 - blocked))
+    if waits <= 1.0 - QUANTILE:
+        return 0.0
+    return service_s / (slots - load) * math.log(waits / (1.0 - QUANTILE))
