@@ -434,7 +434,7 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
 
 SEEN_AT: dict[type, int] = {
     Amnesiac: 435, Careless: 36, Forgetful: 28, Generous: 363, Late: 40, Merciless: 73, Optimist: 40, Repeating: 40,
-    Secretive: 646,
+    Secretive: 646, TwoWays: 86,
 }  # fmt: skip
 """The seeds that have caught those that are seldom caught: they are tried first, and need not be right for ever."""
 
