@@ -31,6 +31,8 @@ from tests.autoscaler.fleet import (
     version,
 )
 
+JUDGED = 8
+"""Histories by which a change is judged; `make test-long` has the others."""
 REPACKS = PassOptions(limits=PlanLimits(min_residency_s=5.0), repack=True)
 
 
@@ -220,7 +222,7 @@ def happens(fleet: FakeFleet, dice: random.Random) -> None:
         node.busy = dice.random() < 0.6
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.long if n >= JUDGED else ()) for n in range(24)])
 def test_whatever_comes_the_promises_hold(seed: int) -> None:
     """Demands, draining nodes, silence and broken GPUs at random: nodes assert what must never be done to them.
 

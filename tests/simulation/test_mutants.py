@@ -432,6 +432,13 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
 ]
 
 
+SEEN_AT: dict[type, int] = {
+    Amnesiac: 435, Careless: 36, Forgetful: 28, Generous: 363, Late: 40, Merciless: 73, Optimist: 40, Repeating: 40,
+    Secretive: 646, TwoWays: 86,
+}  # fmt: skip
+"""The seeds that have caught those that are seldom caught: they are tried first, and need not be right for ever."""
+
+
 def has_part(name: str) -> Callable[[int], bool]:
     """Of seeds, whether the history has that part."""
     if name.startswith((JOBS, JOB_SIDE)):
@@ -450,7 +457,8 @@ def test_a_broken_part_breaks_its_promise(
     """Within some hundreds of seeds, and it is this promise that is reported."""
     for name, part in mutant.items():
         monkeypatch.setattr(name, part)
-    for seed in filter(has_part(next(iter(mutant))), range(ENOUGH)):
+    lately = (SEEN_AT[part] for part in mutant.values() if part in SEEN_AT)
+    for seed in (*lately, *filter(has_part(next(iter(mutant))), range(ENOUGH))):
         try:
             simulate(seed)
         except Broken as broken:

@@ -10,6 +10,8 @@ from tests.simulation.promises import Broken, Fate, Promises
 from tests.simulation.scenario import simulate
 
 SEEDS = 2_000
+JUDGED = 500
+"""Those by which a change is judged; `make test-long` has the others, and many more."""
 CHUNK = 100
 LONG_SEEDS = 30_000
 ONCE_BROKEN = (2304,)
@@ -29,7 +31,7 @@ def hold(seeds: range) -> Promises:
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param(n, marks=pytest.mark.long if n >= SEEDS // 2 else ()) for n in range(0, SEEDS, CHUNK)]
+    "first", [pytest.param(n, marks=pytest.mark.long if n >= JUDGED else ()) for n in range(0, SEEDS, CHUNK)]
 )
 def test_every_promise_holds_in_every_history(first: int) -> None:
     """No call is lost, doubled, billed twice or left hanging, and no slot leaks, whatever happens."""

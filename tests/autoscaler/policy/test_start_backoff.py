@@ -122,7 +122,7 @@ class Storm:
 
 def test_a_storm_of_failing_starts_delays_nobody_else() -> None:
     """Another tenant's first call has the next slot that is free, however many older calls wait."""
-    storm = Storm(slots=4, versions=150)
+    storm = Storm(slots=4, versions=60)
 
     storm.run(until_s=20.0, victim_from_s=10.0)
 
