@@ -8,9 +8,12 @@ from collections.abc import Callable
 import msgspec
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
-from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_runtime.metering.meter import MeterMisuse, SliceMeter
 from pilotlight_runtime.metering.metered_slice import EndedShare, MeteredSlice
+
+FREE_NS = 60 * NS_PER_S
+"""How long a free device's interval may be: 10,000 of them are 167 intervals a second."""
 
 
 class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +55,8 @@ class DeviceMeter:
         self._on_ended = on_ended
         self._numbers = itertools.count(1)
         self._now = at_ns
+        self._told_ns: int | None = None
+        """The instant of the last checkpoint."""
         self._closed: list[UsageEvent] = []
         self._past = 0  # ppm-ns of meters that have ended
         self._meters: dict[str, SliceMeter] = {}
@@ -95,10 +100,20 @@ class DeviceMeter:
         """
         # One instant for all of them: what the next incarnation goes on from.
         self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))
+        self._told_ns = self._now
         events, self._closed = self._closed, []
         for meter in self._meters.values():
             events += meter.checkpoint(self._now, is_last_on_disk=is_last_on_disk)
         return events
+
+    def may_wait(self, at_ns: int) -> bool:
+        """Whether a checkpoint would only say that the device is still free, which is told once a minute.
+
+        It is what the next incarnation of the agent says too, if this one dies before.
+        """
+        if self._told_ns is None or at_ns - self._told_ns >= FREE_NS or self._closed:
+            return False
+        return all(meter.is_free for meter in self._meters.values())
 
     def set_wall(self, wall_offset_ns: int) -> None:
         """Date events from now on by a clock that was set: unix nanoseconds at the boot clock's zero."""

@@ -211,6 +211,11 @@ class SliceMeter:
         return events
 
     @property
+    def is_free(self) -> bool:
+        """Whether nobody has had the slice since the last checkpoint."""
+        return self.state is LeaseState.FREE and not (self._closed or self._ended or self._busy)
+
+    @property
     def began(self) -> int:
         return self._began
 

@@ -156,16 +156,16 @@ class Metering:
             group.create_task(self._write_each_second())
             group.create_task(self._store_what_is_written())
 
-    async def write(self) -> None:
-        """Write everything metered so far to disk; one write at a time."""
+    async def write(self, *, everything: bool = True) -> None:
+        """Write what is metered so far to disk, one write at a time; `everything`: also that devices are still free."""
         async with self._writing:
-            await self._write()
+            await self._write(everything=everything)
 
-    async def _write(self) -> None:
+    async def _write(self, *, everything: bool) -> None:
         at, is_last_on_disk = self._clock(), not self._unwritten
         if is_last_on_disk:
             self._ended_shares.begin_window()
-        devices = self._devices.values()
+        devices = [each for each in self._devices.values() if everything or not each.may_wait(at)]
         self._set_wall()
         events = [event for each in devices for event in each.checkpoint(at, is_last_on_disk=is_last_on_disk)]
         self._unwritten += [
@@ -173,7 +173,8 @@ class Metering:
             for tenant, part in by_tenant(events)
         ]
         try:
-            await self._blocking(self._log.append, self._unwritten)
+            if self._unwritten:
+                await self._blocking(self._log.append, self._unwritten)
         except OSError as error:
             # It goes on serving, and writes all of them as soon as the disk takes them.
             log.error("usage could not be written", records=len(self._unwritten), error=str(error))
@@ -221,7 +222,7 @@ class Metering:
     async def _write_each_second(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
-            await self.write()
+            await self.write(everything=False)
 
     async def _store_what_is_written(self) -> None:
         while True:

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
-from pilotlight_core.model.messages.usage_facts import Fault
-from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
+from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_tables import correction_line, usage_day
 from pilotlight_gateway.ledger.ledger_verification import verify
 from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
@@ -53,14 +56,45 @@ def test_what_was_folded_adds_up(ledger: Ledger) -> None:
     assert list(found.checks) == ["devices", "days", "hours", "receipts"]
 
 
-@examples(15)
-@given(histories())
-def test_any_history_adds_up(history: list[UsageEvent]) -> None:
-    """Whoever had the slice, and however often it came."""
-    ledger = Ledger("sqlite://", load_prices())
-    ledger.fold("USAGE", 1, delivered([*history, *history]))
+@st.composite
+def lives(draw: st.DrawFn) -> list[UsageEvent]:
+    """Histories in which the platform ends some calls, and says what they were billed before, right or wrong."""
+    events = []
+    for each in draw(histories()):
+        ended_by_us = draw(st.booleans())
+        shares = tuple(
+            replace(share, fault=Fault.PLATFORM, earlier=draw(st.integers(0, 9 * SECOND)))
+            if share.ended and ended_by_us
+            else share
+            for share in each.shares
+        )
+        purpose, wall_ns = draw(st.sampled_from(Purpose)), int(each.ended_at * SECOND)
+        purchase = draw(st.sampled_from(["", "spot"]))
+        events.append(replace(each, shares=shares, purpose=purpose, wall_ns=wall_ns, purchase=purchase))
+    return events
+
+
+@examples(40)
+@given(lives(), st.data())
+def test_any_history_adds_up(history: list[UsageEvent], data: st.DataObject) -> None:
+    """In any order and however often, over new prices and closed days: nothing is lost, nothing is billed twice."""
+    ledger, end = Ledger("sqlite://", load_prices()), int(MIDNIGHT)
+    deliveries = data.draw(st.permutations(history + data.draw(st.lists(st.sampled_from(history), max_size=4))))
+    for number, each in enumerate(deliveries):
+        match data.draw(st.integers(0, 5)):
+            case 0:
+                ledger.close_days(data.draw(st.sampled_from(["2026-09-21", "2026-09-22", "2026-09-23"])), MIDNIGHT)
+            case 1:
+                rates = [DatedRate(nano_usd_per_hour=7), DatedRate(starts_at=end + 3.0, nano_usd_per_hour=9)]
+                ledger.book.put("cpu", rates)
+        ledger.fold("USAGE", number, delivered([each]))
 
     assert verify(ledger, *DAYS).discrepancy is None
+    metered = sum(each.t1 - each.t0 for each in history)
+    days = ledger.read(sa.select(usage_day).where(usage_day.c.price == "cpu"))
+    assert sum(row["ns"] for row in days) == metered
+    given_back = ledger.read(sa.select(correction_line))
+    assert sum(line["ns"] for line in given_back) <= sum(share.earlier for each in history for share in each.shares)
     ledger.close()
 
 

@@ -15,6 +15,7 @@ from pilotlight_runtime.metering.meter import MeterMisuse
 from pilotlight_runtime.metering.metered_slice import OPERATOR, SliceOwner
 from tests.example_counts import examples
 
+SECOND = 10**9
 ACME = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
 
 
@@ -181,3 +182,27 @@ def test_an_interval_says_where_and_how_it_was_bought() -> None:
         ("s0", "eu", "eu-a", "spot"), ("g.rest", "eu", "eu-a", "spot"),
     }  # fmt: skip
     assert [e.wall_ns for e in first + second] == [10, 10, 5_020, 5_020]
+
+
+def test_a_free_device_is_told_of_once_a_minute() -> None:
+    """As soon as somebody has a part of it, each second; a part that is cut away is told of at once."""
+    device = DeviceMeter(MeteredDevice(instance="i", node="n", device="gpu0", price="h100"), {"a": 400_000}, at_ns=0)
+    assert not device.may_wait(1)  # nothing was told yet
+    device.checkpoint(SECOND)
+    assert [device.may_wait(at * SECOND) for at in (2, 60, 61, 62)] == [True, True, False, False]
+
+    device.slice("a").transition(LeaseState.IDLE, 2 * SECOND, ACME)
+    assert not device.may_wait(3 * SECOND)
+    device.checkpoint(3 * SECOND)
+    device.slice("a").transition(LeaseState.FREE, 4 * SECOND)
+    assert not device.may_wait(4 * SECOND)
+    device.checkpoint(5 * SECOND)
+    assert device.may_wait(6 * SECOND)
+    device.recut({"b": 300_000}, 7 * SECOND)
+    assert not device.may_wait(8 * SECOND)
+
+    told = device.checkpoint(9 * SECOND)
+    assert [(event.slice, event.t0, event.t1) for event in told if event.slice != "gpu0.rest"] == [
+        ("a", 5 * SECOND, 7 * SECOND), ("b", 7 * SECOND, 9 * SECOND),
+    ]  # fmt: skip
+    device.check_integrity()

@@ -189,9 +189,11 @@ async def test_a_write_that_is_cancelled_ends_before_the_next(
 
     monkeypatch.setattr(UsageLog, "append", slow)
     async with world.metering(tmp_path) as metering:
+        world.at_ns += 1_000
         first = asyncio.ensure_future(metering.write())
         await asyncio.to_thread(under_way.wait, 30.0)
         first.cancel()
+        world.at_ns += 1_000
         second = asyncio.ensure_future(metering.write())
         await asyncio.sleep(0)
         go_on.set()
@@ -258,6 +260,23 @@ async def test_it_goes_by_itself(tmp_path: Path, anyio_backend: str) -> None:
         async with asyncio.timeout(30):
             await world.came.wait()
         running.cancel()
+
+
+async def test_free_devices_are_written_once_a_minute(tmp_path: Path, anyio_backend: str) -> None:
+    """By those writes that come each second; the last one of an agent says everything."""
+    world = World()
+    async with world.metering(tmp_path) as metering:
+        for second in range(1, 63):
+            world.at_ns = second * 10**9
+            await metering.write(everything=False)
+        await metering.ship()
+        told = [(each.slice, each.t1) for each in world.events]
+        await metering.write()
+        await metering.ship()
+        metering.check_integrity()
+
+    assert told == [(part, at) for at in (10**9, 61 * 10**9) for part in ("cpu-0", "cpu-1")]
+    assert max(each.t1 for each in world.events) == 62 * 10**9
 
 
 def test_a_full_stream_is_asked_ever_more_rarely() -> None:
