@@ -9,15 +9,15 @@ import msgspec
 
 from pilotlight_core.model.messages.node_messages import Shortage
 
-AGAIN_S = 1.0
+AGAIN_S = 2.0
 """An unchanged shortage is repeated so often: who has heard of it believes it for five seconds, and who begins to wait
 has to hear of it."""
 
 
 @dataclass(kw_only=True)
 class ToldShortages:
-    """A thousand versions without a place are a thousand messages a second, to every gateway, instead of four times as
-    many."""
+    """A thousand versions without a place are five hundred messages a second, to every gateway, instead of eight times
+    as many."""
 
     _told: dict[str, tuple[Shortage, float]] = field(default_factory=dict)
     """By version."""

@@ -52,6 +52,8 @@ NODE_LOST_S = 6.0
 """After this its containers count as gone; if the agent was only paused, its instance number fences it."""
 DEMAND_STALE_S = 2.0
 """Homes repeat demand each 250 ms; after this the home is gone."""
+DEMAND_KEPT_S = 60.0
+"""So long the demand of a silent home keeps its versions active."""
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
 BIND_TRIES = 3
@@ -91,6 +93,12 @@ class CallRate:
         part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
         value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
         return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)
+
+
+def _is_over(demand: Demand, told: float, at: float) -> bool:
+    """Whether nothing follows from a demand any more: its home has said that it is done, or is silent for long."""
+    asks = demand.waiting or demand.running or demand.backlog
+    return at - told > (DEMAND_KEPT_S if asks else 2 * DEMAND_STALE_S)
 
 
 @dataclass(kw_only=True)
@@ -237,7 +245,7 @@ class World:
             self._tidy(at)
 
     def _tidy(self, at: float) -> None:
-        for version in [version for version, (_, told) in self.demands.items() if at - told > 60.0]:
+        for version in [version for version, told in self.demands.items() if _is_over(*told, at)]:
             del self.demands[version]
             self._rates.pop(version, None)
             self.waiting.discard(version)

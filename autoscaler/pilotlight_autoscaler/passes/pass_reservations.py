@@ -27,7 +27,8 @@ def drain_reserved(state: PassState, kept: Reservation) -> None:
     """Drain idle containers on reserved devices and on hosts that are short, even if that is not enough yet."""
     places = state.fleet.places
     short = {name for name in kept.nodes if name in places and missing_host(places[name], kept.ask)}
-    for container, version in state.idle.beyond_floors(waited_for=True):
+    nodes = {places[name].rank for name in kept.nodes if name in places}
+    for container, version in state.idle.on_nodes(state.fleet, nodes, waited_for=True):
         held = state.fleet.held.get(container.id)
         on = {(held.slice.node, name) for name in held.slice.ids} if held is not None else set()
         in_the_way = on & kept.devices or any(node in short for node, _ in on)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.command_sender import subject_of_command
-from pilotlight_autoscaler.observations.world import CallRate, World
+from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, CallRate, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
@@ -112,3 +112,15 @@ def test_what_comes_after_a_pause_came_at_its_end() -> None:
     rate = CallRate(value=500.0, at=0.0).after(10, 3600.0)
 
     assert rate.value == pytest.approx(10 * (1 - 2.718281828**-0.5), rel=0.01)
+
+
+def test_a_demand_of_a_home_that_is_done_is_forgotten_soon() -> None:
+    """One of a silent home is kept for a while: it may have calls."""
+    world = World()
+    world.on_demand(demand("ver_done"), 1.0)
+    world.on_demand(demand("ver_calls", running=1), 1.0)
+
+    world.forget(1.0 + 2 * DEMAND_STALE_S + 0.1)
+    assert world.demands.keys() == {"ver_calls"}
+    world.forget(1.0 + DEMAND_KEPT_S + 0.1)
+    assert not world.demands
