@@ -7,10 +7,8 @@ import math
 import pytest
 
 from pilotlight_autoscaler.policy import scaling_policy
-from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
 from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy, changed_constants, view_of
-from pilotlight_autoscaler.simulator.simulation import Simulation
 from pilotlight_autoscaler.simulator.traffic.traffic_patterns import PATTERNS, PatternMix, draw_traffic
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.simulator.runs.test_function_run import with_containers
@@ -55,17 +53,6 @@ def test_idle_containers_give_way_to_calls_of_others() -> None:
     assert b.sums.waits.total_s == pytest.approx(20.0, abs=0.1)
 
 
-def asked_each_second(made: Simulation) -> SimulationResult:
-    """The simulation, with a question to every policy in each second beside its own."""
-
-    def ask(_: float) -> None:
-        for run in made.runs:
-            if not run.is_asleep:
-                run.look_at = min(run.look_at, max(run.at, run.looked_at + 1.0))
-
-    return made.run(ask)
-
-
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_asked_seldom_it_decides_as_if_asked_each_second(pattern: str) -> None:
     """Calls, containers and what is remembered agree, but for the instants of single passes."""
@@ -73,7 +60,8 @@ def test_asked_seldom_it_decides_as_if_asked_each_second(pattern: str) -> None:
     seldom, often = (
         simulation(dict(draw_traffic(mix, lambda _: 2.0)), minutes=mix.minutes, max_containers=50) for _ in range(2)
     )
-    found, expected = seldom.run().figures(), asked_each_second(often).figures()
+    often.every_s = 1.0
+    found, expected = seldom.run().figures(), often.run().figures()
     assert found["calls"] == expected["calls"]
     for name, apart in (("starts", 0.03), ("idle_gpu_s", 0.03), ("busy_gpu_s", 0.02)):
         assert found[name] == pytest.approx(expected[name], rel=apart, abs=60), name
