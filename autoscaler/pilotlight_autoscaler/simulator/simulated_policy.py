@@ -23,7 +23,7 @@ from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_c
 from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
-from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, may_give_way
+from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, holding_of, may_give_way
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
@@ -67,6 +67,13 @@ class SimulatedPolicy:
         key, self._view = run.function.key, view_of(run, at)
         return self.memories.wish(FunctionView(name=key, versions={key: self._view}), at)
 
+    def on_running(self, run: FunctionRun, at: float) -> bool:
+        """Have a function's running calls remembered, without a question; whether anything is remembered of it."""
+        memory = self.memories.get(run.function.key)
+        if memory is not None:
+            memory.observe(min(max(holding_of(run.running, run.slots), run.arrivals > 0), run.size), at)
+        return memory is not None
+
     def on_start(self, run: FunctionRun, at: float) -> None:
         """Containers of a function have been started by its wish: what needs them is remembered, as a pass later."""
         key, view = run.function.key, self._view
@@ -81,6 +88,11 @@ class SimulatedPolicy:
         """The most containers that a function's calls have needed in this minute, as far as it is remembered."""
         memory = self.memories.get(run.function.key)
         return memory.needed if memory is not None else 0
+
+    def foretold(self, run: FunctionRun) -> int:
+        """How many containers a function's past, or what it has needed in this minute, keeps to its end."""
+        memory = self.memories.get(run.function.key)
+        return memory.ahead() if memory is not None else 0
 
     def is_foretold(self, run: FunctionRun) -> bool:
         """Whether what is remembered of a function may ask for containers in a minute without calls."""

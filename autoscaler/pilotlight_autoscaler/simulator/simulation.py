@@ -38,6 +38,8 @@ class Simulation:
     policy: SimulatedPolicy
     minutes: int
     result: SimulationResult
+    every_s: float = math.inf
+    """Each policy is asked so often at least: slow, and the same but for the instants of single passes."""
     _idle: deque[IdleContainer] = field(default_factory=deque)
     """Of all functions, the longest idle first; what had calls since then is told apart."""
     _idle_until: float = -math.inf
@@ -80,7 +82,9 @@ class Simulation:
         if at >= run.minute_end:
             self._begin_minute(run, at)
         elif run.look_at <= run.at:
-            self._decide(run, run.at)
+            self._decide(run, run.at, is_foretold=run.foretold)
+        if not run.is_asleep:
+            run.look_at = min(run.look_at, max(run.at, run.looked_at + self.every_s))
         if run.by_counts:
             move_by_counts(run, run.minute_end)
         else:
@@ -92,16 +96,23 @@ class Simulation:
         run.begin_minute(int(at // MINUTE_S))
         before, run.foretold = run.foretold, self.policy.end_minutes(run, run.at)
         run.ahead_seen = 0
-        wants = before or run.foretold or run.wanted > run.function.spec.min_containers
-        if run.running or run.queued or wants or run.look_at <= run.at:
-            self._decide(run, run.at)
+        if not run.foretold and not run.running and not run.queued:
+            run.wanted = min(run.wanted, run.function.spec.min_containers)
+        if run.running or run.queued or before or run.foretold or run.look_at <= run.at:
+            self._decide(run, run.at, is_foretold=before or run.foretold)
         elif run.look_at > run.at + PASS_S:
             run.arrivals = 0  # the policy has seen them
         if ended:
             self._observe(run, ended)
 
-    def _decide(self, run: FunctionRun, at: float) -> None:
+    def _decide(self, run: FunctionRun, at: float, *, is_foretold: int = 0) -> None:
+        """Ask the policy and act; `is_foretold`: whether what is foretold is, or was, more than nothing."""
         run.drop_late(at)
+        is_asked = is_foretold or at >= run.drain_at or not run.has_enough or self.every_s < math.inf
+        if not is_asked and self.policy.on_running(run, at):
+            run.on_known(at, self.policy.needed(run))
+            run.foretold = self.policy.foretold(run)
+            return
         is_new = run.looked_at < run.minute_end - MINUTE_S
         if run.blocked_tries and not is_new and self.fleet.is_full_for(run.function.ask) and at < run.drain_at:
             run.blocked_tries += 1
@@ -114,6 +125,7 @@ class Simulation:
         if at >= run.drain_at or run.is_stuck:
             self._drain(run, wish, at)
         run.blocked_tries = run.blocked_tries + 1 if blocked else 0
+        run.foretold = self.policy.foretold(run)
         run.on_looked(at, self.policy.needed(run))
         if blocked:
             run.look_at = min(run.look_at, at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S))

@@ -7,10 +7,8 @@ import math
 import pytest
 
 from pilotlight_autoscaler.policy import scaling_policy
-from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
 from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy, changed_constants, view_of
-from pilotlight_autoscaler.simulator.simulation import Simulation
 from pilotlight_autoscaler.simulator.traffic.traffic_patterns import PATTERNS, PatternMix, draw_traffic
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.simulator.runs.test_function_run import with_containers
@@ -55,28 +53,18 @@ def test_idle_containers_give_way_to_calls_of_others() -> None:
     assert b.sums.waits.total_s == pytest.approx(20.0, abs=0.1)
 
 
-def asked_each_second(made: Simulation) -> SimulationResult:
-    """The simulation, with a question to every policy in each second beside its own."""
-
-    def ask(_: float) -> None:
-        for run in made.runs:
-            if not run.is_asleep:
-                run.look_at = min(run.look_at, max(run.at, run.looked_at + 1.0))
-
-    return made.run(ask)
-
-
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_asked_seldom_it_decides_as_if_asked_each_second(pattern: str) -> None:
     """Calls, containers and what is remembered agree, but for the instants of single passes."""
-    mix = PatternMix(functions=6, minutes=240, calls_per_s=2.0, seed=3, parts={pattern: 1.0})
+    mix = PatternMix(functions=3, minutes=90, calls_per_s=0.5, seed=3, parts={pattern: 1.0})
     seldom, often = (
         simulation(dict(draw_traffic(mix, lambda _: 2.0)), minutes=mix.minutes, max_containers=50) for _ in range(2)
     )
-    found, expected = seldom.run().figures(), asked_each_second(often).figures()
+    often.every_s = 1.0
+    found, expected = seldom.run().figures(), often.run().figures()
     assert found["calls"] == expected["calls"]
-    for name, apart in (("starts", 0.03), ("idle_gpu_s", 0.03), ("busy_gpu_s", 0.02)):
-        assert found[name] == pytest.approx(expected[name], rel=apart, abs=60), name
+    for name, apart in (("starts", 0.06), ("idle_gpu_s", 0.03), ("busy_gpu_s", 0.01)):
+        assert found[name] == pytest.approx(expected[name], rel=apart, abs=3), name
     assert found["cold_start_rate"] == pytest.approx(expected["cold_start_rate"], rel=0.05, abs=0.002)
     known = [made.policy.memories.take_changed(10) for made in (seldom, often)]
     assert known[0].keys() == known[1].keys()

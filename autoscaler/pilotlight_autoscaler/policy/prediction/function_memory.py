@@ -294,7 +294,7 @@ class FunctionMemory:
         self._needed = self._ahead = 0
 
     def _choose(self) -> None:
-        self._choice.choose(self._pool.costs, self._worth, self.age_minutes)
+        self._choice.choose(self._pool.spent, self._worth, self.age_minutes)
         self._level = None
 
 

@@ -77,9 +77,14 @@ class ShadowPool:
     @property
     def costs(self) -> dict[str, ShadowCost]:
         """What each method would have cost, as of now."""
+        return {name: ShadowCost(*pair) for name, pair in self.spent.items()}
+
+    @property
+    def spent(self) -> dict[str, tuple[float, float]]:
+        """The same as plain pairs, which a choice takes each minute."""
         unit = self._unit
         spent = zip(self._places, self._idle, self._cold, strict=True)
-        return {name: ShadowCost(idle / unit, cold / unit) for name, idle, cold in spent}
+        return {name: (idle / unit, cold / unit) for name, idle, cold in spent}
 
     @property
     def ages(self) -> list[int | None]:
@@ -186,7 +191,7 @@ class MethodChoice:
         """Whether it is to be made anew in a minute with calls."""
         return age_minutes >= self._again_at
 
-    def choose(self, costs: Mapping[str, ShadowCost], worth: float, age_minutes: int) -> None:
+    def choose(self, costs: Mapping[str, tuple[float, float]], worth: float, age_minutes: int) -> None:
         """Choose the one that would have cost least; the one chosen before, if none is better by a twentieth.
 
         Args:

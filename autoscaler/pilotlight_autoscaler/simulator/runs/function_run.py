@@ -227,16 +227,33 @@ class FunctionRun:
         else:
             self.hold_s += (1.0 - (1.0 - newest) ** calls) * (duration_s - self.hold_s)
 
-    def on_looked(self, at: float, needed: int) -> None:
-        """The policy has been asked, and knows that so many containers were needed in this minute."""
-        self.looked_at = at
+    @property
+    def has_enough(self) -> bool:
+        """Whether its calls need no container more than there are: none waits, nor was turned away."""
+        spec = self.function.spec
+        if self.queued or self.refused or self.late or self.blocked_tries:
+            return False
+        wanted = holding_of(self.running, self.slots) + (spec.buffer_containers if self.running else 0)
+        return self.size >= max(wanted, spec.min_containers)
+
+    def on_known(self, at: float, needed: int) -> None:
+        """The policy need not be asked, but knows that so many containers were needed in this minute."""
+        self.looked_at, self.arrivals, self.look_at = at, 0, self.drain_at
+        self._cover(needed)
+
+    def _cover(self, needed: int) -> None:
         spec = self.function.spec
         known = min(self.size - spec.buffer_containers, needed)
         self.covered = math.inf if needed >= spec.max_containers else most_running(known, self.slots)
+
+    def on_looked(self, at: float, needed: int) -> None:
+        """The policy has been asked, and knows that so many containers were needed in this minute."""
+        self.looked_at = at
+        self._cover(needed)
         self.covered_queue = self.queued
         self.ahead_seen = max(self.ahead_seen, self.foretold - holding_of(self.running, self.slots))
         self.refused = self.late = self.arrivals = 0
-        waits = bool(self.queued) and self.size < spec.max_containers
+        waits = bool(self.queued) and self.size < self.function.spec.max_containers
         self.look_at = min(self.drain_at, at + AGAIN_S if waits else math.inf)
 
     # --- containers ---

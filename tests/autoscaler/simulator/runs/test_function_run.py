@@ -76,3 +76,20 @@ def test_what_goes_was_idle_and_is_nobodys_choice_any_more() -> None:
     assert [each.id for each in run.ready] == ["c1", "c2"]
     assert [each.id for _, each in run.open] == ["c1", "c2"]
     assert run.size == 2
+
+
+def test_where_there_is_enough_the_policy_only_hears_what_runs() -> None:
+    """Until calls wait, were turned away, or need more; it hears again of more than it knows of."""
+    run = with_containers(run_of(recorded((1.0, 9.0), (1.1, 9.0), (2.0, 9.0)), buffer_containers=1), 3)
+    run.begin_minute(0)
+    assert run.has_enough
+    move_by_calls(run, 60.0)
+    assert (run.at, run.running, run.has_enough) == (1.0, 1, True)
+
+    run.on_known(1.0, 1)
+    move_by_calls(run, 60.0)
+    assert (run.at, run.running, run.has_enough) == (1.0 + PASS_S, 2, True)
+
+    run.on_known(run.at, 2)
+    move_by_calls(run, 60.0)
+    assert (run.at, run.running, run.has_enough) == (2.0, 3, False)  # one beyond the three is wanted
