@@ -25,7 +25,7 @@ def verify(
     state_dir: Annotated[str | None, typer.Option(help="folder of everything this machine keeps")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Recompute the ledger's sums from its lines, and name the first that differs.
+    """Recompute its sums from its lines; name the first that differs.
 
     No time of a device may be in two lines; sums by day and hour are those of the intervals; receipts are the busy time
     of whoever pays. It reads one snapshot, beside the running platform. Exit code 1: something differs.
