@@ -39,7 +39,7 @@ def test_ours_is_compared_on_a_record(
     assert figures["mixed.idle_gain_ttl"] > 0.0
     assert figures["mixed.cold_gain_hist"] > 0.0
     assert figures["mixed.worst_loss"] <= 0.0
-    assert figures["mixed.known_law_gap"] >= 1.0
+    assert figures["mixed.oracle_gap"] >= 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ that, whatever a node says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,17 +26,26 @@ Billed = tuple[ReceiptTerms, int]
 def correct(connection: sa.Connection, reversals: Iterable[Reversal]) -> LedgerRows:
     """Write the lines of corrections; returns what they change in receipts and sums."""
     entries, lines = LedgerRows(), list[dict[str, Any]]()
+    given, numbers = Counter[tuple[str, ReceiptTerms]](), Counter[tuple[str, str]]()
     for reversal in reversals:
-        for number, (terms, ns) in enumerate(_given_back(reversal, _billed(connection, reversal))):
-            lines.append(_line(reversal, number, terms, ns))
+        call, of = reversal.share.call_id, reversal.event.id
+        for terms, ns in _given_back(reversal, _billed(connection, reversal, given)):
+            given[call, _of_any_day(terms)] += ns
+            lines.append(_line(reversal, numbers[of, call], terms, ns))
+            numbers[of, call] += 1
             _move(entries, reversal, terms, ns)
     if lines:
         connection.execute(sa.insert(correction_line), lines)
     return entries
 
 
-def _billed(connection: sa.Connection, reversal: Reversal) -> Iterator[Billed]:
-    """What the receipt has of the call on such a slice and is not given back yet, the last first."""
+def _billed(
+    connection: sa.Connection, reversal: Reversal, given: Mapping[tuple[str, ReceiptTerms], int]
+) -> Iterator[Billed]:
+    """What the receipt has of the call on such a slice and is not given back yet, the last first.
+
+    What was given back before is a line of another day, below 0; `given` is what is, and not written yet.
+    """
     of, share = reversal.event, reversal.share
     columns = receipt_terms.c
     query = (
@@ -50,12 +59,17 @@ def _billed(connection: sa.Connection, reversal: Reversal) -> Iterator[Billed]:
     )  # fmt: skip
     rows = [(ReceiptTerms(*terms), ns) for *terms, ns in connection.execute(query)]
     left = Counter[ReceiptTerms]()
-    for terms, ns in rows:  # what was given back is a line of another day, below 0
-        left[terms._replace(day="")] += ns
     for terms, ns in rows:
-        if (part := min(ns, left[terms._replace(day="")])) > 0:
-            left[terms._replace(day="")] -= part
+        left[_of_any_day(terms)] += ns
+    left.subtract({terms: given.get((share.call_id, terms), 0) for terms in list(left)})
+    for terms, ns in rows:
+        if (part := min(ns, left[_of_any_day(terms)])) > 0:
+            left[_of_any_day(terms)] -= part
             yield terms, part
+
+
+def _of_any_day(terms: ReceiptTerms) -> ReceiptTerms:
+    return terms._replace(day="")
 
 
 def _given_back(reversal: Reversal, billed: Iterable[Billed]) -> Iterator[Billed]:

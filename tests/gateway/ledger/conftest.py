@@ -20,7 +20,8 @@ def shared_database(new_database: Callable[[], str]) -> Iterator[Callable[[], st
     """Empties a ledger that all tests of PostgreSQL have in turn; returns its URL."""
     url = new_database()
     Ledger(url, load_prices()).close()
-    engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"))
+    # Without a pool: one of the tests ends all connections.
+    engine = sa.create_engine(sa.make_url(url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
     tables = ", ".join(table.name for table in metadata.sorted_tables if table.name != "ledger_identity")
 
     def empty() -> str:

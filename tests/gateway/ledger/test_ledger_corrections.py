@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
@@ -80,6 +81,18 @@ def test_no_more_is_given_back_on_another_day(ledger: Ledger) -> None:
 
     assert sum(billed(ledger, "acme").values()) == 0
     assert sum(billed(ledger, "").values()) == 7 + 5 + 5
+
+
+def test_what_was_billed_is_given_back_once_to_two_ends_of_one_message(ledger: Ledger) -> None:
+    """Also of one interval: a call that was started anew, and whose container was ended again."""
+    ledger.fold("USAGE", 1, delivered([part(1, 0, 7)]))
+    end = part(2, 7, 4, "died", fault=Fault.PLATFORM, earlier=7)
+    half = msgspec.structs.replace(end.shares[0], ns=2)
+    twice = msgspec.structs.replace(end, shares=(half, half))
+    ledger.fold("USAGE", 2, delivered([twice]))
+
+    assert (sum(billed(ledger, "acme").values()), sum(billed(ledger, "").values())) == (0, 7 + 4)
+    assert [line["ns"] for line in ledger.read(sa.select(correction_line))] == [7]
 
 
 def test_another_start_of_the_call_is_billed(ledger: Ledger) -> None:
