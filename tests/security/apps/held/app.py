@@ -12,14 +12,14 @@ DAY_S = 86_400.0
 app = App("held")
 
 
-@app.gpu_function(timeout=DAY_S, max_containers=100)
+@app.gpu_function(timeout=DAY_S, max_containers=100, forecast=False)
 def sleep(seconds: float) -> float:
     """A plain function, which cannot be interrupted."""
     time.sleep(seconds)
     return seconds
 
 
-@app.gpu_function(timeout=DAY_S)
+@app.gpu_function(timeout=DAY_S, forecast=False)
 async def stay(seconds: float) -> float:
     """An async function that does not mind being cancelled."""
     until = time.monotonic() + seconds
@@ -29,7 +29,7 @@ async def stay(seconds: float) -> float:
     return seconds
 
 
-@app.gpu_function(startup_timeout=DAY_S)
+@app.gpu_function(startup_timeout=DAY_S, forecast=False)
 class Endless:
     """A start that never ends."""
 

@@ -26,7 +26,7 @@ def echo(value: Any) -> Any:
     return value
 
 
-@app.gpu_function(scaledown_window=2 * SHORT, max_containers=1)
+@app.gpu_function(scaledown_window=2 * SHORT, max_containers=1, forecast=False)
 def mirror(value: Any) -> list[Any]:
     """Which type arrived, and what."""
     return [f"{type(value).__module__}.{type(value).__name__}", value]
@@ -52,7 +52,7 @@ async def naps(seconds: float, name: str = "") -> str:
     return name
 
 
-@app.gpu_function(scaledown_window=LONGER_THAN_PAUSES, retries=2, max_containers=1)
+@app.gpu_function(scaledown_window=LONGER_THAN_PAUSES, retries=2, max_containers=1, forecast=False)
 def flaky(name: str, failures: int) -> int:
     """Raise so many times, then say how often it was tried."""
     tries[name] = tries.get(name, 0) + 1
@@ -76,7 +76,7 @@ def flaky_stream(name: str, failures: int) -> Iterator[int]:
     yield tried
 
 
-@app.gpu_function(scaledown_window=LONGER_THAN_PAUSES, retries=2, max_containers=1)
+@app.gpu_function(scaledown_window=LONGER_THAN_PAUSES, retries=2, max_containers=1, forecast=False)
 class FlakyBatch:
     """As `flaky`, of a batch."""
 

@@ -90,7 +90,7 @@ class Lasting:
         await asyncio.sleep(seconds)
 
 
-@app.gpu_function(scaledown_window=5.0, max_containers=1)
+@app.gpu_function(scaledown_window=5.0, max_containers=1, forecast=False)
 class Prompt:
     """Takes longer to load than its callers wait, and stays for longer than they are told to stay away."""
 
