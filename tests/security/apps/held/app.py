@@ -9,17 +9,19 @@ import time
 from pilotlight import App, enter, method
 
 DAY_S = 86_400.0
+IDLE_S = 5.0
+"""A container whose call was cancelled before it began stays for so long."""
 app = App("held")
 
 
-@app.gpu_function(timeout=DAY_S, max_containers=100, forecast=False)
+@app.gpu_function(timeout=DAY_S, max_containers=100, scaledown_window=IDLE_S, forecast=False)
 def sleep(seconds: float) -> float:
     """A plain function, which cannot be interrupted."""
     time.sleep(seconds)
     return seconds
 
 
-@app.gpu_function(timeout=DAY_S, forecast=False)
+@app.gpu_function(timeout=DAY_S, scaledown_window=IDLE_S, forecast=False)
 async def stay(seconds: float) -> float:
     """An async function that does not mind being cancelled."""
     until = time.monotonic() + seconds
