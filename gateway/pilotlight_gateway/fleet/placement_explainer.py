@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
-from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.errors import NotFound, Unavailable
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 
 ANSWER_S = 5.0
@@ -32,7 +32,7 @@ class Explainer(Protocol):
         """What a controller that advises would have.
 
         Raises:
-            Unavailable: none is there.
+            NotFound: none is there.
         """
         ...
 
@@ -55,7 +55,7 @@ class BusExplainer:
     async def advise(self, asked: ExplainPlacement) -> PlacementReply:
         reply = await self._ask(subjects.advice(self._region), asked)
         if reply is None:
-            raise Unavailable(NOBODY_ADVISES, code="starting", retry_after=30.0)
+            raise NotFound(NOBODY_ADVISES)
         return reply
 
     async def _ask(self, subject: str, asked: ExplainPlacement) -> PlacementReply | None:
@@ -88,5 +88,5 @@ class MemoryExplainer:
     async def advise(self, asked: ExplainPlacement) -> PlacementReply:
         self.asked.append(asked)
         if self.advice is None:
-            raise Unavailable(NOBODY_ADVISES, code="starting", retry_after=30.0)
+            raise NotFound(NOBODY_ADVISES)
         return self.advice

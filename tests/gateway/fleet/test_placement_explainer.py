@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
-from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.errors import NotFound, Unavailable
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer, Explainer, MemoryExplainer
@@ -56,5 +56,5 @@ async def test_one_that_advises_answers_for_itself(bus: Bus, other: Bus) -> None
 async def test_where_nobody_advises_it_says_how(bus: Bus, real: bool) -> None:
     """That is no failure of the leader."""
     explainer: Explainer = BusExplainer(bus, region=f"r{token(8)}") if real else MemoryExplainer()
-    with pytest.raises(Unavailable, match="--advise"):
+    with pytest.raises(NotFound, match="--advise"):
         await explainer.advise(ExplainPlacement(function="acme:shop.hello", scaling=True))

@@ -237,7 +237,7 @@ PLACEMENT = (
         method="GET", path="/v1/functions/{ref}/explanation", name="explainFunction", endpoint=explain_function,
         about="Why a function has the containers that it has, what is foretold, and what it would take to have more.",
         scopes=("read", "deploy"), answer=ScalingExplanation,
-        errors=("bad_input", "unknown_function", "unknown_version"),
+        errors=("bad_input", "not_found", "unknown_function", "unknown_version"),
         parameters=(
             Parameter(
                 name="at", about="What was decided then: an instant with a zone, such as 2026-12-01T08:00:00Z.",

@@ -260,6 +260,6 @@ async def test_advice_is_told_as_such(world: World, explainer: MemoryExplainer) 
         advised = await client.get(path + "true")
         wrong = await client.get(path + "maybe")
 
-    assert (nobody.status_code, "--advise" in nobody.json()["detail"]) == (503, True)
+    assert (nobody.status_code, "--advise" in nobody.json()["detail"]) == (404, True)
     assert advised.json()["lines"] == [ADVICE, "It wants 3 containers."]
     assert (wrong.status_code, wrong.json()["field"]) == (422, "advised")
