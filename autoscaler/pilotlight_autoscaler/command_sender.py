@@ -20,7 +20,7 @@ from pilotlight_core.bus import Bus, BusError, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.node_messages import Bind, CommandReply, Drain, Stop
+from pilotlight_core.model.messages.node_messages import Bind, CommandReply, ContainerCommand, Drain, Keep
 
 COMMAND_TIMEOUT_S = 2.0
 """Agents answer a command at once, before they execute it."""
@@ -79,7 +79,7 @@ class CommandSender:
         self.tasks.create_task(self._send(sent))
 
     async def _send(self, sent: AddressedCommand) -> None:
-        command: AgentCommand | None = sent.command
+        command: AgentCommand | Keep | None = sent.command
         try:
             if isinstance(sent.command, Bind):
                 command = await self._bound(sent.node, sent.command)
@@ -98,7 +98,8 @@ class CommandSender:
             self._sending -= 1
         if isinstance(answer, CommandReply) and not answer.ok:
             log.warning("command refused", node=sent.node, about=subject_of_command(sent.command), reason=answer.reason)
-            self._world.executions.refused(sent.command, answer.reason)
+            if not isinstance(sent.command, Keep):
+                self._world.executions.refused(sent.command, answer.reason)
             if isinstance(sent.command, Bind):
                 self._world.on_refused(sent.command, answer.reason, time.monotonic())
 
@@ -123,5 +124,5 @@ class CommandSender:
         return msgspec.structs.replace(bind, core_ppm=binding.core_ppm, gib_ppm=binding.gib_ppm)
 
 
-def subject_of_command(command: AgentCommand) -> str:
-    return command.container if isinstance(command, Bind | Drain | Stop) else command.device
+def subject_of_command(command: AgentCommand | Keep) -> str:
+    return command.container if isinstance(command, ContainerCommand) else command.device

@@ -27,6 +27,7 @@ from pilotlight_core.model.messages.node_messages import (
     ContainerState,
     Drain,
     HostShare,
+    Keep,
     NodeReport,
     SliceKind,
     SliceReport,
@@ -93,7 +94,7 @@ class FakeNode:
     draining: bool = False
     host: HostShare = HOST
     containers: dict[str, FakeContainer] = field(default_factory=dict)
-    log: list[AgentCommand] = field(default_factory=list)
+    log: list[AgentCommand | Keep] = field(default_factory=list)
     busy: bool = True
     """Whether its containers have calls."""
     _seq: int = 0
@@ -138,7 +139,7 @@ class FakeNode:
         names = [SliceName.parse(each.bind.slice) for each in self.containers.values()]
         return [name for name in names if gpu.id in name.devices]
 
-    def take(self, command: AgentCommand, at: float) -> str:
+    def take(self, command: AgentCommand | Keep, at: float) -> str:
         """Execute a command; the reason if it is refused."""
         self.log.append(command)
         match command:
@@ -154,6 +155,8 @@ class FakeNode:
                 return self._cut(command)
             case SwitchMig():
                 return self._switch(command)
+            case Keep():
+                return ""
 
     def step(self) -> None:
         """What was leaving has gone."""
@@ -275,7 +278,7 @@ class FakeFleet:
         for step in due:
             self._send(step.node, step.command)
 
-    def _send(self, name: str, command: AgentCommand) -> None:
+    def _send(self, name: str, command: AgentCommand | Keep) -> None:
         if isinstance(command, Bind):
             self.world.pending[command.container] = PendingBind(bind=command, node=name, at=self.at)
         elif isinstance(command, Drain):
@@ -283,7 +286,7 @@ class FakeFleet:
         node = next(node for node in self.nodes if node.name == name)
         if name in self.silent:
             return
-        if reason := node.take(command, self.at):
+        if (reason := node.take(command, self.at)) and not isinstance(command, Keep):
             self.world.executions.refused(command, reason)
             if isinstance(command, Bind):
                 del self.world.pending[command.container]

@@ -16,6 +16,7 @@ import pilotlight
 from tests.system.apps.zero.app import LOADS, SHORT
 from tests.system.support.events import events_of
 from tests.system.support.further_controller import further_controller
+from tests.system.support.ledger import rows
 from tests.system.support.platform import Platform
 from tests.system.support.processes import Sandboxes, descendants, is_alive, sandboxes_of
 from tests.system.support.sample_apps import APPS, deployed
@@ -195,6 +196,23 @@ def test_zero_is_reached_after_errors(platform: Platform) -> None:
     assert [platform.call("zero.fails").json()["code"] for _ in range(3)] == ["function_raised"] * 3
 
     zero_is_reached(platform)
+
+
+def test_what_stays_beyond_its_window_is_not_its_tenants(platform: Platform) -> None:
+    """Of three containers that become idle together one goes per window: for the others the operator pays meanwhile."""
+    to_zero(platform)
+    query = "SELECT DISTINCT purpose, used, tenant, holder FROM lease_line WHERE function = 'flaps' AND state = 'idle'"
+
+    def payers() -> set[tuple[str, int, str]]:
+        with ThreadPoolExecutor(3) as callers:
+            list(callers.map(lambda seconds: platform.output("zero.flaps", seconds=seconds), [0.5] * 3))
+        to_zero(platform)
+        return {
+            (purpose, used, "tenant" if payer == holder else "operator" if payer == "" else payer)
+            for purpose, used, payer, holder in rows(platform, query)
+        }
+
+    wait_until(lambda: {("call", 1, "tenant"), ("prewarm", 0, "operator")} <= payers(), "both pay for idle containers")
 
 
 def test_zero_is_reached_after_a_crash(platform: Platform) -> None:

@@ -21,7 +21,12 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.missing_containers import MissingContainers
 from pilotlight_autoscaler.passes.moving_plan import plan_with_moves, shortfalls_without
-from pilotlight_autoscaler.passes.needless_containers import drain_surplus, end_shut_down
+from pilotlight_autoscaler.passes.needless_containers import (
+    drain_surplus,
+    end_shut_down,
+    has_guesses,
+    report_guesses,
+)
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.pass_reservations import current_reservation, reservation_after
 from pilotlight_autoscaler.passes.pass_state import PassState
@@ -53,12 +58,14 @@ class Pass:
         return self._state.ask(version) if version in self._state.versions else None
 
     def inspect(self, versions: Iterable[str]) -> list[str]:
-        """Those of the versions of which containers are to start or to go; nothing else is decided."""
+        """Those of which containers are to start, to go, or are there for another reason; nothing else is decided."""
         state = self._state
         there = [version for version in versions if version in state.versions]
         self._decided += there
         self._explain_levels(there)
-        return [name for name in there if state.missing(name) > 0 or self._has_surplus(name)]
+        return [
+            name for name in there if state.missing(name) > 0 or self._has_surplus(name) or has_guesses(state, name)
+        ]
 
     def _has_surplus(self, name: str) -> bool:
         state, pace = self._state, self._state.world.scale_down
@@ -84,6 +91,7 @@ class Pass:
             self._explain_levels(self._decided)
             end_shut_down(state)
             drain_surplus(state, self._decided)
+            report_guesses(state, self._decided)
         asks = self._missing.find(self._decided, at_an_edge=only is not None)
         missing = {ask: len(names) for ask, names in asks.items()}
         desired = DesiredState(wants=(), starts=self._missing.starts, epoch=state.given.epoch, kept=kept)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand, PlanStep
-from pilotlight_core.model.messages.node_messages import Shortage
+from pilotlight_core.model.messages.node_messages import Keep, Shortage
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddressedCommand:
     node: str
-    command: AgentCommand
+    command: AgentCommand | Keep
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,7 @@
-"""Containers that nobody wants: of versions that are shut down, and idle ones beyond what their versions want."""
+"""Containers that nobody wants: of versions that are shut down, and idle ones beyond what their versions want.
+
+Also those that only the platform wants.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ from collections.abc import Iterable
 
 from pilotlight_autoscaler.passes.decision import AddressedCommand
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_core.model.messages.node_messages import Drain, Shortage
+from pilotlight_autoscaler.policy.desired import purpose_of_kept
+from pilotlight_autoscaler.policy.guessed_containers import taken_otherwise
+from pilotlight_core.model.messages.node_messages import Drain, Keep, Shortage
+from pilotlight_core.model.messages.usage_facts import Purpose
 
 
 def end_shut_down(state: PassState) -> None:
@@ -27,6 +33,23 @@ def end_shut_down(state: PassState) -> None:
             state.decision.shortages.append(
                 Shortage(version=version, epoch=state.given.epoch, reason=why, never=True, shut_down=True)
             )
+
+
+def has_guesses(state: PassState, version: str) -> bool:
+    """Whether an agent is to be told of one."""
+    return any(taken_otherwise(state.views[version], state.wish_for(version).declared))
+
+
+def report_guesses(state: PassState, versions: Iterable[str]) -> None:
+    """Tell agents which containers are there by the platform's guess, and which are not any more: who pays follows."""
+    for version in versions:
+        view, declared = state.views[version], state.wish_for(version).declared
+        for container, is_guess in taken_otherwise(view, declared):
+            if container.id not in state.leaving:
+                purpose = Purpose.PREWARM if is_guess else purpose_of_kept(view, declared)
+                keep = Keep(epoch=state.given.epoch, container=container.id, purpose=purpose)
+                node = state.world.index.node_of(container.id)
+                state.decision.commands.append(AddressedCommand(node=node, command=keep))
 
 
 def drain_surplus(state: PassState, versions: Iterable[str]) -> None:

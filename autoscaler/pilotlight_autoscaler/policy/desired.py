@@ -77,6 +77,7 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
         because=best.because,
         look_again_at=_next_change_at(view, current, memory, at),
         by_version=counts,
+        declared=min(unforeseen, current.ceiling),
         ahead=ahead,
         holds=hold is not None,
     )
@@ -121,6 +122,15 @@ def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
     if number < view.floor:
         return Purpose.WARM
     return Purpose.PREWARM if wish.asked_by is ScalingRule.FORECAST else Purpose.BUFFER
+
+
+def purpose_of_kept(view: VersionView, declared: int) -> Purpose:
+    """Why the last of `declared` containers of the current version is kept, which are there by no guess."""
+    if declared <= needed_by_calls(view):
+        return Purpose.CALL
+    if declared <= view.steady_floor:
+        return Purpose.FLOOR
+    return Purpose.WARM if declared <= view.floor else Purpose.BUFFER
 
 
 def _floors(view: VersionView, memory: FunctionMemory) -> Iterator[_Floor]:

@@ -50,6 +50,9 @@ class Wish:
     """The instant from which on it may be another without any news."""
     by_version: Mapping[str, int] = field(default_factory=dict)
     """The count, split."""
+    declared: int = 0
+    """Of the current version, those that calls, jobs, people's word or its specification ask for: the rest is there by
+    the platform's guess."""
     ahead: int = 0
     """Of them, those that a forecast alone asks for."""
     holds: bool = False

@@ -1,11 +1,12 @@
 """Decides who pays for metered time: a tenant, or the operator. Pure.
 
-Agents state facts alone: who holds a slice, in which state, why the container was started, whether it has begun a call,
-and whose fault the end of a call was. The rules stand in their order, the first that fits decides:
+Agents state facts alone: who holds a slice, in which state, why the container is there, whether it has begun a call
+since, and whose fault the end of a call was. The rules stand in their order, the first that fits decides:
 
     nobody holds it               the operator: free slices, blanks, parts outside all slices, gaps
     provisioning                  the operator: files and a sandbox are made ready, no code of the tenant runs
-    a guess that nobody used yet  the operator: a container for a forecast, or in place of one elsewhere
+    a guess that nobody used yet  the operator: a container for a forecast, in place of one elsewhere, or kept
+                                  beyond what its function asks for
     what else a container does    its holder: its own code is loaded, it is ready, it drains
     a call                        who asked for it; the operator, if the platform ended it: also what is known already
 
@@ -15,18 +16,16 @@ Each line of the ledger has the number of the policy that decided it, so a later
 from __future__ import annotations
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
-from pilotlight_core.model.messages.usage_facts import Fault, Purpose
+from pilotlight_core.model.messages.usage_facts import Fault, is_guess
 
 POLICY = 1
 """The number of these rules. 0: the agent decided, in lines of before there were numbers."""
 OPERATOR = ""
-GUESSES = frozenset({Purpose.PREWARM, Purpose.MOVE})
-"""Why the platform starts containers that no tenant has asked for."""
 
 
 def payer_of(event: UsageEvent) -> str:
     """Who pays for an interval in which no call ran; "": the operator."""
-    if event.state is LeaseState.PROVISIONING or (event.purpose in GUESSES and not event.used):
+    if event.state is LeaseState.PROVISIONING or is_guess(event.purpose, used=event.used):
         return OPERATOR
     return event.tenant
 

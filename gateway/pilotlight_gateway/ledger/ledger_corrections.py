@@ -2,14 +2,14 @@
 
 A start of a call is billed each second. If the platform then ends its container, the operator pays for all of it: what
 its tenant was billed already is given back on the day of the end, at the rate that it was billed at; never more than
-that, whatever a node says.
+that, whatever a node says. What is folded later is given back then (`pending_reversals`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -23,20 +23,32 @@ PLATFORM_FAULT = "platform_fault"
 Billed = tuple[ReceiptTerms, int]
 
 
-def correct(connection: sa.Connection, reversals: Iterable[Reversal]) -> LedgerRows:
-    """Write the lines of corrections; returns what they change in receipts and sums."""
-    entries, lines = LedgerRows(), list[dict[str, Any]]()
-    given, numbers = Counter[tuple[str, ReceiptTerms]](), Counter[tuple[str, str]]()
+class Corrections(NamedTuple):
+    """What corrections change in receipts and sums, and what of them nothing was found for yet."""
+
+    entries: LedgerRows
+    left: list[tuple[Reversal, int]]
+    """Nanoseconds of each."""
+
+
+def correct(connection: sa.Connection, reversals: Iterable[Reversal]) -> Corrections:
+    """Write the lines of corrections."""
+    done, lines = Corrections(LedgerRows(), []), list[dict[str, Any]]()
+    given, numbers = Counter[tuple[str, ReceiptTerms]](), dict[tuple[str, str], int]()
     for reversal in reversals:
         call, of = reversal.share.call_id, reversal.event.id
+        number, left = numbers.get((of, call), reversal.lines), reversal.share.earlier + reversal.rest
         for terms, ns in _given_back(reversal, _billed(connection, reversal, given)):
             given[call, _of_any_day(terms)] += ns
-            lines.append(_line(reversal, numbers[of, call], terms, ns))
-            numbers[of, call] += 1
-            _move(entries, reversal, terms, ns)
+            lines.append(_line(reversal, number, terms, ns))
+            number, left = number + 1, left - ns
+            _move(done.entries, reversal, terms, ns)
+        numbers[of, call] = number
+        if left:
+            done.left.append((reversal._replace(lines=number), left))
     if lines:
         connection.execute(sa.insert(correction_line), lines)
-    return entries
+    return done
 
 
 def _billed(

@@ -78,6 +78,10 @@ class Reversal(NamedTuple):
     share: CallShare
     hour: str
     """Of its end."""
+    lines: int = 0
+    """How many lines have corrected a part of it."""
+    rest: int = 0
+    """Nanoseconds beyond `share.earlier` that are not folded yet."""
 
 
 @dataclass(slots=True)

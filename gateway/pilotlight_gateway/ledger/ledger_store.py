@@ -31,6 +31,7 @@ from pilotlight_gateway.ledger.ledger_tables import (
     known_device,
     lease_line,
     ledger_identity,
+    pending_reversal,
     quarantine_count,
     quarantined_usage,
     usage_day,
@@ -38,6 +39,7 @@ from pilotlight_gateway.ledger.ledger_tables import (
     version_tags,
 )
 from pilotlight_gateway.ledger.ledger_upgrade import upgrade
+from pilotlight_gateway.ledger.pending_reversals import keep_pending, take_due
 from pilotlight_gateway.ledger.unread_usage import (
     UnreadCount,
     UnreadMessage,
@@ -185,7 +187,9 @@ class Ledger:
             prune_receipts(connection, day_of(int(before) * NS_PER_S))
             connection.execute(sa.delete(bound_container).where(bound_container.c.ended_at < before))
             connection.execute(sa.delete(quarantined_usage).where(quarantined_usage.c.at < before))
-            connection.execute(sa.delete(correction_line).where(correction_line.c.day < day_of(int(before) * NS_PER_S)))
+            day = day_of(int(before) * NS_PER_S)
+            connection.execute(sa.delete(correction_line).where(correction_line.c.day < day))
+            connection.execute(sa.delete(pending_reversal).where(pending_reversal.c.hour < day))
         return gone
 
     def close_days(self, until: str, at: float) -> None:
@@ -220,15 +224,17 @@ class Ledger:
     def _take(self, connection: sa.Connection, seq: int, deliveries: Sequence[UsageDelivery]) -> FoldReport:
         found = sort_usage(deliveries, read_known(connection, deliveries))
         firsts = {name: bound.parts[0] for name, bound in found.known.bound.items() if len(bound.parts) > 1}
-        entries = entries_of(found.fresh, self.book, self._open_from(connection), firsts)
+        open_from = self._open_from(connection)
+        entries = entries_of(found.fresh, self.book, open_from, firsts)
         if entries.leases:
             connection.execute(sa.insert(lease_line), entries.leases)
         self._add_usage(connection, entries)
         add_receipts(connection, entries)
-        if entries.reversals:
-            corrected = correct(connection, entries.reversals)
-            self._add_usage(connection, corrected)
-            add_receipts(connection, corrected)
+        if reversals := [*entries.reversals, *take_due(connection, found.fresh, open_from)]:
+            corrected = correct(connection, reversals)
+            self._add_usage(connection, corrected.entries)
+            add_receipts(connection, corrected.entries)
+            keep_pending(connection, corrected.left)
         self._write_bounds(connection, found)
         self._add_tags(connection, found)
         beyond = keep_unread(connection, found.unread) if found.unread else []

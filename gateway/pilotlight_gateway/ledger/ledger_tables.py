@@ -215,6 +215,23 @@ correction_line = sa.Table(
 """What was billed to `tenant` on `of_day` and is `payer`'s ("": the operator's) from `day` on: its `terms` are those of
 the receipt's line that it corrects, `corrects` is the event that showed it. The line itself stays as it is."""
 
+pending_reversal = sa.Table(
+    "pending_reversal",
+    metadata,
+    sa.Column("event", sa.String(255), primary_key=True),
+    sa.Column("call_id", sa.String(64), primary_key=True),
+    sa.Column("node", sa.String(63), nullable=False),
+    sa.Column("container", sa.String(128), nullable=False),
+    sa.Column("hour", sa.String(13), nullable=False),
+    sa.Column("ns", sa.BigInteger, nullable=False),
+    sa.Column("lines", sa.Integer, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("pending_reversal_container", "container"),
+    sa.Index("pending_reversal_node", "node"),
+)
+"""Corrections of what is not folded yet: `ns` of a call in a container, which have `lines` lines so far. `data` is the
+event that showed it, with the call's share alone."""
+
 closed_period = sa.Table(
     "closed_period",
     metadata,

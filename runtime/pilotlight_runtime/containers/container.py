@@ -28,7 +28,7 @@ from pilotlight_core.model.messages.node_messages import (
     SliceReport,
 )
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.node_calls import NodeCalls
@@ -141,6 +141,7 @@ class Container:
             timeline=self.timeline,
             memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
             host=self._bind.host,
+            guessed=self._meter.is_guess,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------
@@ -172,6 +173,10 @@ class Container:
     def check_limits(self, at: float) -> None:
         if self.runner is not None and self.state is not ContainerState.GONE:
             self.runner.check_limits(at)
+
+    def keep(self, purpose: Purpose) -> None:
+        """From now on it is there for `purpose`, as if it had begun no call."""
+        self._meter.keep(purpose)
 
     def drain(self, within_s: float, reason: str) -> None:
         """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one."""

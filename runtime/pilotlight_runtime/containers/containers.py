@@ -31,7 +31,9 @@ from pilotlight_core.model.messages.node_messages import (
     Drain,
     EndedContainer,
     HostShare,
+    Keep,
     SliceReport,
+    Stop,
 )
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
@@ -130,7 +132,7 @@ class Containers:
             if isinstance(command, DeviceCommand):
                 reason = self._cut(command)
             else:
-                reason = self._bind(command) if isinstance(command, Bind) else self._end(command)
+                reason = self._bind(command) if isinstance(command, Bind) else self._notify(command)
         return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)
 
     def _cut(self, command: DeviceCommand) -> str:
@@ -171,13 +173,15 @@ class Containers:
             return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
-    def _end(self, command: ContainerCommand) -> str:
+    def _notify(self, command: Drain | Stop | Keep) -> str:
         container = self._containers.get(command.container)
         if container is None:
             return "gone"
         if isinstance(command, Drain):
             container.drain(command.within_ms / 1000, command.reason)
-        elif not isinstance(command, Bind):
+        elif isinstance(command, Keep):
+            container.keep(command.purpose)
+        else:
             container.stop(command.reason)
         self._changed()
         return ""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from pilotlight_core.model.messages.call_messages import Outcome, Run, Spent
 from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_core.model.messages.usage_facts import Fault, Purpose
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose, is_guess
 from pilotlight_core.model.spec import Manifest, tags_of
 from pilotlight_runtime.metering.meter import NOTHING
 from pilotlight_runtime.metering.metered_slice import SliceOwner
@@ -81,6 +83,18 @@ class ContainerMeter:
             core_ppm=self._core_ppm,
             gib_ppm=self._gib_ppm,
         )
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether it is there by the platform's guess, and has begun no call since."""
+        return is_guess(self._purpose, used=self._meter.used)
+
+    def keep(self, purpose: Purpose) -> None:
+        """From now on the container is there for `purpose`, as if it had begun no call."""
+        self._purpose = purpose
+        if self.owner.container:
+            self.owner = msgspec.structs.replace(self.owner, purpose=purpose)
+            self._meter.keep(self.owner, self._clock())
 
     def enter(self, state: LeaseState) -> None:
         """Put the slice in `state`; its `owner`, once that is known, pays for all but the release."""

@@ -84,7 +84,7 @@ class SliceMeter:
         """Unix nanoseconds at the boot clock's zero; set anew when the clock was set."""
         self._state = LeaseState.FREE
         self._owner = OPERATOR
-        self._used = False  # whether the owner's container has begun a call
+        self._used = False  # whether the owner's container has begun a call since it is there for its purpose
         self._running: dict[str, _Running] = {}
         self._ended: list[CallShare] = []
         self._virtual = 0
@@ -98,6 +98,11 @@ class SliceMeter:
     @property
     def state(self) -> LeaseState:
         return LeaseState.BUSY if self._running else self._state
+
+    @property
+    def used(self) -> bool:
+        """Whether the owner's container has begun a call since it is there for its purpose."""
+        return self._used
 
     def transition(
         self,
@@ -124,6 +129,14 @@ class SliceMeter:
         self._close()
         self._used = self._used and owner.container == self._owner.container
         self._state, self._owner = state, owner
+
+    def keep(self, owner: SliceOwner, at_ns: int) -> None:
+        """If the owner's container has the slice, it is there for another reason from `at_ns` on, as if unused."""
+        if owner.container != self._owner.container:
+            return
+        self._advance(at_ns)
+        self._close()
+        self._owner, self._used = owner, bool(self._running)
 
     def call_started(
         self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING

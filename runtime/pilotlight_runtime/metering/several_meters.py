@@ -23,12 +23,22 @@ class SeveralMeters:
     def state(self) -> LeaseState:
         return self._meters[0].state
 
+    @property
+    def used(self) -> bool:
+        return self._meters[0].used
+
     def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
-        first, *others = self._meters
-        first.transition(state, at_ns, owner)
-        beside = msgspec.structs.replace(owner, core_ppm=0, gib_ppm=0)  # the host is paid for once
-        for meter in others:
-            meter.transition(state, at_ns, beside)
+        for meter, each in zip(self._meters, self._owners(owner), strict=True):
+            meter.transition(state, at_ns, each)
+
+    def keep(self, owner: SliceOwner, at_ns: int) -> None:
+        for meter, each in zip(self._meters, self._owners(owner), strict=True):
+            meter.keep(each, at_ns)
+
+    def _owners(self, owner: SliceOwner) -> list[SliceOwner]:
+        """The owner of each: the host is paid for once."""
+        beside = msgspec.structs.replace(owner, core_ppm=0, gib_ppm=0)
+        return [owner, *(beside for _ in self._meters[1:])]
 
     def call_started(
         self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING

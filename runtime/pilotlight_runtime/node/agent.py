@@ -23,7 +23,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
+from pilotlight_core.model.messages.node_messages import ContainerCommand
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.gateway_links import MOST_LINKS
 from pilotlight_runtime.calls.origin_frames import RETRY_S
@@ -180,7 +180,7 @@ class Agent:
             self._calls.on_control(message, time.monotonic())
 
     def _on_command(self, _subject: str, message: Any, reply: str) -> None:
-        if not isinstance(message, Bind | Drain | Stop | DeviceCommand):
+        if not isinstance(message, ContainerCommand | DeviceCommand):
             return
         answer = self._parts.containers.command(message)
         if reply:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
-from pilotlight_core.model.messages.node_messages import ContainerState, Drain
+from pilotlight_core.model.messages.node_messages import ContainerState, Drain, Keep
+from pilotlight_core.model.messages.usage_facts import Purpose
 from tests.autoscaler.builders import decide, demand, record, report
 from tests.autoscaler.busy_fleet import BusyFleet, cpu_nodes, lasting
 from tests.builders.nodes import container
@@ -143,3 +145,22 @@ def test_a_load_that_flaps_costs_few_starts(on_s: float, off_s: float, window_s:
     assert most == 12
     assert fleet.drains.total() <= (fleet.at - began) / window_s
     assert fleet.starts.total() <= most + fleet.drains.total()
+
+
+def test_agents_are_told_what_is_there_by_a_guess() -> None:
+    """What the pace of a step down keeps beyond its window, and who asks for it again: the ledger bills by it."""
+    world = World()
+    there = [container(f"c{n}", idle_s=900.0 + n, age_s=5e3, guessed=False, slice=f"cpu-{n}") for n in range(4)]
+    world.on_report(report(*there), 1.0)
+
+    first = [sent.command for sent in decide(world, record(min_containers=1)).commands]
+
+    assert [each.container for each in first if isinstance(each, Drain)] == ["c3"]
+    keeps = [Keep(epoch=7, container=name, purpose=Purpose.PREWARM) for name in ("c2", "c1")]
+    assert [each for each in first if isinstance(each, Keep)] == keeps
+
+    world.draining["c3"] = 1.0
+    world.on_report(report(*(msgspec.structs.replace(each, guessed=each.id != "c0") for each in there), seq=2), 1.2)
+    assert decide(world, record(min_containers=1), at=1.2).commands == []
+    raised = [sent.command for sent in decide(world, record(min_containers=2), at=1.4).commands]
+    assert raised == [Keep(epoch=7, container="c1", purpose=Purpose.FLOOR)]

@@ -11,7 +11,8 @@ from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEve
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.price_book import DatedRate
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import correction_line, lease_line, usage_day, usage_hour
+from pilotlight_gateway.ledger.ledger_tables import correction_line, lease_line, pending_reversal, usage_day, usage_hour
+from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_queries import receipts
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, delivered, event
 
@@ -119,3 +120,23 @@ def test_what_comes_late_is_booked_on_the_first_open_day(ledger: Ledger) -> None
     assert [(line["day"], line["booked_from"]) for line in lines] == [
         ("2026-09-21", ""), ("2026-09-21", "2026-09-22"), ("2026-09-22", ""),
     ]  # fmt: skip
+
+
+def test_what_is_folded_after_its_correction_is_given_back_then(ledger: Ledger) -> None:
+    """Once, as much as its container billed before its end; the ledger agrees with itself."""
+    ledger.fold("USAGE", 1, delivered([part(1, 0, 7)]))
+    end = part(4, 20, 5, "died", at=MIDNIGHT + 86_401, fault=Fault.PLATFORM, earlier=20)
+    ledger.fold("USAGE", 2, delivered([end]))
+    ledger.close_days("2026-09-24", MIDNIGHT)
+    ledger.fold("USAGE", 3, delivered([part(2, 7, 6), part(2, 7, 6)]))
+    ledger.fold("USAGE", 4, delivered([part(3, 13, 7), part(5, 25, 9, "ok")]))
+
+    assert (sum(billed(ledger, "acme").values()), sum(billed(ledger, "").values())) == (9, 20 + 5)
+    lines = ledger.read(sa.select(correction_line).order_by(correction_line.c.id))
+    assert [(line["id"], line["day"], line["ns"]) for line in lines] == [
+        ("node-1.s0.4.a.0", "2026-09-23", 7),
+        ("node-1.s0.4.a.1", "2026-09-24", 6),
+        ("node-1.s0.4.a.2", "2026-09-24", 7),
+    ]
+    assert ledger.read(sa.select(pending_reversal)) == []
+    assert verify(ledger, "2026-09-01", "2026-10-01").discrepancy is None

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.messages.call_messages import Cancel, Outcome, Reconcile, Refusal
-from pilotlight_core.model.messages.node_messages import ContainerState, HostShare, Stop
+from pilotlight_core.model.messages.node_messages import ContainerState, HostShare, Keep, Stop
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_runtime.calls import slot_table
 from tests.runtime.harness import Harness, agent, everybody
 from tests.waiting import until_found
@@ -79,6 +80,19 @@ async def test_commands_are_fenced_and_idempotent(world: Harness) -> None:
     await world.report(lambda report: not any(part.container for part in report.slices))
     assert (await world.command(bind)).reason == "gone"
     assert (await world.command(Stop(epoch=world.epoch, container=bind.container))).reason == "gone"
+
+
+async def test_what_a_container_is_there_for_is_told_by_the_controller(world: Harness) -> None:
+    """Its reports say whether it is there by a guess; one that is gone is nobody's."""
+    version = await world.deploy(GREET)
+    bind = world.bind_of(version)
+    assert (await world.command(bind)).ok
+    await world.credit(bind.container, ContainerState.READY)
+    for purpose, is_guess in ((Purpose.PREWARM, True), (Purpose.FLOOR, False)):
+        assert (await world.command(Keep(epoch=world.epoch, container=bind.container, purpose=purpose))).ok
+        await world.report(lambda report, wanted=is_guess: [c.guessed for c in report.containers] == [wanted])
+    gone = Keep(epoch=world.epoch, container="con_gone", purpose=Purpose.FLOOR)
+    assert (await world.command(gone)).reason == "gone"
 
 
 async def test_plain_processes_serve_one_tenant_only(world: Harness) -> None:

@@ -158,3 +158,21 @@ def test_the_last_share_says_whose_fault_it_is(outcome: Outcome, fault: Fault) -
 
         (busy,) = container.slice.checkpoint(5)[-1:]
         assert busy.shares[0].fault is (of_death if outcome is Outcome.DIED else expected)
+
+
+def test_a_container_that_is_kept_by_a_guess_counts_as_unused() -> None:
+    """Until its next call. Before its tenant is known, the reason is noted."""
+    container = MeteredContainer()
+    container.meter.keep(Purpose.MOVE)
+    assert container.meter.is_guess
+    container.meter.set_owner(manifest(function_spec()), "ver_1", "c1")
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.call_started(run("call_1"))
+    container.meter.call_ended("call_1", Outcome.OK, 1)
+
+    said = [container.meter.is_guess]
+    for purpose in (Purpose.PREWARM, Purpose.FLOOR):
+        container.meter.keep(purpose)
+        assert container.meter.owner.purpose is purpose
+        said.append(container.meter.is_guess)
+    assert said == [False, True, False]

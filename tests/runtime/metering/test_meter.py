@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from fractions import Fraction
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
-from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_runtime.metering.meter import MAX_SHARES, MeterMisuse, SliceMeter
 from pilotlight_runtime.metering.metered_slice import OPERATOR, MeteredSlice, SliceOwner
 from tests.example_counts import examples
@@ -296,3 +297,26 @@ def test_every_nanosecond_is_counted_once(steps: list[tuple[str, int, int]]) -> 
     for call, ideal in story.ideal.items():
         assert abs(shares_of(events, call) - ideal) <= story.steps + 1
     assert len({event.id for event in events}) == len(events)
+
+
+def test_what_a_container_is_there_for_may_change() -> None:
+    """From that instant on it counts as unused, but for a call that runs; another container's meter stays as it is."""
+    meter = idle_meter()
+    meter.call_started("call_1", "bob", 10)
+    meter.call_ended("call_1", "ok", 20)
+    guess = msgspec.structs.replace(ACME, purpose=Purpose.PREWARM)
+    meter.keep(guess, 50)
+    assert not meter.used
+    meter.keep(msgspec.structs.replace(guess, container="c2", purpose=Purpose.FLOOR), 60)
+    meter.call_started("call_2", "bob", 80)
+    meter.keep(guess, 90)
+    events = meter.checkpoint(100)
+
+    meter.check_integrity()
+    assert [(event.state.value, event.t1 - event.t0, event.purpose.value, event.used) for event in events] == [
+        ("idle", 40, "call", True),
+        ("busy", 10, "call", True),
+        ("idle", 30, "prewarm", True),
+        ("busy", 10, "prewarm", True),
+        ("busy", 10, "prewarm", True),
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.metering.meter import SliceMeter
 from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
@@ -30,3 +31,8 @@ def test_several_whole_devices_are_used_alike() -> None:
     assert (spent.core_ppm, spent.gib_ppm) == (5, 7)
     paid = [{(one.core_ppm, one.gib_ppm) for one in some if one.tenant} for some in events]
     assert paid == [{(5, 7)}, {(0, 0)}]  # the host is paid for once
+
+    both.keep(msgspec.structs.replace(ACME, purpose=Purpose.PREWARM, core_ppm=5), 70)
+    assert not both.used
+    kept = [[(one.purpose.value, one.core_ppm) for one in meter.checkpoint(80)] for meter in meters]
+    assert kept == [[("call", 5), ("prewarm", 5)], [("call", 0), ("prewarm", 0)]]

@@ -128,6 +128,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: Bytes = 0
     host: HostShare = HostShare()
     """What it was promised of its host."""
+    guessed: bool | None = None
+    """Whether it is there by the platform's guess, and has begun no call since; None: an agent of before."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +204,7 @@ class Bind(Message, frozen=True, kw_only=True):
     log_bytes_per_hour: int | None = None
     """What its tenant may log on the node; None: there is no limit."""
     purpose: Purpose = Purpose.CALL
-    """Why it is started, for the ledger."""
+    """Why it is started, for the ledger; `Keep` changes it."""
     core_ppm: Count = 0
     """As its binding has it: millionths of a core that it pays for beside its slice."""
     gib_ppm: Count = 0
@@ -224,7 +226,15 @@ class Stop(Message, frozen=True, kw_only=True):
     reason: str = ""
 
 
-ContainerCommand = Bind | Drain | Stop
+class Keep(Message, frozen=True, kw_only=True):
+    """From now on the container is there for `purpose`, as if it had begun no call: the ledger needs to know."""
+
+    epoch: int
+    container: str
+    purpose: Purpose
+
+
+ContainerCommand = Bind | Drain | Stop | Keep
 
 
 class CommandReply(Message, frozen=True, kw_only=True):

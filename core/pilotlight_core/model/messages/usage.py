@@ -80,9 +80,9 @@ class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
     wall_ns: int = 0
     """`t1` in unix nanoseconds; 0: only `ended_at` is known, of an older agent."""
     purpose: Purpose = Purpose.CALL
-    """Why the container was started."""
+    """Why the container is there."""
     used: bool = False
-    """Whether the container had begun a call by `t1`."""
+    """Whether the container had begun a call by `t1`, since it is there for `purpose`."""
     memory: int = 0
     """Bytes of memory that the container was promised: of its device, on a CPU slot of its host."""
     region: str = ""

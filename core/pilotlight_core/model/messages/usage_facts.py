@@ -12,15 +12,24 @@ MOST_UNITS = 2**53
 
 
 class Purpose(StrEnum):
-    """Why a container was started."""
+    """Why a container is there: why it was started, or is kept since."""
 
     CALL = "call"  # calls ran or waited
     FLOOR = "floor"  # `min_containers`
     BUFFER = "buffer"  # `buffer_containers`
     WARM = "warm"  # a declared time
-    PREWARM = "prewarm"  # a forecast
+    PREWARM = "prewarm"  # a forecast, or what else the platform keeps beyond what its function asks for
     MOVE = "move"  # in place of one elsewhere
     TRIAL = "trial"  # to learn how fast it is
+
+
+GUESSES = frozenset({Purpose.PREWARM, Purpose.MOVE})
+"""Why the platform starts or keeps containers that no tenant has asked for."""
+
+
+def is_guess(purpose: Purpose, *, used: bool) -> bool:
+    """Whether a container is there by the platform's own guess, and has begun no call since."""
+    return purpose in GUESSES and not used
 
 
 class Fault(StrEnum):

@@ -18,7 +18,16 @@ from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, Li
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.messages.message import Message
-from pilotlight_core.model.messages.node_messages import Bind, CommandReply, Credit, Drain, NodeReport, Shortage, Stop
+from pilotlight_core.model.messages.node_messages import (
+    Bind,
+    CommandReply,
+    Credit,
+    Drain,
+    Keep,
+    NodeReport,
+    Shortage,
+    Stop,
+)
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -33,7 +42,7 @@ from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport
-    | Demand | Demands | Shortage | Bind | Drain | Stop | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
+    | Demand | Demands | Shortage | Bind | Drain | Stop | Keep | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
