@@ -59,8 +59,9 @@ async def _close(listening: asyncio.Server) -> None:
 
 def member(url: str, **more: float) -> Member:
     begins = time.monotonic()
+    ends = begins + more.get("seconds", 1.5)
     return Member(
-        name="m", key="k", urls=(url,), ref="app.fn", sizes_ms=(20.0,), begins=begins, until=begins + 1.5,
+        name="m", key="k", urls=(url,), ref="app.fn", sizes_ms=(20.0,), begins=begins, until=ends,
         rate=more.get("rate", 0.0), outstanding=int(more.get("outstanding", 0)),
     )  # fmt: skip
 
@@ -97,7 +98,7 @@ def test_a_call_that_is_sent_late_has_waited_since_it_was_due() -> None:
 
 def test_who_is_refused_comes_again() -> None:
     """A backlogged member goes on after a refusal."""
-    with server(REFUSED, REFUSED, SERVED) as url, crowd([member(url, outstanding=2)]) as collect:
+    with server(REFUSED, REFUSED, SERVED) as url, crowd([member(url, outstanding=2, seconds=6.0)]) as collect:
         answers = collect()["m"]
     assert [one.status for one in answers[:2]] == [429, 429]
     assert {one.status for one in answers[2:]} == {200}

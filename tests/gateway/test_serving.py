@@ -23,6 +23,8 @@ from tests.gateway.world import entry, function
 from tests.waiting import until, until_found
 
 CONTENT = b"def hello(name): ..."
+WITHIN_S = 90.0
+"""For a process to start or to end, on a machine that does much else."""
 
 
 def changed(path: Path) -> int:
@@ -51,8 +53,8 @@ async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[h
     written = changed(client_file)
     process = await asyncio.create_subprocess_exec(*command, env=environment)
     try:
-        async with asyncio.timeout(30):
-            await until(lambda: process.returncode is not None or changed(client_file) != written, 20)
+        async with asyncio.timeout(WITHIN_S):
+            await until(lambda: process.returncode is not None or changed(client_file) != written, WITHIN_S)
             found = read_client_file(client_file)
             assert found is not None
             headers = {"authorization": f"Bearer {found.api_key}"}
@@ -60,7 +62,7 @@ async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[h
                 await until_found(lambda: is_ready(client))
                 yield client
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 30) == 0
+        assert await asyncio.wait_for(process.wait(), WITHIN_S) == 0
     finally:
         if process.returncode is None:
             process.kill()
@@ -110,7 +112,7 @@ async def test_a_second_gateway_of_the_same_name_is_refused(server_url: str, tmp
             "--state-dir", str(tmp_path / "state"), "--port", "0", "--region", region_of(tmp_path),
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
 
         assert process.returncode == 1
         assert b"Another gateway named 'gateway' runs" in errors
@@ -129,7 +131,7 @@ async def test_a_gateway_with_another_key_store_or_ledger_is_refused(server_url:
             "--state-dir", str(tmp_path / folder), "--port", "0", "--region", region, *flags,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
         assert process.returncode == 1
         assert b"Traceback" not in errors
         return errors
@@ -164,6 +166,6 @@ async def test_a_wrong_setting_ends_it_at_once_and_is_named(tmp_path: Path) -> N
             sys.executable, "-m", "pilotlight_gateway", "--state-dir", str(tmp_path), "--port", "0", *flags,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
         assert process.returncode == code
         assert said in errors

@@ -12,8 +12,8 @@ from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_runtime.metering.meter import MeterMisuse, SliceMeter
 from pilotlight_runtime.metering.metered_slice import EndedShare, MeteredSlice
 
-FREE_NS = 60 * NS_PER_S
-"""How long a free device's interval may be: 10,000 of them are 167 intervals a second."""
+UNCHANGED_NS = 60 * NS_PER_S
+"""How long an interval may be in which nothing changes on a device: 10,000 of them are 167 intervals a second."""
 
 
 class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,13 +107,13 @@ class DeviceMeter:
         return events
 
     def may_wait(self, at_ns: int) -> bool:
-        """Whether a checkpoint would only say that the device is still free, which is told once a minute.
+        """Whether a checkpoint would only say that nothing has changed on the device, which is told once a minute.
 
-        It is what the next incarnation of the agent says too, if this one dies before.
+        If the agent dies before, the operator pays for it, as for all that a killed agent had not written.
         """
-        if self._told_ns is None or at_ns - self._told_ns >= FREE_NS or self._closed:
+        if self._told_ns is None or at_ns - self._told_ns >= UNCHANGED_NS or self._closed:
             return False
-        return all(meter.is_free for meter in self._meters.values())
+        return all(meter.is_unchanged for meter in self._meters.values())
 
     def set_wall(self, wall_offset_ns: int) -> None:
         """Date events from now on by a clock that was set: unix nanoseconds at the boot clock's zero."""

@@ -224,9 +224,9 @@ class SliceMeter:
         return events
 
     @property
-    def is_free(self) -> bool:
-        """Whether nobody has had the slice since the last checkpoint."""
-        return self.state is LeaseState.FREE and not (self._closed or self._ended or self._busy)
+    def is_unchanged(self) -> bool:
+        """Whether the slice has been in one state and no call has run since the last checkpoint."""
+        return not (self._running or self._closed or self._ended or self._busy)
 
     @property
     def began(self) -> int:

@@ -157,7 +157,7 @@ class Metering:
             group.create_task(self._store_what_is_written())
 
     async def write(self, *, everything: bool = True) -> None:
-        """Write what is metered so far to disk, one write at a time; `everything`: also that devices are still free."""
+        """Write what is metered so far to disk, one write at a time; `everything`: also of devices on which nothing changes."""
         async with self._writing:
             await self._write(everything=everything)
 

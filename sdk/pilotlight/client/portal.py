@@ -22,6 +22,8 @@ from pilotlight.definitions.errors import Cancelled, PilotlightError
 
 T = TypeVar("T")
 
+AWAKE_S = 1.0
+"""How often a waiting thread looks up: an interrupt that comes just before it begins to wait does not wake it."""
 GOODBYE_S = 2.0
 """How long a caller that leaves waits for its task."""
 LEFT = "The call was left before it was answered."
@@ -57,7 +59,7 @@ class SharedPortal:
         task = PortalTask(work, self._loop)
         try:
             task.begin(self._portal)
-            return task.future.result()
+            return _result_of(task.future)
         except PilotlightError as error:
             raise _without_frames(error) from error.__cause__
         except BaseException:
@@ -231,6 +233,13 @@ class _Reader(Generic[T]):
 
 
 _END = object()
+
+
+def _result_of(future: Future[T]) -> T:
+    while not future.done():
+        with suppress(TimeoutError):
+            return future.result(AWAKE_S)
+    return future.result()
 
 
 def _without_frames(error: BaseException) -> BaseException:

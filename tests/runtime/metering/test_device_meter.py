@@ -184,8 +184,8 @@ def test_an_interval_says_where_and_how_it_was_bought() -> None:
     assert [e.wall_ns for e in first + second] == [10, 10, 5_020, 5_020]
 
 
-def test_a_free_device_is_told_of_once_a_minute() -> None:
-    """As soon as somebody has a part of it, each second; a part that is cut away is told of at once."""
+def test_a_device_on_which_nothing_changes_is_told_of_once_a_minute() -> None:
+    """Free or held; while a call runs, each second; a part that is cut away is told of at once."""
     device = DeviceMeter(MeteredDevice(instance="i", node="n", device="gpu0", price="h100"), {"a": 400_000}, at_ns=0)
     assert not device.may_wait(1)  # nothing was told yet
     device.checkpoint(SECOND)
@@ -194,8 +194,15 @@ def test_a_free_device_is_told_of_once_a_minute() -> None:
     device.slice("a").transition(LeaseState.IDLE, 2 * SECOND, ACME)
     assert not device.may_wait(3 * SECOND)
     device.checkpoint(3 * SECOND)
-    device.slice("a").transition(LeaseState.FREE, 4 * SECOND)
+    assert [device.may_wait(at) for at in (62 * SECOND, 63 * SECOND)] == [True, False]
+    device.slice("a").call_started("call", "acme", 3 * SECOND)
     assert not device.may_wait(4 * SECOND)
+    device.slice("a").call_ended("call", "ok", 4 * SECOND)
+    assert not device.may_wait(4 * SECOND)
+    device.checkpoint(4 * SECOND)
+    assert device.may_wait(4 * SECOND)
+    device.slice("a").transition(LeaseState.FREE, 9 * SECOND // 2)
+    assert not device.may_wait(5 * SECOND)
     device.checkpoint(5 * SECOND)
     assert device.may_wait(6 * SECOND)
     device.recut({"b": 300_000}, 7 * SECOND)
