@@ -60,6 +60,8 @@ class FakeCalls:
     """(tenant, id) -> what `status` and `cancel` know."""
     listed: list[dict[str, Any]] = field(default_factory=list)
     cold_start: dict[str, float] | None = None
+    spent_before: tuple[Spent, ...] = ()
+    """What a call that ends well has used on other slices before."""
     fails_after_ms: float | None = 0.0
     """GPU-milliseconds that a failed call has taken; 0: it never started, None: unknown."""
     runs_on: bool = False
@@ -114,6 +116,7 @@ class FakeCalls:
         return CallResult(
             output=call.input if self.output is None else self.output,
             spent=SPENT,
+            spent_before=self.spent_before,
             stages={"gateway": call.gateway_ms, "queue": 0.1, "transport": 0.2, "execute": 1.0},
             cold_start=self.cold_start,
             container="ctr_1",

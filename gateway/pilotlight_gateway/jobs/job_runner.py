@@ -225,6 +225,7 @@ class JobRunner:
                 output=stored.output,
                 blob=stored.blob,
                 spent=spent,
+                spent_before=result.spent_before,
                 stages=stages,
                 cold_start=cold_start,
                 units=result.units,

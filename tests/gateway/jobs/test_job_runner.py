@@ -26,7 +26,7 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_fake import FakeCalls
+from pilotlight_gateway.calls.call_fake import SPENT, FakeCalls
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
@@ -147,11 +147,13 @@ def bench(world: World) -> Bench:
 async def test_a_job_runs_once_and_its_result_is_kept(bench: Bench) -> None:
     """Queued, running under the run that was sent, succeeded: three writes."""
     await bench.put()
+    bench.calls.spent_before = (msgspec.structs.replace(SPENT, price="a100"),)
     assert await bench.run() is None
 
     assert [one.state for one in bench.store.writes] == [JobState.QUEUED, JobState.RUNNING, JobState.SUCCEEDED]
     done = await bench.now()
     assert (done.output, done.attempts, done.run) == (OUTPUT, 1, bench.calls.sent[0].call_id)
+    assert (done.spent, done.spent_before) == (SPENT, bench.calls.spent_before)
     assert await bench.run() is None
     assert len(bench.calls.sent) == 1
 

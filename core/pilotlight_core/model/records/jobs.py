@@ -164,6 +164,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The msgpack of its answer; empty if it is a blob."""
     output_blob: BlobRef | None = None
     spent: Spent | None = None
+    """Of the run that ended well: what it used, on the last of its slices."""
+    spent_before: tuple[Spent, ...] = ()
+    """What it used on others before: of a lost container, or while it was started anew."""
     stages: dict[str, float] = {}
     cold_start: dict[str, float] | None = None
     key_id: str = ""
@@ -245,6 +248,7 @@ def succeeded(
     output: bytes = b"",
     blob: BlobRef | None = None,
     spent: Spent | None = None,
+    spent_before: tuple[Spent, ...] = (),
     stages: dict[str, float] | None = None,
     cold_start: dict[str, float] | None = None,
     units: dict[str, int] | None = None,
@@ -254,6 +258,7 @@ def succeeded(
         output=output,
         output_blob=blob,
         spent=spent,
+        spent_before=spent_before,
         stages=stages or {},
         cold_start=cold_start,
         units=units or {},

@@ -199,6 +199,7 @@ def _result_of(job: JobRecord, output: bytes) -> CallResult:
     return CallResult(
         output=output,
         spent=job.spent,
+        spent_before=job.spent_before,
         stages=job.stages,
         cold_start=job.cold_start,
         attempts=job.attempts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from pilotlight_core.model.messages.job_messages import JobPlace
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, RunnerIdentity
 from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_gateway.calls.call_fake import SPENT
 from pilotlight_gateway.jobs.job_service import KEPT_S, JobService
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
@@ -34,13 +36,13 @@ async def submit(client: httpx.AsyncClient, prefer: str = "respond-async", key: 
     return await client.post(CALLS, headers=headers, json={"input": {"name": "Ada"}, **body})
 
 
-async def finish(world: World, name: str, output: Any = "Hi") -> JobRecord:
+async def finish(world: World, name: str, output: Any = "Hi", **more: Any) -> JobRecord:
     """As its home does."""
     found = await world.jobs.read("acme", name)
     assert found is not None
     begun = jobs.started(found.job, RunnerIdentity("one", "one-a"), "call_run", 1, WALL)
     assert begun is not None
-    done = jobs.succeeded(begun, WALL + 1, output=msgspec.msgpack.encode(output))
+    done = jobs.succeeded(begun, WALL + 1, output=msgspec.msgpack.encode(output), **more)
     await world.jobs.update(done, found.revision)
     return done
 
@@ -93,6 +95,20 @@ async def test_its_result_is_there_once_it_has_one(world: World) -> None:
 
     assert (done["state"], done["output"], done["attempts"], done["run"]) == ("succeeded", {"a": "AA=="}, 1, "call_run")
     assert msgspec.msgpack.decode(packed.content)["output"] == {"a": b"\x00"}
+
+
+async def test_it_is_billed_for_each_slice_that_it_ran_on(world: World) -> None:
+    """A part for each, and their sum: the first start was lost on another kind."""
+    world.deploy(function())
+    used = msgspec.structs.replace(SPENT, price="h100"), SPENT
+    async with world.client() as client:
+        name = (await submit(client)).json()["id"]
+        await finish(world, name, spent=used[1], spent_before=used[:1])
+        usage = (await client.get(f"/v1/calls/{name}")).json()["usage"]
+
+    assert {part["price"] for part in usage["parts"]} == {"h100", "cpu"}
+    assert usage["ns"] == 2 * SPENT.ns
+    assert Decimal(usage["cost"]) == sum(Decimal(part["cost"]) for part in usage["parts"]) > 0
 
 
 async def test_a_wait_ends_with_the_job(world: World) -> None:
