@@ -68,6 +68,10 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
     ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    ledger_url: Annotated[
+        str,
+        msgspec.Meta(description="postgresql://… of the ledger, which must be there; empty: SQLite below --state-dir"),
+    ] = ""
     webhook_allow: Annotated[
         str,
         msgspec.Meta(description="addresses and networks that webhooks may reach though not public; commas between"),
@@ -112,15 +116,17 @@ def plan(
     nats = state / "nats"
     nodes = [_numbered("local", number) for number in _agents(settings)]
 
+    # Addresses have passwords, and every user can read command lines.
     def env(user: str) -> Mapping[str, str]:
-        # The address has the user's password, and every user can read command lines.
         return {"PILOTLIGHT_NATS_URL": user_url(nats, nats_ports, user)}
+
+    ledger = {"PILOTLIGHT_LEDGER_URL": settings.ledger_url} if settings.ledger_url else {}
 
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
     return (
         *_bus(nats, nats_ports, nodes),
         *(
-            _gateway(settings, number, own, common, env(bus_users.GATEWAY), blob_url)
+            _gateway(settings, number, own, common, {**env(bus_users.GATEWAY), **ledger}, blob_url)
             for number, own in enumerate(ports, 1)
         ),
         ManagedProcess(
@@ -131,7 +137,7 @@ def plan(
         ),
         # It ends after the agents, so that their last usage gets into the ledger.
         ManagedProcess(
-            name="duties", rank=1, stop_within_s=5.0, env=env(bus_users.DUTIES),
+            name="duties", rank=1, stop_within_s=5.0, env={**env(bus_users.DUTIES), **ledger},
             command=_python(
                 "pilotlight_gateway.duties", *common, "--name", "duties", "--metrics-port", str(metrics["duties"]),
                 "--blob-url", blob_url, *_webhooks(settings),

@@ -48,6 +48,18 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
         assert f"file://{tmp_path}/blobs" in parts["agent"].command
 
 
+def test_the_ledger_is_where_its_readers_and_its_writer_look(tmp_path: Path) -> None:
+    """Gateways and duties; no command line has the password, and no other process has it at all."""
+    url = "postgresql://pilotlight:secret@db/ledger"
+    settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--ledger-url", url], {})
+
+    parts = {part.name: part for part in plan(settings, ports=[GatewayPorts(1, 3, 6)], metrics=METRICS, nats_ports=[2])}
+
+    told = {name for name, part in parts.items() if part.env.get("PILOTLIGHT_LEDGER_URL") == url}
+    assert told == {"gateway", "duties"}
+    assert not any("secret" in word for part in parts.values() for word in part.command)
+
+
 def test_agents_get_the_base_environments(tmp_path: Path) -> None:
     """All of them, each."""
     flags = ["--state-dir", str(tmp_path), "--extra-agents", "1", "--base", "a=/x", "--base", "b=/y"]

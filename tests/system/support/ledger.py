@@ -15,7 +15,12 @@ LATE_NS = 5 * 10**9
 
 
 def rows(platform: Platform, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    """What a query finds."""
+    """What a query finds. It has a `?` for each value."""
+    if platform.ledger_url:
+        import psycopg
+
+        with psycopg.connect(platform.ledger_url) as connection:
+            return connection.execute(query.replace("?", "%s").encode(), values or None).fetchall()
     with closing(sqlite3.connect(f"file:{platform.state / 'ledger.sqlite'}?mode=ro", uri=True)) as database:
         return database.execute(query, values).fetchall()
 

@@ -33,6 +33,8 @@ class Platform:
     ready_file: Path
     client_file: Path
     python: str = sys.executable
+    ledger_url: str = ""
+    """Of its ledger in PostgreSQL; "": it is in the state folder."""
     http: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
