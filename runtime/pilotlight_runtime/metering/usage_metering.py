@@ -157,7 +157,7 @@ class Metering:
             group.create_task(self._store_what_is_written())
 
     async def write(self, *, everything: bool = True) -> None:
-        """Write what is metered so far to disk, one write at a time; `everything`: also of devices on which nothing changes."""
+        """Write what is metered so far to disk, one write at a time; `everything`: also where nothing has changed."""
         async with self._writing:
             await self._write(everything=everything)
 
