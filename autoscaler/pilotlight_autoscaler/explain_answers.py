@@ -127,6 +127,8 @@ def _load_text(demand: Demand) -> str:
         parts.append(f"{_calls(demand.running, 'runs', 'run')}{since}")
     if demand.backlog:
         parts.append(f"jobs of the function that wait behind them: at least {demand.backlog}")
+    if demand.held_jobs:
+        parts.append(f"jobs that limits of their tenant hold back: at least {demand.held_jobs}")
     return "; ".join(parts)
 
 

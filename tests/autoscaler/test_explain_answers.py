@@ -216,7 +216,9 @@ def test_what_is_not_remembered_is_said_to_be_so() -> None:
 def test_a_function_is_told_with_what_waits_and_runs() -> None:
     """As the homes of its versions told it last; nothing of what an older home tells, or of idle versions."""
     world, classes = World(), {"batch": ClassLoad(queued=2), "interactive": ClassLoad(queued=1, running=1)}
-    busy = demand("ver_1", queued=3, running=1, oldest_run_ms=41_000.0, backlog=120, classes=classes, function=GREET)
+    busy = demand(
+        "ver_1", queued=3, running=1, oldest_run_ms=41_000.0, backlog=120, held_jobs=7, classes=classes, function=GREET
+    )
     world.on_demand(busy, 1.0)
     world.on_demand(demand("ver_2", running=2, function=GREET), 1.0)
     world.on_demand(demand("ver_3", queued=2), 1.0)
@@ -226,7 +228,8 @@ def test_a_function_is_told_with_what_waits_and_runs() -> None:
         "Now:",
         (
             "  ver_1: 3 calls wait (2 batch, 1 interactive), the first for 10 ms; 1 call runs, the first for 41 s; "
-            "jobs of the function that wait behind them: at least 120."
+            "jobs of the function that wait behind them: at least 120; "
+            "jobs that limits of their tenant hold back: at least 7."
         ),
         "  ver_2: 2 calls run.",
         "  It has no container, and none waits for a place.",

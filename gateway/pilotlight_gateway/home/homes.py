@@ -18,7 +18,7 @@ from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import CallDescriptor
-from pilotlight_core.model.messages.demand import Demand, Demands
+from pilotlight_core.model.messages.demand import NO_BACKLOG, Demand, Demands, JobBacklog
 from pilotlight_core.model.messages.node_messages import Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     Breakers,
@@ -80,7 +80,7 @@ class Homes:
         self._watch_at = float("-inf")
         self._broken = False
         self._slow_log = SlowLog()
-        self.backlog_of: Callable[[str], int] = lambda _: 0
+        self.backlog_of: Callable[[str], JobBacklog] = lambda _: NO_BACKLOG
         """The jobs of a function (`tenant:app.function`) that wait beyond those that are queued here."""
 
     # -- shards ----------------------------------------------------------------------------------------------------
@@ -259,8 +259,8 @@ class Homes:
             self._port.send(subjects.demands(self._region, shard), message)
 
     def _with_backlog(self, demand: Demand) -> Demand:
-        backlog = self.backlog_of(demand.function)
-        return msgspec.structs.replace(demand, backlog=backlog) if backlog else demand
+        ready, held = self.backlog_of(demand.function)
+        return msgspec.structs.replace(demand, backlog=ready, held_jobs=held) if ready or held else demand
 
     def _want_credits(self) -> None:
         if self._wants_credits:

@@ -24,6 +24,7 @@ from pilotlight_core.bus import Bus, BusDown, BusError, Handler
 from pilotlight_core.bus.doorbells import PendingReads
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, StreamMessage, StreamPage
 from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.demand import NO_BACKLOG, JobBacklog
 from pilotlight_core.model.messages.job_messages import (
     AskJob,
     JobNote,
@@ -167,16 +168,18 @@ class JobDispatcher:
             running=len(self._running),
         )
 
-    def backlog(self, function: str) -> int:
-        """The known jobs of a function (`tenant:app.function`) that could begin and wait behind those that do.
-
-        Jobs that limits of their tenant hold back are not among them: more containers would not start them.
-        """
+    def backlog(self, function: str) -> JobBacklog:
+        """The known jobs of a function (`tenant:app.function`) that wait behind those that wait at the home."""
         flows = self._functions.get(subjects.jobs_of_function(self._region, function)) if self._functions else None
         if not flows:
-            return 0
-        at = self._ground.wall()
-        return sum(work.flow.backlog(at) for work in flows.values() if at >= work.held_until)
+            return NO_BACKLOG
+        at, ready, held = self._ground.wall(), 0, 0
+        for work in flows.values():
+            if at >= work.held_until:
+                ready += work.flow.backlog(at)
+            else:
+                held += work.flow.backlog(at)
+        return JobBacklog(ready, held)
 
     def planned(self) -> list[JobsDue]:
         """What the known jobs will ask for soon: in turns by owner of the function, of each what is due first.

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant
-from pilotlight_core.model.messages.demand import ClassLoad, Demand, Demands
+from pilotlight_core.model.messages.demand import ClassLoad, Demand, Demands, JobBacklog
 from pilotlight_core.model.messages.scheduling import (
     CreditsWanted,
     Dropped,
@@ -153,7 +153,7 @@ def test_the_longest_demands_fit_into_a_message() -> None:
     demand = Demand(
         version="v" * 64, tenant=name, gateway="g" * 96, epoch=2**40, queued=10**6, oldest_ms=1 / 3, running=10**6,
         arrivals=10**6, service_ms=1 / 3, edge=True, refused=True, refused_calls=10**6, late=10**6,
-        oldest_run_ms=1 / 3, backlog=10**6, classes=loads, function=f"{name}:{name}.{name}",
+        oldest_run_ms=1 / 3, backlog=10**6, held_jobs=10**6, classes=loads, function=f"{name}:{name}.{name}",
     )  # fmt: skip
     message = Demands(gateway="g" * 96, shard=63, items=(demand,) * homes_module.DEMANDS_AT_MOST)
 
@@ -164,11 +164,11 @@ def test_the_longest_demands_fit_into_a_message() -> None:
 def test_jobs_that_wait_behind_those_of_the_home_are_told() -> None:
     """As many as whoever knows them says of the function."""
     site = Site()
-    site.homes.backlog_of = {"acme:app.fn": 120}.__getitem__
+    site.homes.backlog_of = {"acme:app.fn": JobBacklog(120, 7)}.__getitem__
     site.turn(Enqueue(call("a")))
     (message,) = site.port.told(Demands)
 
-    assert [demand.backlog for demand in message.items] == [120]
+    assert [(demand.backlog, demand.held_jobs) for demand in message.items] == [(120, 7)]
 
 
 def test_without_the_lease_or_the_bus_nothing_is_granted() -> None:

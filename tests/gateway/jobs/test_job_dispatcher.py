@@ -18,6 +18,7 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
+from pilotlight_core.model.messages.demand import NO_BACKLOG
 from pilotlight_core.model.messages.job_messages import JobNote, JobsStored, PlannedStarts
 from pilotlight_core.model.records.jobs import JobState, RunnerIdentity
 from pilotlight_core.model.spec import VersionRecord
@@ -187,20 +188,20 @@ async def test_a_message_that_cannot_be_read_holds_nothing_up(site: Site) -> Non
 
 
 async def test_jobs_behind_those_that_wait_at_the_home_are_its_backlog(site: Site) -> None:
-    """Of their function alone; none of a flow whose tenant's limits hold it back, and none once they are elsewhere."""
+    """Of their function alone; those that limits of their tenant hold back apart, and none once they are elsewhere."""
     held = Calls(output=OUTPUT, grants=0, hold=asyncio.Event())
     async with site.gateway("one", held) as feeder:
-        assert feeder.backlog("acme:shop.hello") == 0
+        assert feeder.backlog("acme:shop.hello") == NO_BACKLOG
         feeder.begin(site.shard, 1, b"")
         await site.submit(WAITING + 7)
-        await until(lambda: feeder.backlog("acme:shop.hello") == 7 and feeder.statistics().waiting == WAITING)
-        assert feeder.backlog("acme:shop.other") == 0
+        await until(lambda: feeder.backlog("acme:shop.hello") == (7, 0) and feeder.statistics().waiting == WAITING)
+        assert feeder.backlog("acme:shop.other") == NO_BACKLOG
 
         feeder._work[site.flow].held_until = math.inf
-        assert feeder.backlog("acme:shop.hello") == 0
+        assert feeder.backlog("acme:shop.hello") == (0, 7)
         feeder._work[site.flow].held_until = 0.0
         feeder.end(site.shard)
-        assert feeder.backlog("acme:shop.hello") == 0
+        assert feeder.backlog("acme:shop.hello") == NO_BACKLOG
 
 
 async def test_controllers_hear_of_jobs_whose_time_comes_soon(site: Site) -> None:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from pilotlight_core.model.messages.message import Message
+
+
+class JobBacklog(NamedTuple):
+    """The known jobs of a function that wait behind those that are queued at their home."""
+
+    ready: int
+    """Those that could begin."""
+    held: int
+    """Those that limits of their tenant hold back."""
+
+
+NO_BACKLOG = JobBacklog(0, 0)
 
 
 class ClassLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,9 +62,11 @@ class Demand(Message, frozen=True, kw_only=True):
     oldest_run_ms: float = 0.0
     """How long ago the oldest of the running calls was granted, of those that this home has granted; 0: none runs."""
     backlog: int = 0
-    """Jobs of the function that could begin and wait behind those that are queued here: at least so many, not counted
-    those that limits of their tenant hold back. Jobs name their version when they begin: each version of a function has
-    the same number."""
+    """Jobs of the function that could begin and wait behind those that are queued here: at least so many. Jobs name
+    their version when they begin: each version of a function has the same number."""
+    held_jobs: int = 0
+    """The same of those that limits of their tenant hold back, which are not in `backlog`: more containers would not
+    start them."""
     classes: dict[str, ClassLoad] = msgspec.field(default_factory=dict)
     """By priority class, those with a queued or running call."""
     function: str = ""
