@@ -8,7 +8,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,8 +70,19 @@ def test_first_calls_are_held_while_a_container_starts(platform: Platform) -> No
 
     assert [answer.status_code for answer in answers] == [200] * MANY
     assert [answer.json()["output"] for answer in answers] == list(range(MANY))
-    assert any(answer.json()["cold_start"] for answer in answers)
-    assert platform.call("zero.quick").json()["cold_start"] is None
+    cold = next(answer.json() for answer in answers if answer.json()["cold_start"])
+    warm = platform.call("zero.quick").json()
+    assert warm["cold_start"] is None
+    told = [wait_until(partial(receipt, platform, one["id"]), "there is a receipt") for one in (cold, warm)]
+    assert told[0]["cold_start_ms"] == pytest.approx(sum(cold["cold_start"].values()), abs=0.001)
+    assert [one["cold_start_billed"] for one in told] == [True, False]
+    assert told[1]["cold_start_ms"] == 0.0
+
+
+def receipt(platform: Platform, call: str) -> dict[str, Any] | None:
+    """What the ledger has billed a call; None: nothing yet."""
+    answer = platform.http.get(f"/v1/calls/{call}/receipt")
+    return answer.json() if answer.status_code == 200 else None
 
 
 def test_a_first_burst_of_long_calls_does_not_wait_for_the_first_to_end(platform: Platform) -> None:

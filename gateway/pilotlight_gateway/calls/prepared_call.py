@@ -140,4 +140,5 @@ class PreparedCall:
             traceparent=self.traceparent,
             key=self.key,
             tags=self.tags,
+            cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )

@@ -30,6 +30,11 @@ def payer_of(event: UsageEvent) -> str:
     return event.tenant
 
 
+def payer_of_start(event: UsageEvent) -> str:
+    """Who pays for the load of an interval's container; "": the operator."""
+    return OPERATOR if is_guess(event.purpose, used=False) else event.tenant
+
+
 def payer_of_share(share: CallShare) -> str:
     """Who pays for a call's part of an interval; "": the operator."""
     return OPERATOR if share.fault is Fault.PLATFORM else share.tenant

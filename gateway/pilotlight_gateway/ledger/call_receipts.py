@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
-from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, receipt_terms
+from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, cold_start, receipt_terms
 
 CALL_FACTS = ("outcome", "fault", "units", "tags")
 """Of several shares the last that says something holds."""
@@ -32,6 +32,9 @@ def add_receipts(connection: sa.Connection, entries: LedgerRows) -> None:
     if not entries.calls:
         return
     dialect = connection.dialect.name
+    if entries.cold_starts:
+        starts = [each._asdict() for each in entries.cold_starts]
+        connection.execute(dialect_module(dialect).insert(cold_start).on_conflict_do_nothing(), starts)
     terms = [each._asdict() | {"id": number} for each, number in entries.terms.items()]
     connection.execute(dialect_module(dialect).insert(receipt_terms).on_conflict_do_nothing(), terms)
     connection.exec_driver_sql(receipt_statement(dialect), entries.calls)
@@ -44,6 +47,7 @@ def prune_receipts(connection: sa.Connection, day: str) -> None:
     connection.execute(sa.delete(call_receipt).where(of_old))
     connection.execute(sa.delete(receipt_terms).where(old))
     connection.execute(sa.delete(call_line).where(call_line.c.day < day))
+    connection.execute(sa.delete(cold_start).where(cold_start.c.day < day))
 
 
 @cache

@@ -7,7 +7,7 @@ booked on the first that is open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,7 +20,7 @@ from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE, cores_of
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.attribution import OPERATOR, POLICY, payer_of, payer_of_share
+from pilotlight_gateway.ledger.attribution import OPERATOR, POLICY, payer_of, payer_of_share, payer_of_start
 
 NS_PER_HOUR = 3_600 * NS_PER_S
 NS_PER_DAY = 86_400 * NS_PER_S
@@ -34,6 +34,8 @@ CallRow = tuple[int, str, int, str, int, str, str, str]
 Part = tuple[str, int, int]
 """price, ppm, rate: of the slice first, then what is paid of the host."""
 NONE: Mapping[str, str] = {}
+LONGEST_START_US = 86_400 * 10**6
+"""A node may say anything."""
 LONGEST_NS = 31 * NS_PER_DAY
 """Agents write an interval each second, so a longer one is an error."""
 
@@ -84,6 +86,18 @@ class Reversal(NamedTuple):
     """Nanoseconds beyond `share.earlier` that are not folded yet."""
 
 
+class ColdStart(NamedTuple):
+    """The start of a container for which a call waited."""
+
+    tenant: str
+    call_id: str
+    event: str
+    day: str
+    us: int
+    billed: bool
+    """Whether the caller pays for the load of its own code."""
+
+
 @dataclass(slots=True)
 class _CallGroup:
     """The calls of an interval that have their terms in common."""
@@ -104,6 +118,7 @@ class LedgerRows:
     calls: list[CallRow] = field(default_factory=list)
     """Of a call as many as it has shares: the ledger adds them up."""
     reversals: list[Reversal] = field(default_factory=list)
+    cold_starts: list[ColdStart] = field(default_factory=list)
     unpriced: int = 0
     """Events whose price id is unknown; they cost what an unknown GPU does."""
 
@@ -201,6 +216,8 @@ def entries_of(
         if event.shares:
             counts = firsts.get(event.container, event.slice) == event.slice
             _add_shares(entries, event, parts, hours, counts=counts)
+            if counts:
+                entries.cold_starts += _cold_starts(event, hours[-1][0][:10])
         else:
             _add_whole(entries, event, parts, hours)
     return entries
@@ -279,6 +296,13 @@ def _add_shares(
             for part in parts:
                 hour_sum(entries, event, part, hour, payer, key).ns += group.ns
             hour_sum(entries, event, parts[0], hour, payer, key).calls += group.ended
+
+
+def _cold_starts(event: UsageEvent, day: str) -> Iterator[ColdStart]:
+    for share in event.shares:
+        if share.cold_us > 0 and share.ended:
+            billed = payer_of_start(event) == share.tenant
+            yield ColdStart(share.tenant, share.call_id, event.id, day, min(share.cold_us, LONGEST_START_US), billed)
 
 
 def _add_spared(entries: LedgerRows, event: UsageEvent, parts: list[Part], hour: str, share: CallShare) -> None:

@@ -215,6 +215,19 @@ correction_line = sa.Table(
 """What was billed to `tenant` on `of_day` and is `payer`'s ("": the operator's) from `day` on: its `terms` are those of
 the receipt's line that it corrects, `corrects` is the event that showed it. The line itself stays as it is."""
 
+cold_start = sa.Table(
+    "cold_start",
+    metadata,
+    sa.Column("tenant", sa.String(63), primary_key=True),
+    sa.Column("call_id", sa.String(64), primary_key=True),
+    sa.Column("event", sa.String(255), primary_key=True),
+    sa.Column("day", sa.String(10), nullable=False),
+    sa.Column("us", sa.BigInteger, nullable=False),
+    sa.Column("billed", sa.Boolean, nullable=False),
+    sa.Index("cold_start_day", "day"),
+)
+"""The starts of containers for which calls waited, in microseconds: few of all calls. `event` is that of its end."""
+
 pending_reversal = sa.Table(
     "pending_reversal",
     metadata,

@@ -14,7 +14,7 @@ from pilotlight_core.model.api.receipt_api import CallReceipt, ReceiptLine
 from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import receipt_line, usage_day, version_tags
+from pilotlight_gateway.ledger.ledger_tables import cold_start, receipt_line, usage_day, version_tags
 from pilotlight_gateway.ledger.usage_report import GROUPS, UsageReport, summarise, tags_in
 
 GIB = 2**30
@@ -27,6 +27,7 @@ def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | 
     rows = receipts(ledger, tenant, call_id)
     if not rows:
         return None
+    starts = ledger.read(sa.select(cold_start).where(cold_start.c.call_id == call_id, cold_start.c.tenant == tenant))
     of_device = [row for row in rows if row["price"] not in HOST_PRICES]
     return CallReceipt(
         id=call_id,
@@ -35,6 +36,8 @@ def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | 
         gpu_seconds=sum(row["ns"] * row["ppm"] for row in of_device) / (WHOLE_DEVICE * NS_PER_S),
         vram_gib_seconds=sum(row["ns"] * row["memory"] for row in of_device) / (GIB * NS_PER_S),
         key=next((row["key_id"] for row in rows if row["key_id"]), ""),
+        cold_start_ms=sum(start["us"] for start in starts) / 1000.0,
+        cold_start_billed=any(start["billed"] for start in starts),
         currency=ledger.book.currency,
     )
 

@@ -104,7 +104,8 @@ class ContainerMeter:
         self._meter.transition(LeaseState.FREE, self._clock())
 
     def call_started(self, run: Run) -> None:
-        self._meter.call_started(run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags)
+        cold_us = round(run.cold_ms * 1000.0) if run.cold_ms else 0
+        self._meter.call_started(run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us)
 
     def call_ended(self, call_id: str, outcome: Outcome, batch_size: int, units: dict[str, int] | None = None) -> Spent:
         fault = FAULTS.get(outcome, self.fault_of_death)

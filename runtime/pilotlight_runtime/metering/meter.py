@@ -45,12 +45,13 @@ NOTHING: dict[str, Any] = {}
 
 
 class _Running:
-    __slots__ = ("billed", "billed_at_last", "billed_on_disk", "key", "since", "tags", "tenant")
+    __slots__ = ("billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "since", "tags", "tenant")
 
-    def __init__(self, tenant: str, key: str, tags: dict[str, str], since: int) -> None:
+    def __init__(self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int) -> None:
         self.tenant = tenant
         self.key = key
         self.tags = tags
+        self.cold_us = cold_us
         self.since = since
         """Virtual time up to which its share has gone into events."""
         self.billed = 0
@@ -139,9 +140,16 @@ class SliceMeter:
         self._owner, self._used = owner, bool(self._running)
 
     def call_started(
-        self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING
+        self,
+        call_id: str,
+        tenant: str,
+        at_ns: int,
+        *,
+        key: str = "",
+        tags: dict[str, str] = NOTHING,
+        cold_us: int = 0,
     ) -> None:
-        """The container works on a call of `tenant` from `at_ns` on; `key` and `tags` are for the ledger.
+        """The container works on a call of `tenant` from `at_ns` on; `key`, `tags` and `cold_us` are for the ledger.
 
         Raises:
             MeterMisuse: if it does already, or the slice has no owner.
@@ -150,7 +158,7 @@ class SliceMeter:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
         self._used = True
-        self._running[call_id] = _Running(tenant, key, tags, self._virtual)
+        self._running[call_id] = _Running(tenant, key, tags, cold_us, self._virtual)
 
     def call_ended(
         self,
@@ -181,7 +189,7 @@ class SliceMeter:
         is_platforms = fault is Fault.PLATFORM
         share = CallShare(
             call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
-            running.billed if is_platforms else 0,
+            running.billed if is_platforms else 0, running.cold_us,
         )  # fmt: skip
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:

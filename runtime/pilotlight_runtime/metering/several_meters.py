@@ -41,10 +41,17 @@ class SeveralMeters:
         return [owner, *(beside for _ in self._meters[1:])]
 
     def call_started(
-        self, call_id: str, tenant: str, at_ns: int, *, key: str = "", tags: dict[str, str] = NOTHING
+        self,
+        call_id: str,
+        tenant: str,
+        at_ns: int,
+        *,
+        key: str = "",
+        tags: dict[str, str] = NOTHING,
+        cold_us: int = 0,
     ) -> None:
         for meter in self._meters:
-            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags)
+            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us)
 
     def call_ended(
         self,

@@ -48,3 +48,10 @@ def test_a_run_says_who_asked() -> None:
 def test_an_input_too_large_for_the_bus_does_not_travel_in_the_run(size: int, left: int) -> None:
     """Its sender offers it by reference."""
     assert len(prepared_call(input=b"x" * size).run(grant(), 0.0, "gw1").input) == left
+
+
+def test_a_run_says_which_start_it_waited_for() -> None:
+    """The steps of the container's start together; nothing where a container was there."""
+    timeline = {"stage": 100.0, "load": 25.5}
+    assert prepared_call().run(grant(start_ms=40.0, timeline=timeline), 0.0, "g").cold_ms == 125.5
+    assert prepared_call().run(grant(timeline=timeline), 0.0, "g").cold_ms == 0.0

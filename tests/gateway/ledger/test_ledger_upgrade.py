@@ -58,8 +58,8 @@ def upgrade():
 
 
 SINCE = (
-    "bound_container", "call_receipt", "closed_period", "correction_line", "known_device", "pending_reversal",
-    "quarantine_count", "quarantined_usage", "receipt_terms", "unread_usage", "version_tags",
+    "bound_container", "call_receipt", "closed_period", "cold_start", "correction_line", "known_device",
+    "pending_reversal", "quarantine_count", "quarantined_usage", "receipt_terms", "unread_usage", "version_tags",
 )  # fmt: skip
 """Tables that came with later revisions."""
 LATER = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from pilotlight_core.model.messages.usage import CallShare, LeaseState
-from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.units import cost_of
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_queries import call_receipt_of, receipts, usage_report
@@ -69,3 +69,31 @@ def test_a_receipt_adds_up_whatever_the_call_ran_on(ledger: Ledger) -> None:
     assert (found.gpu_seconds, found.vram_gib_seconds, found.key) == (2.25, 20.0, "key_1")
     assert Decimal(found.cost) == sum(Decimal(line.cost) for line in found.lines)
     assert call_receipt_of(ledger, "rival", "a") is None
+
+
+def test_a_receipt_says_which_start_a_call_waited_for(ledger: Ledger) -> None:
+    """And whether its caller pays for the load: not of a guess or of another tenant's function, and not without one."""
+
+    def ends(call: str, number: int, tenant: str = "acme", cold_us: int = 1_500, **more: object) -> UsageEvent:
+        share = CallShare(call, tenant, SECOND, "ok", cold_us=cold_us)
+        at = number * SECOND
+        return event(number, at, at + SECOND, LeaseState.BUSY, shares=(share,), **more)
+
+    ledger.fold(
+        "USAGE", 1,
+        delivered([
+            ends("own", 1), ends("guess", 2, purpose=Purpose.PREWARM, used=True), ends("theirs", 3, "rival"),
+            ends("warm", 4, cold_us=0), ends("own", 5), ends("liar", 6, cold_us=2**62), ends("past", 7, cold_us=-5),
+        ]),
+    )  # fmt: skip
+
+    def told(tenant: str, call: str) -> tuple[float, bool]:
+        found = call_receipt_of(ledger, tenant, call)
+        assert found is not None
+        return found.cold_start_ms, found.cold_start_billed
+
+    assert told("acme", "own") == (3.0, True)
+    assert told("acme", "guess") == (1.5, False)
+    assert told("rival", "theirs") == (1.5, False)
+    assert told("acme", "warm") == told("acme", "past") == (0.0, False)
+    assert told("acme", "liar") == (86_400_000.0, True)

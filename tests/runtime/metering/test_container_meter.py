@@ -176,3 +176,21 @@ def test_a_container_that_is_kept_by_a_guess_counts_as_unused() -> None:
         assert container.meter.owner.purpose is purpose
         said.append(container.meter.is_guess)
     assert said == [False, True, False]
+
+
+def test_a_call_says_which_start_it_waited_for() -> None:
+    """Once, in whole microseconds, where it ends."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.call_started(run("cold", cold_ms=12.3456))
+    container.meter.call_started(run("warm"))
+    container.at_ns = 10
+    begun = [share for event in container.slice.checkpoint(10) for share in event.shares]
+    container.at_ns = 20
+    for name in ("cold", "warm"):
+        container.meter.call_ended(name, Outcome.OK, 1)
+    over = [share for event in container.slice.checkpoint(20) for share in event.shares]
+
+    assert [share.cold_us for share in begun] == [0, 0]
+    assert {share.call_id: share.cold_us for share in over} == {"cold": 12_346, "warm": 0}

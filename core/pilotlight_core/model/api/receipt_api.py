@@ -46,4 +46,9 @@ class CallReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """GiB of memory of the device, times the call's share of the time."""
     key: str = ""
     """The id of the API key that asked for it."""
+    cold_start_ms: float = 0.0
+    """How long the starts of containers took for which it waited; 0: it waited for none."""
+    cold_start_billed: bool = False
+    """Whether its caller pays for the load of the code in them, in the container's own lines; files and a sandbox are
+    the operator's, and so is the load of a container that the platform had started by a guess."""
     currency: str = "USD"

@@ -67,6 +67,8 @@ class Run(Message, frozen=True, kw_only=True):
     """The id of the API key that asked for the call, for the ledger."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
     """For the ledger; nothing sets them yet."""
+    cold_ms: Duration = 0.0
+    """How long the start of its container took, for which it waited; 0: it waited for none."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
