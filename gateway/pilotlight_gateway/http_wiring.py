@@ -36,6 +36,8 @@ from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER, AutoscalerServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
+from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES, InvoiceServices
+from pilotlight_gateway.http.endpoints.billing.usage import USAGE, UsageServices
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
 from pilotlight_gateway.http.endpoints.documents import DocumentServices
@@ -179,8 +181,8 @@ def wire_http(
         *bound(routes.APPS, apps),
         *bound(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers)),
         *bound(routes.ACCOUNT, of_account),
+        *_money(bound, ledger, registry),
         *bound(CONTAINERS, of_containers),
-        *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
         *bound(PRICES, PriceServices(registry=registry, book=book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, of_curves),
@@ -196,3 +198,12 @@ def wire_http(
     routes_known = CallRoutes(registry, resolver, limits)
     edge.whole = WarmCalls(WarmParts(entry, calls, unary, answers, routes_known, requests, edge, clock))
     return edge
+
+
+def _money(bound: partial[Any], ledger: LedgerReader, registry: RegistryPort) -> tuple[BoundOperation[Any], ...]:
+    """What the ledger tells."""
+    return (
+        *bound(USAGE, UsageServices(ledger=ledger, registry=registry)),
+        *bound(INVOICES, InvoiceServices(ledger=ledger)),
+        *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
+    )

@@ -69,6 +69,16 @@ def cores_of(price: str) -> int:
     return int(found[1] or 1) if found is not None else 0
 
 
+def gpu_of_price(price: str) -> str:
+    """The type of GPU that a price id is of, as reports say it: "H100", "cpu" of CPU slots, "host" of its parts."""
+    if price in HOST_PRICES:
+        return "host"
+    if is_cpu_price(price):
+        return CPU_PRICE
+    name = price.removeprefix(FAKE_PRICE)
+    return price.removesuffix(name) + name.upper()
+
+
 def gpu_price(gpu_type: str) -> str:
     """The price id of a GPU by its type: "a100" for "A100-40GB", and for the A10G, the A10 as one cloud has it."""
     found = _GPU_TYPE.fullmatch(gpu_type)

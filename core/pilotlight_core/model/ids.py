@@ -24,7 +24,8 @@ NAME_PATTERN = f"^{NAME.pattern}{END}"
 REF_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}(@{NAME.pattern})?{END}"
 FUNCTION_PATTERN = f"^({NAME.pattern}:)?{NAME.pattern}[.]{NAME.pattern}{END}"
 CONTAINER_PATTERN = f"^[A-Za-z0-9_.~-]{{1,128}}{END}"
-"""Schema patterns of a name, a ref, a ref without a pin, and a container's id."""
+MONTH_PATTERN = f"^20[0-9]{{2}}-(0[1-9]|1[0-2]){END}"
+"""Schema patterns of a name, a ref, a ref without a pin, a container's id, and a month."""
 CLIENT_CALL_ID = re.compile(r"cid_[A-Za-z0-9_-]{8,60}")
 CALL_ID = re.compile(r"call_([a-z0-9-]{1,24})_([0-9a-z]{1,13})_([0-9a-z]{20})")
 TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")

@@ -84,18 +84,30 @@ def is_gpu(ask: GpuAsk) -> bool:
     return found is not None and (found[1], int(found[2] or 1)) == (ask.type, ask.count) and len(ask.type) < MAX_GPU
 
 
+COST_UNITS = WHOLE_DEVICE * NS_PER_HOUR * 10**9
+"""Of a dollar: nanoseconds times millionths times nano-dollars an hour."""
+
+
 def cost_of(ns: int, ppm: int, nano_usd_per_hour: int) -> Fraction:
     """Exact dollars for `ns` nanoseconds of `ppm` millionths of a device at a price per device hour.
 
     Exact, so that receipts sum to the report in any order; only the printed amount is rounded.
     """
-    return Fraction(ns * ppm * nano_usd_per_hour, WHOLE_DEVICE * NS_PER_HOUR * 10**9)
+    return Fraction(ns * ppm * nano_usd_per_hour, COST_UNITS)
 
 
 def money(amount: Fraction, places: int = 12) -> str:
     """Dollars as a decimal string, rounded half-even to `places` digits."""
     exact = Decimal(amount.numerator) / Decimal(amount.denominator)
     return format(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN), "f")
+
+
+def shown_money(amount: Fraction | float | str) -> str:
+    """Dollars for people: `0.0123`, `1.23`, `1,235`: of four significant digits those that say something."""
+    value = float(amount)
+    if value and abs(value) < 1:
+        return f"{float(f'{value:.3g}'):.15f}".rstrip("0")
+    return f"{value:,.2f}" if abs(value) < 1_000 else f"{float(f'{value:.4g}'):,.0f}"
 
 
 def split_evenly(total: int, parts: int) -> list[int]:

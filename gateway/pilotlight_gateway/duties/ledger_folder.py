@@ -28,6 +28,7 @@ from pilotlight_gateway.ledger.ledger_store import KEPT_SECONDS, FoldReport, Fol
 from pilotlight_gateway.ledger.unread_usage import KEPT_S, UnreadCount, UnreadMessage
 from pilotlight_gateway.ledger.usage_checks import UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery, delivery_of
+from pilotlight_gateway.reports.billing_periods import closed_until
 
 FOLD_EVERY = 0.5
 """Seconds of messages per transaction."""
@@ -213,7 +214,13 @@ class LedgerFolder:
         if at - self._pruned > PRUNE_EVERY:
             self._pruned = at
             await asyncio.to_thread(self._ledger.prune, time.time() - KEPT_SECONDS)
+            await asyncio.to_thread(self._close_months, time.time())
             await self._fold_unread()
+
+    def _close_months(self, at: float) -> None:
+        if (until := closed_until(at)) > self._ledger.open_from():
+            self._ledger.close_days(until, at)
+            log.info("months are closed", until=until)
 
 
 async def _gather(queue: asyncio.Queue[DecodedMessage]) -> list[UsageDelivery]:

@@ -23,6 +23,8 @@ from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
+from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES
+from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
@@ -33,7 +35,6 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
-from pilotlight_gateway.ledger.usage_report import UsageReport
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
@@ -42,7 +43,6 @@ CALL_ERRORS = (
     "call_lost",
 )  # fmt: skip
 NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
-DAY_SCHEMA = {"type": "string", "format": "date"}
 SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
 TAIL_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MOST_LINES}
 _STATES = "|".join(JobState)
@@ -191,17 +191,6 @@ ACCOUNT = (
         method="GET", path="/v1/nodes", name="listNodes", about="The nodes: slices, base environments, blanks.",
         endpoint=account.show_nodes, scopes=("operator",), answer=OBJECT,
     ),
-    Operation(
-        method="GET", path="/v1/usage", name="getUsage", about="What was used and what it costs, by UTC day.",
-        endpoint=account.show_usage, scopes=("read",), answer=UsageReport,
-        answer_media=("application/json", "text/csv"), errors=("bad_input",),
-        parameters=(
-            Parameter(name="from", about="First day, 2026-11-01; default: 30 days before 'to'.", schema=DAY_SCHEMA),
-            Parameter(name="to", about="First day that is not in it; default: tomorrow.", schema=DAY_SCHEMA),
-            Parameter(name="group", about="Comma-separated: day, app, function, version, state, price, ppm, tag:NAME."),
-            Parameter(name="format", about="json or csv.", schema={"enum": ["json", "csv"]}),
-        ),
-    ),
 )  # fmt: skip
 
 API_DOCUMENT = (
@@ -231,6 +220,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *LOGS,
     *CONTAINERS,
     *ACCOUNT,
+    *USAGE,
+    *INVOICES,
     *QUARANTINE,
     *PRICES,
     *PLACEMENT,

@@ -11,11 +11,12 @@ import structlog
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.usage_checks import BoundContainer
-from pilotlight_gateway.ledger.usage_report import UsageReport
+from pilotlight_gateway.ledger.usage_report import UsageReport, UsageRow
 
 log = structlog.get_logger(__name__)
 
 if TYPE_CHECKING:
+    from pilotlight_core.model.api.billing_api import LateLine
     from pilotlight_core.model.api.receipt_api import CallReceipt
     from pilotlight_core.model.price_book import PriceBook
     from pilotlight_gateway.ledger.ledger_store import Ledger
@@ -34,11 +35,37 @@ class LedgerReader:
         self._lock = threading.Lock()
         self._ledger: Ledger | None = None
 
-    def usage(self, tenant: str, first: str, until: str, groups: Sequence[str]) -> UsageReport:
-        """A tenant's usage of the days from `first` to before `until`."""
+    def usage(self, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> UsageReport:
+        """A tenant's usage, or for None everybody's, of the days from `first` to before `until`."""
         from pilotlight_gateway.ledger.usage_queries import usage_report
 
         return usage_report(self._opened(), tenant, first, until, groups)
+
+    def sums(self, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> list[UsageRow]:
+        """What `usage` is made of: exact sums by day, price, ppm and rate, and by what `groups` name."""
+        from pilotlight_gateway.ledger.usage_queries import usage_sums
+
+        return list(usage_sums(self._opened(), tenant, first, until, groups))
+
+    def device_sums(self, first: str, until: str) -> list[dict[str, Any]]:
+        """What each device was metered for, and sold."""
+        from pilotlight_gateway.ledger.usage_queries import device_sums
+
+        return device_sums(self._opened(), first, until)
+
+    def late_lines(self, tenant: str, first: str, until: str) -> list[LateLine]:
+        """What is booked in days and is of days before."""
+        from pilotlight_gateway.ledger.usage_queries import late_lines
+
+        return late_lines(self._opened(), tenant, first, until)
+
+    def open_from(self) -> str:
+        """The first day that is not closed; "": all are open."""
+        return self._opened().open_from()
+
+    def identity(self) -> str:
+        """What tells this ledger from others."""
+        return self._opened().identity()
 
     def receipt(self, tenant: str, call_id: str) -> CallReceipt | None:
         """What a call was billed; None: there is no receipt, or none yet."""

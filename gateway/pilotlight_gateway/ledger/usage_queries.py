@@ -1,8 +1,9 @@
-"""What the ledger says of a tenant: usage by day, and receipts."""
+"""What the ledger says of a tenant, or of all: sums of usage, and receipts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -10,16 +11,34 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from pilotlight_core.model.api.billing_api import LateLine
 from pilotlight_core.model.api.receipt_api import CallReceipt, ReceiptLine
 from pilotlight_core.model.devices import HOST_PRICES
-from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE, cost_of, money
+from pilotlight_core.model.units import COST_UNITS, NS_PER_S, WHOLE_DEVICE, cost_of, money
+from pilotlight_gateway.ledger.attribution import OPERATOR
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import cold_start, receipt_line, usage_day, version_tags
-from pilotlight_gateway.ledger.usage_report import GROUPS, UsageReport, summarise, tags_in
+from pilotlight_gateway.ledger.ledger_tables import (
+    cold_start,
+    correction_line,
+    lease_line,
+    receipt_line,
+    receipt_terms,
+    usage_day,
+    usage_hour,
+    version_tags,
+)
+from pilotlight_gateway.ledger.usage_report import EVERY_GROUP, GROUPS, UsageReport, UsageRow, summarise, tags_in
 
 GIB = 2**30
 MOST_LINES = 1_000
 """Of one receipt: of a call that runs for a month, over many prices."""
+TAGS = "tags"
+"""In groups: all tags of a version, as the JSON that the ledger has."""
+HOST_COLUMNS = ("core_ppm", "core_rate", "gib_ppm", "gib_rate")
+LATE = "late"
+"""Why a line is in a later invoice: it came when its day was closed."""
+BY_HOUR = frozenset({"hour", "key", "purpose", "purchase", "region"})
+"""What the sums by day do not know."""
 
 
 def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | None:
@@ -61,13 +80,101 @@ def _line(row: dict[str, Any]) -> ReceiptLine:
     )
 
 
-def usage_report(ledger: Ledger, tenant: str, first: str, until: str, groups: Sequence[str] = GROUPS) -> UsageReport:
-    """A tenant's usage of the days from `first` to before `until`. Blocks: call it in a thread."""
-    own = sa.select(usage_day).where(usage_day.c.tenant == tenant, usage_day.c.day >= first, usage_day.c.day < until)
-    if tags_in(groups):
-        same = sa.and_(version_tags.c.tenant == usage_day.c.tenant, version_tags.c.version == usage_day.c.version)
-        own = own.add_columns(version_tags.c.tags).outerjoin_from(usage_day, version_tags, same)
-    return summarise(ledger.read(own), groups, ledger.book.currency)
+def usage_report(
+    ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str] = GROUPS
+) -> UsageReport:
+    """A tenant's usage, or for None everybody's, of the days from `first` to before `until`. Blocks."""
+    return summarise(usage_sums(ledger, tenant, first, until, groups), groups, ledger.book.currency)
+
+
+def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> Iterator[UsageRow]:
+    """The sums of the days from `first` to before `until`, by day, by what `groups` name, and by price, ppm and rate.
+
+    They are read by hour where `groups` ask for what only hours know. Blocks: call it in a thread.
+
+    Args:
+        ledger: where they are.
+        tenant: whose they are; None: everybody's, and the operator's own.
+        first: the first day.
+        until: the day after the last.
+        groups: dimensions (`usage_report.EVERY_GROUP`), and tags.
+    """
+    table = usage_hour if BY_HOUR & {*groups} else usage_day
+    columns, tagged = table.c, bool(tags_in(groups)) or TAGS in groups
+    at = columns.hour if table is usage_hour else columns.day
+    named: dict[str, sa.ColumnElement[Any]] = dict(columns.items())
+    named["day"] = sa.func.substr(at, sa.literal_column("1"), sa.literal_column("10"))
+    if table is usage_hour:
+        named["key"] = columns.key_id
+    always = ("day", "price", "ppm", "rate")
+    asked = [name for name in EVERY_GROUP if name in groups and name not in always and name != "gpu"]
+    by: list[sa.ColumnElement[Any]] = [named[name].label(name) for name in (*always, *asked)]
+    by += [version_tags.c.tags] if tagged else []
+    sums = (sa.func.sum(columns.ns).label("ns"), sa.func.sum(columns.calls).label("calls"))
+    query = sa.select(*by, *sums).where(at >= first, at < until).group_by(*by)
+    if tenant is not None:
+        query = query.where(columns.tenant == tenant)
+    if tagged:
+        same = sa.and_(version_tags.c.tenant == columns.tenant, version_tags.c.version == columns.version)
+        query = query.outerjoin_from(table, version_tags, same)
+    for row in ledger.read(query):
+        yield row | {"ns": int(row["ns"]), "calls": int(row["calls"])}
+
+
+def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
+    """What each device was metered for in the days from `first` to before `until`, by the day of an interval's end.
+
+    Of each price, ppm and rate: `is_rest`, outside all slices; `is_sold`, to a tenant; `host_cost`, of cores and
+    memory, in `COST_UNITS`. Lines are kept for 100 days. Blocks: call it in a thread.
+    """
+    columns = lease_line.c
+    is_rest, is_sold = columns.slice == columns.device + ".rest", columns.tenant != OPERATOR
+    by = (
+        *(columns[name] for name in ("node", "device", "price", "ppm", "rate", *HOST_COLUMNS)),
+        is_rest.label("is_rest"), is_sold.label("is_sold"),
+    )  # fmt: skip
+    query = (
+        sa.select(*by, sa.func.sum(columns.ns).label("ns"))
+        .where(columns.day >= first, columns.day < until)
+        .where(columns.wall >= _unix_s(first), columns.wall <= _unix_s(until))
+        .group_by(*by)
+    )
+    return [row | {"ns": int(row["ns"]), "host_cost": _host_cost(row)} for row in ledger.read(query)]
+
+
+def _host_cost(row: dict[str, Any]) -> int:
+    parts = ((row["core_ppm"], row["core_rate"]), (row["gib_ppm"], row["gib_rate"]))
+    return sum(int(row["ns"]) * (ppm or 0) * (rate or 0) for ppm, rate in parts)
+
+
+def _unix_s(day: str) -> float:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+
+
+def late_lines(ledger: Ledger, tenant: str, first: str, until: str) -> list[LateLine]:
+    """What is booked in the days from `first` to before `until` and is of days before. Blocks: call it in a thread.
+
+    Usage that came late names its own day, and a correction the day that it corrects.
+    """
+    late, terms, line = lease_line.c, receipt_terms.c, correction_line.c
+    came = sa.select(late.day, late.ns, late.ppm, late.rate, *(late[name] for name in HOST_COLUMNS)).where(
+        late.tenant == tenant, late.booked_from >= first, late.booked_from < until, late.day < first
+    )
+    given = (
+        sa.select(
+            line.of_day.label("day"), line.why, line.ns, terms.ppm, terms.rate, *(terms[name] for name in HOST_COLUMNS)
+        )
+        .join(receipt_terms, terms.id == line.terms)
+        .where(line.tenant == tenant, line.day >= first, line.day < until, line.of_day < first)
+    )
+    sums: dict[tuple[str, str], int] = {}
+    for sign, row in [(1, row) for row in ledger.read(came)] + [(-1, row) for row in ledger.read(given)]:
+        which = row["day"], row.get("why", LATE)
+        cost = row["ns"] * row["ppm"] * row["rate"] + _host_cost(row)
+        sums[which] = sums.get(which, 0) + sign * cost
+    return [
+        LateLine(day=day, why=why, cost=money(Fraction(cost, COST_UNITS))) for (day, why), cost in sorted(sums.items())
+    ]
 
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import UsageLine
-from pilotlight_core.model.devices import HOST_PRICES
+from pilotlight_core.model.devices import HOST_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
-from pilotlight_core.model.units import WHOLE_DEVICE, cost_of, money
+from pilotlight_core.model.units import COST_UNITS, WHOLE_DEVICE, money
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
-"""The dimensions of a line; one without grouping is "" (`ppm`: 0)."""
+"""The dimensions that a report has by default; one without grouping is "" (`ppm`: 0)."""
+MORE_GROUPS = ("hour", "tenant", "key", "gpu", "purpose", "purchase", "region")
+"""Those that are asked for; without grouping they are left out."""
+EVERY_GROUP = (*GROUPS, *MORE_GROUPS)
 BY_TAG = "tag:"
 """Before the name of a tag, which is a dimension too."""
-COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine) if field.name != "tags")
+COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine) if field.name not in ("tags", *MORE_GROUPS))
+UsageRow = Mapping[str, Any]
+"""A sum of the ledger: the dimensions that were asked for, with `price`, `ppm`, `rate`, `ns` and `calls`."""
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,62 +47,84 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
     total: UsageTotal
 
 
-def read_groups(text: str) -> tuple[str, ...]:
+def read_groups(text: str, *, all_tenants: bool = False) -> tuple[str, ...]:
     """The dimensions in text such as `day,function` or `tag:team`; all of GROUPS for "".
+
+    Args:
+        text: the names, with commas.
+        all_tenants: whether the report is of all tenants, which can be told apart then.
 
     Raises:
         BadInput: names an unknown dimension.
     """
+    known = EVERY_GROUP if all_tenants else tuple(name for name in EVERY_GROUP if name != "tenant")
     asked = [part.strip() for part in text.split(",") if part.strip()]
     for part in asked:
-        if part not in GROUPS and not (part.startswith(BY_TAG) and TAG.fullmatch(part.removeprefix(BY_TAG))):
-            expected = f"expected some of {', '.join(GROUPS)}, or {BY_TAG}NAME"
+        if part not in known and not (part.startswith(BY_TAG) and TAG.fullmatch(part.removeprefix(BY_TAG))):
+            expected = f"expected some of {', '.join(known)}, or {BY_TAG}NAME"
             raise BadInput(f"usage cannot be grouped by {part!r}: {expected}.", field="group")
-    tags = dict.fromkeys(part for part in asked if part not in GROUPS)
+    tags = dict.fromkeys(part for part in asked if part not in known)
     if len(tags) > MOST_TAGS:
         raise BadInput(f"usage cannot be grouped by {len(tags)} tags: expected at most {MOST_TAGS}.", field="group")
-    return (*(name for name in GROUPS if name in asked), *tags) if asked else GROUPS
+    if asked:
+        return (*(name for name in known if name in asked), *tags)
+    return (*GROUPS, "tenant") if all_tenants else GROUPS
 
 
-def summarise(rows: Iterable[dict[str, Any]], groups: Sequence[str], currency: str) -> UsageReport:
-    """Report lines of `usage_day` rows, ordered by group and each rounded once."""
-    sums: dict[tuple[Any, ...], list[Any]] = {}
-    tags = tags_in(groups)
-    by_price, total = "price" in groups, [0, 0, 0, Fraction(0)]
+def summarise(rows: Iterable[UsageRow], groups: Sequence[str], currency: str) -> UsageReport:
+    """Report lines of the ledger's sums, ordered by group and each rounded once."""
+    more, tags = [name for name in MORE_GROUPS if name in groups], tags_in(groups)
+    names = (*GROUPS, *more)
+    shown = [name in groups for name in names]
+    sums: dict[tuple[Any, ...], list[int]] = {}
+    by_price, total = "price" in groups, [0, 0, 0, 0]
     for row in rows:
-        tagged = msgspec.json.decode(row["tags"]) if tags and row["tags"] else {}
-        key = (
-            *(row[name] if name in groups else _blank(name) for name in GROUPS),
-            *(tagged.get(name, "") for name in tags),
+        key: tuple[Any, ...] = tuple(
+            (_value(row, name) if is_shown else _blank(name)) for name, is_shown in zip(names, shown, strict=True)
         )
-        line = sums.setdefault(key, [0, 0, 0, Fraction(0)])
-        _add(line, row, is_timed=by_price or row["price"] not in HOST_PRICES)
-        _add(total, row, is_timed=row["price"] not in HOST_PRICES)
+        if tags:
+            tagged = msgspec.json.decode(row["tags"]) if row["tags"] else {}
+            key = (*key, *(tagged.get(name, "") for name in tags))
+        line = sums.get(key)
+        if line is None:
+            line = sums[key] = [0, 0, 0, 0]
+        is_of_device = row["price"] not in HOST_PRICES
+        _add(line, row, is_timed=by_price or is_of_device)
+        _add(total, row, is_timed=is_of_device)
     lines = tuple(
         UsageLine(
-            **dict(zip(GROUPS, key, strict=False)),
+            **dict(zip(names, key, strict=False)),
             calls=calls,
             ns=ns,
-            gpu_seconds=_device_seconds(ns_ppm),
-            cost=money(cost),
+            gpu_seconds=device_seconds(ns_ppm),
+            cost=money(Fraction(cost, COST_UNITS)),
             currency=currency,
-            tags=dict(zip(tags, key[len(GROUPS) :], strict=True)) if tags else UNSET,
+            tags=dict(zip(tags, key[len(names) :], strict=True)) if tags else UNSET,
         )
         for key, (calls, ns, ns_ppm, cost) in sorted(sums.items())
     )
     return UsageReport(lines=lines, total=_total(total, currency))
 
 
+def columns_of(groups: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a report as a table: those of every report, and what it is grouped by beside them."""
+    more = [name for name in MORE_GROUPS if name in groups]
+    return (*COLUMNS, *more, *(f"{BY_TAG}{name}" for name in tags_in(groups)))
+
+
+def cells_of(line: UsageLine, groups: Sequence[str]) -> tuple[Any, ...]:
+    """The values of a line in `columns_of`."""
+    more = [getattr(line, name) for name in MORE_GROUPS if name in groups]
+    tags = line.tags or {}
+    return (*(getattr(line, name) for name in COLUMNS), *more, *(tags[name] for name in tags_in(groups)))
+
+
 def as_csv(report: UsageReport, groups: Sequence[str] = GROUPS) -> str:
     """The report as CSV, with a column for each tag that it is grouped by."""
-    tags = tags_in(groups)
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([*COLUMNS, *(f"{BY_TAG}{name}" for name in tags)])
-    writer.writerows(
-        [*(getattr(line, name) for name in COLUMNS), *(line.tags[name] for name in tags if line.tags)]
-        for line in report.lines
-    )
+    writer.writerow(columns_of(groups))
+    writer.writerows(cells_of(line, groups) for line in report.lines)
     return out.getvalue()
 
 
@@ -104,22 +132,39 @@ def tags_in(groups: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix(BY_TAG) for name in groups if name.startswith(BY_TAG))
 
 
+def device_seconds(ns_ppm: int) -> float:
+    """Seconds of a whole device."""
+    return ns_ppm / (WHOLE_DEVICE * 10**9)
+
+
+def cost_units(row: UsageRow) -> int:
+    """What a row costs, in `COST_UNITS` of a dollar: exact, and quicker than a fraction."""
+    return int(row["ns"] * row["ppm"] * row["rate"])
+
+
+@lru_cache(1_024)
+def _gpu_of(price: str) -> str:
+    return gpu_of_price(price)
+
+
+def _value(row: UsageRow, name: str) -> Any:
+    return _gpu_of(row["price"]) if name == "gpu" else row[name]
+
+
 def _blank(name: str) -> str | int:
     return 0 if name == "ppm" else ""
 
 
-def _device_seconds(ns_ppm: int) -> float:
-    return ns_ppm / (WHOLE_DEVICE * 10**9)
-
-
-def _add(line: list[Any], row: dict[str, Any], *, is_timed: bool) -> None:
+def _add(line: list[int], row: UsageRow, *, is_timed: bool) -> None:
     """Add a row; time of a core or of a GiB is none of the device's."""
     line[0] += row["calls"]
-    line[1] += row["ns"] if is_timed else 0
-    line[2] += row["ns"] * row["ppm"] if is_timed else 0
-    line[3] += cost_of(row["ns"], row["ppm"], row["rate"])
+    if is_timed:
+        line[1] += row["ns"]
+        line[2] += row["ns"] * row["ppm"]
+    line[3] += cost_units(row)
 
 
-def _total(line: list[Any], currency: str) -> UsageTotal:
+def _total(line: list[int], currency: str) -> UsageTotal:
     calls, ns, ns_ppm, cost = line
-    return UsageTotal(calls=calls, ns=ns, gpu_seconds=_device_seconds(ns_ppm), cost=money(cost), currency=currency)
+    cost_text = money(Fraction(cost, COST_UNITS))
+    return UsageTotal(calls=calls, ns=ns, gpu_seconds=device_seconds(ns_ppm), cost=cost_text, currency=currency)

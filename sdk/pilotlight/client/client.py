@@ -9,6 +9,7 @@ from pilotlight.client.durable_map import DurableMap
 from pilotlight.client.portal import shared_portal
 from pilotlight.client.resources.autoscaler import AutoscalerClient
 from pilotlight.client.resources.batches import BatchesClient
+from pilotlight.client.resources.billing import BillingClient
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.platform import PlatformClient
@@ -34,6 +35,7 @@ class Client:
         self._connection = PlatformConnection(self.config)
         self.calls = CallsClient(self._connection)
         self.platform = PlatformClient(self._connection)
+        self.billing = BillingClient(self._connection, self.platform)
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)

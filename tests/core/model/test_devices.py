@@ -11,6 +11,7 @@ from pilotlight_core.model.devices import (
     ProfileReport,
     SliceName,
     cpu_price,
+    gpu_of_price,
     gpu_price,
     is_cpu_price,
 )
@@ -81,3 +82,9 @@ def test_processors_are_priced_by_their_cores() -> None:
     assert is_cpu_price(cpu_price(16))
     assert is_cpu_price("cpu")
     assert not any(map(is_cpu_price, ("0xcpu", "1025xcpu", "99999xcpu", "2xh100", "gpu")))
+
+
+def test_a_price_is_of_a_kind_of_gpu() -> None:
+    """That a GPU is in software only is shown; slots of processors are of one kind, whatever their host has."""
+    prices = ("h100", "fake-a100", "16xcpu", "cpu", "cpu_core", "memory_gib", "gpu")
+    assert [gpu_of_price(price) for price in prices] == ["H100", "fake-A100", "cpu", "cpu", "host", "host", "GPU"]

@@ -18,6 +18,7 @@ from pilotlight_core.model.units import (
     parse_gpu,
     parse_memory,
     rate,
+    shown_money,
     split_evenly,
 )
 
@@ -106,3 +107,10 @@ def test_rates_are_told_without_powers_of_ten() -> None:
         "100,300",
         "1,047,000",
     ]
+
+
+def test_money_is_shown_in_few_digits() -> None:
+    """Cents where there are dollars; below, what says something."""
+    shown = [shown_money(amount) for amount in (0, "0.000000012345", 0.5, "1.005", 12.345, 999.9, 1_234.5, 123_456_789)]
+    assert shown == ["0.00", "0.0000000123", "0.5", "1.00", "12.35", "999.90", "1,234", "123,500,000"]
+    assert shown_money(Fraction(-1, 3)) == "-0.333"

@@ -29,6 +29,7 @@ from pilotlight_gateway.ledger.call_receipts import add_receipts
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line
+from pilotlight_gateway.reports.billing_periods import closed_until
 from tests.builders.nodes import binding
 from tests.gateway.ledger.metering import busy
 from tests.waiting import until
@@ -217,6 +218,13 @@ async def test_what_an_older_fold_cannot_read_is_folded_by_a_newer_one(
     assert unread_of(ledger, tenant) == 0
     states = ledger.read(sa.select(lease_line.c.state).where(lease_line.c.device == tenant))
     assert {row["state"] for row in states} == {"parked", "busy"}
+
+
+async def test_months_are_closed_when_their_grace_is_over(bus: Bus, ledger: Ledger, tenant: str) -> None:
+    """By the first fold: all days of months that ended long ago, and none of this one."""
+    await publish(bus, tenant, events(tenant, 1))
+    async with on_duty(bus, ledger):
+        await until(lambda: ledger.open_from() == closed_until(time.time()))
 
 
 async def test_a_price_of_the_registry_holds_for_the_fold(bus: Bus, ledger: Ledger, tenant: str) -> None:

@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.usage_queries import usage_report
+from pilotlight_gateway.ledger.usage_queries import device_sums, usage_report, usage_sums
 from pilotlight_gateway.ledger.usage_report import GROUPS
 from tests.gateway.ledger.metering import SECOND, busy, delivered
 
@@ -53,6 +53,11 @@ def test_it_says_what_the_ledger_says(url: str) -> None:
     assert found == [usage_report(ledger, "acme", "0000", "9999")] * 4
     assert found[0].total.calls == 1
     assert reader.bound_containers(["none"]) == {}
+    days = ("2026-09-22", "2026-09-23")
+    assert reader.sums("acme", *days, ("state",)) == list(usage_sums(ledger, "acme", *days, ("state",)))
+    assert reader.device_sums(*days) == device_sums(ledger, *days)
+    assert (reader.late_lines("acme", *days), reader.open_from()) == ([], "")
+    assert reader.identity() == ledger.identity()
     assert reader.quarantine(node=None, before=None, limit=1) == []
     reader.close()
     ledger.close()

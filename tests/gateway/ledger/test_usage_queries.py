@@ -6,9 +6,17 @@ from decimal import Decimal
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_core.model.units import cost_of
+from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.usage_queries import call_receipt_of, receipts, usage_report
+from pilotlight_gateway.ledger.usage_queries import (
+    TAGS,
+    call_receipt_of,
+    device_sums,
+    late_lines,
+    receipts,
+    usage_report,
+    usage_sums,
+)
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, tagged
 
 
@@ -97,3 +105,60 @@ def test_a_receipt_says_which_start_a_call_waited_for(ledger: Ledger) -> None:
     assert told("rival", "theirs") == (1.5, False)
     assert told("acme", "warm") == told("acme", "past") == (0.0, False)
     assert told("acme", "liar") == (86_400_000.0, True)
+
+
+def test_sums_are_by_day_rate_and_what_is_asked_for(ledger: Ledger) -> None:
+    """Of one tenant or of all, alike from days and from hours, in both databases."""
+    call = busy(1, 0, ("a", SECOND, "ok"), ("b", 2 * SECOND, "ok"), price="l4", purchase="spot", region="eu")
+    free = event(2, 0, SECOND, LeaseState.FREE, tenant="", app="", function="", version="", container="")
+    ledger.fold("USAGE", 1, delivered([call, free, event(3, 0, SECOND, tenant="rival")]))
+    days = ("2026-09-22", "2026-09-23")
+
+    (own,) = usage_sums(ledger, "acme", *days, ("state",))
+    by_hour = list(usage_sums(ledger, None, *days, ("tenant", "hour", "purchase", "region", "gpu")))
+
+    assert (own["day"], own["state"], own["ns"], own["calls"], own["price"]) == (
+        "2026-09-22", "busy", 3 * SECOND, 2, "l4",
+    )  # fmt: skip
+    assert sorted((row["tenant"], row["hour"], row["purchase"], row["region"], row["ns"]) for row in by_hour) == [
+        ("", "2026-09-22T12", "", "", SECOND),
+        ("acme", "2026-09-22T12", "spot", "eu", 3 * SECOND),
+        ("rival", "2026-09-22T12", "", "", SECOND),
+    ]
+
+
+def test_tags_are_in_sums_as_the_ledger_has_them(ledger: Ledger) -> None:
+    """For exports; a version without any has none."""
+    ledger.fold("USAGE", 1, delivered([event(1, 0, SECOND), event(2, 0, SECOND, version="ver_2")]))
+    ledger.fold("USAGE", 2, tagged({"ver_1": {"team": "ours"}}))
+
+    rows = usage_sums(ledger, "acme", "2026-09-22", "2026-09-23", ("version", TAGS))
+    assert sorted((row["version"], row["tags"]) for row in rows) == [("ver_1", '{"team":"ours"}'), ("ver_2", None)]
+
+
+def test_devices_are_summed_by_who_had_them(ledger: Ledger) -> None:
+    """Parts outside all slices apart; cores and memory count as money."""
+    sold = event(1, 0, SECOND, price="l4", ppm=250_000, core_ppm=1_000_000, gib_ppm=2_000_000)
+    rest = event(2, 0, SECOND, LeaseState.FREE, tenant="", slice="d0.rest", price="l4", ppm=750_000, container="")
+    ledger.fold("USAGE", 1, delivered([sold, rest]))
+
+    rows = device_sums(ledger, "2026-09-22", "2026-09-23")
+    found = {bool(row["is_sold"]): row for row in rows}
+    rates = {price: ledger.book.rate(price) for price in ("cpu_core", "memory_gib")}
+    assert found[True]["host_cost"] == SECOND * (1_000_000 * rates["cpu_core"] + 2_000_000 * rates["memory_gib"])
+    assert [(bool(found[key]["is_rest"]), found[key]["ns"], found[key]["ppm"]) for key in (True, False)] == [
+        (False, SECOND, 250_000), (True, SECOND, 750_000),
+    ]  # fmt: skip
+    assert device_sums(ledger, "2026-09-23", "2026-09-24") == []
+
+
+def test_what_is_booked_late_names_its_day(ledger: Ledger) -> None:
+    """Of the tenant, in the days that it was booked in."""
+    ledger.close_days("2026-10-01", MIDNIGHT + 10 * 86_400)
+    ledger.fold("USAGE", 1, delivered([event(1, 0, SECOND, price="l4"), event(2, 0, SECOND, tenant="rival")]))
+
+    (line,) = late_lines(ledger, "acme", "2026-10-01", "2026-11-01")
+    assert (line.day, line.why, line.cost) == (
+        "2026-09-22", "late", money(cost_of(SECOND, 1_000_000, ledger.book.rate("l4"))),
+    )  # fmt: skip
+    assert late_lines(ledger, "acme", "2026-09-01", "2026-10-01") == []

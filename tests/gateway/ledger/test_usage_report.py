@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
+from msgspec import UNSET
 
 from pilotlight_core.model.devices import HOST_PRICES
 from pilotlight_core.model.errors import BadInput
@@ -18,7 +19,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_queries import usage_report
-from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, read_groups
+from pilotlight_gateway.ledger.usage_report import COLUMNS, GROUPS, as_csv, cells_of, columns_of, read_groups
 from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories, tagged
 
@@ -159,6 +160,35 @@ def test_parked_time_costs_what_its_part_and_price_say(ledger: Ledger) -> None:
         ("idle", cost), ("parked", cost),
     ]  # fmt: skip
     assert Decimal(cost) > 0
+
+
+def test_usage_is_grouped_by_what_only_hours_know(ledger: Ledger) -> None:
+    """And by kind of GPU; the sum is the same, and what is not asked for is not there."""
+    groups = read_groups("gpu,hour,purpose,purchase,region,key,day")
+    by_all, whole = (
+        usage_report(ledger, "acme", "2026-09-22", "2026-09-24", each) for each in (groups, GROUPS)
+    )  # fmt: skip
+
+    assert [(line.hour, line.day, line.gpu, line.purpose, line.key) for line in by_all.lines] == [
+        ("2026-09-22T12", "2026-09-22", "cpu", "", ""), ("2026-09-23T00", "2026-09-23", "cpu", "", ""),
+    ]  # fmt: skip
+    assert by_all.total == whole.total
+    assert all(line.hour is UNSET and line.gpu is UNSET for line in whole.lines)
+    assert columns_of(groups)[-6:] == ("hour", "key", "gpu", "purpose", "purchase", "region")
+    assert len(cells_of(by_all.lines[0], groups)) == len(columns_of(groups))
+
+
+def test_all_tenants_are_told_apart(ledger: Ledger) -> None:
+    """With what nobody pays for; a report of one tenant cannot be grouped by tenant."""
+    groups = read_groups("tenant", all_tenants=True)
+    found = usage_report(ledger, None, "2026-09-22", "2026-09-23", groups)
+
+    assert [(line.tenant, line.ns) for line in found.lines] == [
+        ("", SECOND), ("acme", 4 * SECOND), ("rival", SECOND),
+    ]  # fmt: skip
+    assert read_groups("", all_tenants=True) == (*GROUPS, "tenant")
+    with pytest.raises(BadInput, match="cannot be grouped by 'tenant'"):
+        read_groups("tenant")
 
 
 def test_groups_are_read_in_any_order_and_refused_by_name() -> None:

@@ -103,6 +103,29 @@ USAGE = {
     ],
     "total": {"calls": 2, "ns": 5, "gpu_seconds": 1.23456, "cost": "0.01", "currency": "USD"},
 }  # fmt: skip
+FORECAST = {
+    "month": "2026-11", "so_far": "105.609233515653", "expected": "124.624473780450", "low": "122.589209336574",
+    "high": "126.659738224326", "error": 0.107, "method": "same weekdays", "days": 24, "currency": "USD",
+}  # fmt: skip
+FLEET_COSTS = {
+    "tenants": [{"tenant": "acme", "cost": "54.851397569080", "idle_cost": "12.979906451543", "calls": 1_871,
+                 "gpu_seconds": 138_854.17655}],
+    "operator": [{"cause": "fragmentation", "cost": "677.005037280000", "gpu_seconds": 596_570.832}],
+    "devices": [{"node": "node-eu-1", "device": "h100-embed", "gpu": "H100", "hours": 197.4736, "sold": 0.1599,
+                 "revenue": "79.570367319348", "list_value": "718.647644773662", "cost": "375.199881739577"}],
+    "currency": "USD",
+}  # fmt: skip
+INVOICE = {
+    "number": "acme-2026-11", "tenant": "acme", "month": "2026-11", "state": "grace", "final_from": "2026-12-06",
+    "lines": [{"function": "search.embed", "state": "busy", "price": "h100", "usd_per_hour": "3.9492",
+               "hours": "4.678814744714", "calls": 1_094, "cost": "18.477575189824"}],
+    "of_before": [{"day": "2026-10-31", "why": "platform_fault", "cost": "-0.120404477400"}],
+    "total": "54.851397569080", "amount": "54.85", "calls": 1_871, "currency": "USD",
+}  # fmt: skip
+INVOICES = {
+    "invoices": [{"number": "acme-2026-11", "month": "2026-11", "state": "grace", "amount": "54.85"}],
+    "currency": "USD",
+}  # fmt: skip
 TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2.0, "created_at": NOW, "disabled": True}
 KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
@@ -162,6 +185,10 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
     ("GET", "/v1/functions/hello.greet/autoscaler"): BOUNDS,
     ("GET", "/v1/usage"): USAGE,
+    ("GET", "/v1/usage/forecast"): FORECAST,
+    ("GET", "/v1/usage/fleet"): FLEET_COSTS,
+    ("GET", "/v1/billing/invoices"): INVOICES,
+    ("GET", "/v1/billing/invoices/2026-11"): INVOICE,
     ("GET", "/v1/prices"): {"prices": [PRICE], "currency": "USD"},
     ("PUT", "/v1/prices/h100"): PRICE,
     ("DELETE", "/v1/prices/h100/changes"): PRICE,
@@ -224,6 +251,8 @@ WORDS = {
     "explain": "explain hello.greet",
     "profile": "profile hello.greet --show",
     "usage": "usage",
+    "billing invoice": "billing invoice",
+    "billing rates": "billing rates",
     "ledger verify": "ledger verify",
     "price list": "price list",
     "price set": "price set h100 3.5",

@@ -275,6 +275,19 @@ class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = "USD"
     tags: dict[str, str] | UnsetType = UNSET
     """Of those that the report is grouped by, the function's value, or ""; unset: it is grouped by none."""
+    hour: str | UnsetType = UNSET
+    """UTC, such as `2026-11-20T14`. As all that follow it is unset if the report is not grouped by it."""
+    tenant: str | UnsetType = UNSET
+    """Who pays; "": the operator."""
+    key: str | UnsetType = UNSET
+    """The id of the API key that asked for the calls; "": of time between calls, or not known."""
+    gpu: str | UnsetType = UNSET
+    """The type of GPU, such as `H100`; `cpu` of CPU slots, `host` of cores and memory beside them."""
+    purpose: str | UnsetType = UNSET
+    """Why the container was started, such as `call` or `floor`."""
+    purchase: str | UnsetType = UNSET
+    """How the node was bought: `on-demand` or `spot`."""
+    region: str | UnsetType = UNSET
 
 
 class KeyRequest(Request, frozen=True, kw_only=True):

@@ -1,26 +1,21 @@
-"""Usage and calls of a tenant, and the nodes."""
+"""Calls of a tenant, their receipts, and the nodes."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 
 from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.errors import BadInput, NotFound, UnknownCall
+from pilotlight_core.model.errors import NotFound, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, CLIENT_CALL_ID
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.http.endpoints.jobs import JobServices, show_job
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
-from pilotlight_gateway.ledger.usage_report import UsageReport, as_csv, read_groups
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-
-DAYS_BY_DEFAULT = 30
-CSV = "text/csv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,24 +26,6 @@ class AccountServices:
     registry: RegistryPort
     calls: CallPort
     jobs: JobServices
-
-
-async def show_usage(request: Request, services: AccountServices) -> Response:
-    """`GET /v1/usage`: whole UTC days from the first up to, but not including, the last."""
-    asked = request.query_params
-    today = datetime.now(UTC).date()
-    until = read_day(asked["to"], "to") if "to" in asked else today + timedelta(days=1)
-    days = min(DAYS_BY_DEFAULT, (until - date.min).days)
-    first = read_day(asked["from"], "from") if "from" in asked else until - timedelta(days=days)
-    if first >= until:
-        raise BadInput("to: expected a day after 'from'.", field="to")
-    groups = read_groups(asked.get("group", ""))
-    wants_csv = _wants_csv(request)
-    report = await asyncio.to_thread(
-        services.ledger.usage, principal_of(request).tenant, first.isoformat(), until.isoformat(), groups
-    )
-    report = with_refs(report, services.registry)
-    return Response(as_csv(report, groups), media_type=CSV) if wants_csv else json_answer(report)
 
 
 async def show_nodes(_: Request, services: AccountServices) -> Response:
@@ -82,33 +59,6 @@ async def cancel_call(request: Request, services: AccountServices) -> Response:
         return json_answer({"id": ended[0].id, "cancelled": ended[1]}, status=202)
     alive = await services.calls.cancel(tenant, call)
     return json_answer({"id": call, "cancelled": alive}, status=202)
-
-
-def read_day(text: str, field: str) -> date:
-    """The day of text such as `2026-11-20`, or of an instant.
-
-    Raises:
-        BadInput: names `field`.
-    """
-    try:
-        return datetime.fromisoformat(text).date()
-    except ValueError:
-        raise BadInput(f"{field}: expected a day such as 2026-11-20.", field=field) from None
-
-
-def with_refs(report: UsageReport, registry: RegistryPort) -> UsageReport:
-    """The report with refs (`app.function@v7`) in place of known version ids."""
-    refs = {line.version: line.version for line in report.lines}
-    refs |= {known.id: known.ref for name in refs if (known := registry.version(name)) is not None}
-    lines = tuple(structs.replace(line, version=refs[line.version]) for line in report.lines)
-    return structs.replace(report, lines=lines)
-
-
-def _wants_csv(request: Request) -> bool:
-    kind = request.query_params.get("format")
-    if kind not in (None, "json", "csv"):
-        raise BadInput("format: expected json or csv.", field="format")
-    return kind == "csv" or (kind is None and CSV in request.headers.get("accept", ""))
 
 
 def _call_id(request: Request) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight_core.model.api.webhook_api import DELIVERY_PATTERN
 from pilotlight_core.model.errors import CODES
-from pilotlight_core.model.ids import CONTAINER_PATTERN, FUNCTION_PATTERN, NAME_PATTERN, REF_PATTERN
+from pilotlight_core.model.ids import CONTAINER_PATTERN, FUNCTION_PATTERN, MONTH_PATTERN, NAME_PATTERN, REF_PATTERN
 from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
 from pilotlight_core.model.strict import strict
 from pilotlight_gateway.http.protocol.error_dialects import SHAPES, Dialect
@@ -30,6 +30,7 @@ PLACES: dict[str, OpenApiDocument] = {
     "sha256": {"pattern": "^[0-9a-f]{64}$"},
     "batch": {"pattern": BATCH_PATTERN},
     "container": {"pattern": CONTAINER_PATTERN},
+    "month": {"pattern": MONTH_PATTERN},
     "delivery": {"pattern": DELIVERY_PATTERN},
 }
 """Schemas of path parameters."""

@@ -1,4 +1,4 @@
-"""The platform as a whole: apps, deploys, logs, containers, placement, usage."""
+"""The platform as a whole: apps, deploys, logs, containers, placement, prices."""
 
 from __future__ import annotations
 
@@ -128,14 +128,6 @@ class PlatformClient:
         """Make a copy of a version that runs on one kind of slice only."""
         body = TrialRequest(gpu=gpu, slice=slice_)
         return await self.request("POST", f"/v1/functions/{ref}/trials", body=body, answer_type=Trial)
-
-    async def get_usage(self, start: str | None, end: str | None, by: str | None = None) -> Json:
-        """Return the usage from the day `start` (2026-11-01) to before `end`: `lines` and `total`.
-
-        `by`: what lines are grouped by, such as "app,tag:team"; default: all but tags.
-        """
-        params = {key: value for key, value in (("from", start), ("to", end), ("group", by)) if value}
-        return await self.request("GET", "/v1/usage", params=params, answer_type=Json)
 
     async def list_prices(self) -> PriceList:
         """Return what an hour costs, and from when on."""

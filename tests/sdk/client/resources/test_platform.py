@@ -134,15 +134,6 @@ async def test_a_deploy_learns_which_blobs_are_missing(platform: ScriptedPlatfor
     assert msgspec.json.decode(platform.requests[0].body)["message"] == "why"
 
 
-async def test_usage_is_of_a_period_or_of_all(platform: ScriptedPlatform, client: PlatformClient) -> None:
-    """A day that is not given is not sent."""
-    platform.will("GET", "/v1/usage", answer({"lines": []}))
-    await client.get_usage("2026-11-01", None)
-    await client.get_usage(None, None)
-    await client.get_usage(None, None, "tag:team")
-    assert [request.query for request in platform.requests] == ["from=2026-11-01", "", "group=tag:team"]
-
-
 async def test_commands_give_up_soon_on_an_unreachable_platform(
     client: PlatformClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

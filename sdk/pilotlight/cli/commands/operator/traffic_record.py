@@ -14,6 +14,7 @@ import typer
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import ask, client
+from pilotlight.client.resources.billing import UsageQuestion
 from pilotlight.definitions.errors import OptionError
 
 app = command_app()
@@ -69,7 +70,7 @@ def counted_since(before: Mapping[DayCount, int], now: Mapping[DayCount, int]) -
 def _counts() -> dict[DayCount, int]:
     """Today's and yesterday's calls: one that ended before midnight may be counted after it."""
     start = datetime.now(UTC).date() - timedelta(days=1)
-    report = ask(client().platform.get_usage(start.isoformat(), None, "day,app,function"))
+    report = ask(client().billing.get_usage(UsageQuestion(start=start.isoformat(), by="day,app,function")))
     return counts_of(report.get("lines", ()))
 
 

@@ -1,0 +1,1 @@
+"""Money: usage in its forms, and invoices."""

@@ -1,0 +1,1 @@
+"""`pilotlight billing`: a module for each noun."""
