@@ -102,6 +102,14 @@ def money(amount: Fraction, places: int = 12) -> str:
     return format(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN), "f")
 
 
+def units_money(units: int, places: int = 12) -> str:
+    """`money` of so many `COST_UNITS`, in integers: reports have hundreds of thousands of lines."""
+    scale = 10**places
+    whole, rest = divmod(abs(units) * scale, COST_UNITS)
+    whole += 2 * rest > COST_UNITS or (2 * rest == COST_UNITS and whole & 1)
+    return f"{'-' if units < 0 else ''}{whole // scale}.{whole % scale:0{places}}"
+
+
 def shown_money(amount: Fraction | float | str) -> str:
     """Dollars for people: `0.0123`, `1.23`, `1,235`: of four significant digits those that say something."""
     value = float(amount)

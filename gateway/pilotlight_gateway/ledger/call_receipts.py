@@ -6,20 +6,30 @@ took most of a fold's time. A statement with a parameter of its own would not ta
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import sqlalchemy as sa
 
-from pilotlight_gateway.ledger.ledger_entries import LedgerRows
+from pilotlight_gateway.ledger.bulk_rows import insert_rows
+from pilotlight_gateway.ledger.ledger_entries import CallRow, LedgerRows
 from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, cold_start, receipt_terms
 
 CALL_FACTS = ("outcome", "fault", "units", "tags")
 """Of several shares the last that says something holds."""
-PLACES = {"sqlite": "qmark", "postgresql": "format"}
-"""How a database's driver takes values by their place."""
-NOTHING: sa.ColumnElement[str] = sa.literal_column("''")
+CALL_COLUMNS = tuple(column.name for column in call_receipt.columns)
+GROWN: Mapping[str, str] = {
+    **{
+        name: f"CASE WHEN excluded.{name} <> '' THEN excluded.{name} ELSE call_receipt.{name} END"
+        for name in CALL_FACTS
+    },
+    "ns": "call_receipt.ns + excluded.ns",
+    "batch_size": "CASE WHEN excluded.batch_size > call_receipt.batch_size THEN excluded.batch_size "
+    "ELSE call_receipt.batch_size END",
+}
+"""What becomes of a receipt to which a share is added; `merged` does the same."""
 
 
 def dialect_module(dialect: str) -> Any:
@@ -37,7 +47,26 @@ def add_receipts(connection: sa.Connection, entries: LedgerRows) -> None:
         connection.execute(dialect_module(dialect).insert(cold_start).on_conflict_do_nothing(), starts)
     terms = [each._asdict() | {"id": number} for each, number in entries.terms.items()]
     connection.execute(dialect_module(dialect).insert(receipt_terms).on_conflict_do_nothing(), terms)
-    connection.exec_driver_sql(receipt_statement(dialect), entries.calls)
+    if dialect == "sqlite":
+        connection.exec_driver_sql(receipt_statement(), entries.calls)
+    else:
+        rows = [dict(zip(CALL_COLUMNS, row, strict=True)) for row in merged(entries.calls)]
+        insert_rows(connection, call_receipt, rows, keys=("terms", "call"), grown=GROWN)
+
+
+def merged(calls: Iterable[CallRow]) -> list[CallRow]:
+    """The rows with one for each receipt, in the order of their first shares."""
+    found: dict[tuple[int, str], CallRow] = {}
+    for row in calls:
+        which = row[:2]
+        if (one := found.get(which)) is None:
+            found[which] = row
+            continue
+        _, _, ns, outcome, size, fault, units, tags = row
+        found[which] = (
+            *which, one[2] + ns, outcome or one[3], max(size, one[4]), fault or one[5], units or one[6], tags or one[7]
+        )  # fmt: skip
+    return list(found.values())
 
 
 def prune_receipts(connection: sa.Connection, day: str) -> None:
@@ -51,15 +80,9 @@ def prune_receipts(connection: sa.Connection, day: str) -> None:
 
 
 @cache
-def receipt_statement(dialect: str) -> str:
-    """What adds a `CallRow` to its receipt, with a place for each of its values in order."""
-    module = dialect_module(dialect)
-    insert = module.insert(call_receipt)
-    own, new = call_receipt.c, insert.excluded
-    grown = {
-        **{name: sa.case((new[name] != NOTHING, new[name]), else_=own[name]) for name in CALL_FACTS},
-        "ns": own.ns + new.ns,
-        "batch_size": sa.case((new.batch_size > own.batch_size, new.batch_size), else_=own.batch_size),
-    }
-    added = insert.on_conflict_do_update(index_elements=["terms", "call"], set_=grown)
-    return str(added.compile(dialect=module.dialect(paramstyle=PLACES[dialect])))
+def receipt_statement() -> str:
+    """What adds a `CallRow` to its receipt in SQLite, with a place for each of its values in order."""
+    places = ", ".join("?" * len(CALL_COLUMNS))
+    changes = ", ".join(f"{name} = {value}" for name, value in GROWN.items())
+    insert = f"INSERT INTO call_receipt ({', '.join(CALL_COLUMNS)}) VALUES ({places})"  # noqa: S608 - our own names
+    return f"{insert} ON CONFLICT (terms, call) DO UPDATE SET {changes}"

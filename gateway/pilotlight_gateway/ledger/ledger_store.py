@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.bulk_rows import insert_rows
 from pilotlight_gateway.ledger.call_receipts import add_receipts, dialect_module, prune_receipts
 from pilotlight_gateway.ledger.ledger_corrections import correct
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, day_of, entries_of
@@ -58,6 +59,7 @@ from pilotlight_gateway.ledger.usage_intake import (
     read_known,
     sort_usage,
     unreadable,
+    values_of,
 )
 
 KEPT_SECONDS = 100 * 86_400.0
@@ -217,6 +219,11 @@ class Ledger:
             yield connection
             connection.rollback()
 
+    def read_rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """The rows of a query, as they are."""
+        with self._engine.connect() as connection:
+            return connection.execute(query).all()
+
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         with self._engine.connect() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
@@ -226,8 +233,7 @@ class Ledger:
         firsts = {name: bound.parts[0] for name, bound in found.known.bound.items() if len(bound.parts) > 1}
         open_from = self._open_from(connection)
         entries = entries_of(found.fresh, self.book, open_from, firsts)
-        if entries.leases:
-            connection.execute(sa.insert(lease_line), entries.leases)
+        insert_rows(connection, lease_line, entries.leases)
         self._add_usage(connection, entries)
         add_receipts(connection, entries)
         if reversals := [*entries.reversals, *take_due(connection, found.fresh, open_from)]:
@@ -260,15 +266,12 @@ class Ledger:
         return dialect_module(self._engine.dialect.name).insert(table)
 
     def _add_usage(self, connection: sa.Connection, entries: LedgerRows) -> None:
-        if not entries.hours:
-            return
         for table, names, sums in ((usage_day, USAGE_KEY, entries.usage), (usage_hour, HOUR_KEY, entries.hours)):
             rows = [
                 dict(zip(names, key, strict=True)) | {"ns": line.ns, "calls": line.calls} for key, line in sums.items()
             ]
-            insert = self._insert(table)
-            grown = {"ns": table.c.ns + insert.excluded.ns, "calls": table.c.calls + insert.excluded.calls}
-            connection.execute(insert.on_conflict_do_update(index_elements=names, set_=grown), rows)
+            grown = {name: f"{table.name}.{name} + excluded.{name}" for name in ("ns", "calls")}
+            insert_rows(connection, table, rows, keys=names, grown=grown)
 
     def _add_tags(self, connection: sa.Connection, found: SortedUsage) -> None:
         rows = [{"tenant": tenant, "version": version, "tags": tags} for (tenant, version), tags in found.tags.items()]
@@ -276,16 +279,12 @@ class Ledger:
             connection.execute(self._insert(version_tags).on_conflict_do_nothing(), rows)
 
     def _write_bounds(self, connection: sa.Connection, found: SortedUsage) -> None:
-        bound = [asdict(found.known.bound[name]) for name in found.bound]
-        if bound:
-            insert = self._insert(bound_container)
-            grown = {"ended_at": insert.excluded.ended_at, "ns": insert.excluded.ns}
-            connection.execute(insert.on_conflict_do_update(index_elements=["container"], set_=grown), bound)
-        devices = [asdict(found.known.devices[key]) for key in found.devices]
-        if devices:
-            insert = self._insert(known_device)
-            grown = {"since": insert.excluded.since, "ns": insert.excluded.ns}
-            connection.execute(insert.on_conflict_do_update(index_elements=["node", "device"], set_=grown), devices)
+        bound = [values_of(found.known.bound[name]) for name in sorted(found.bound)]
+        grown = {name: f"excluded.{name}" for name in ("ended_at", "ns")}
+        insert_rows(connection, bound_container, bound, keys=("container",), grown=grown)
+        devices = [values_of(found.known.devices[key]) for key in sorted(found.devices)]
+        grown = {name: f"excluded.{name}" for name in ("since", "ns")}
+        insert_rows(connection, known_device, devices, keys=("node", "device"), grown=grown)
 
     def _put_aside(self, connection: sa.Connection, found: Sequence[QuarantinedUsage]) -> None:
         if not found:

@@ -5,8 +5,8 @@ Pure but for `read_known`: the rows that deliveries may touch are read before, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from pilotlight_core.bus import Undecodable
 from pilotlight_core.model.ids import tags_fault
 from pilotlight_core.model.messages.bindings import Binding, Bound, Unbound
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_gateway.ledger.bulk_rows import rows_among
 from pilotlight_gateway.ledger.ledger_entries import as_json
 from pilotlight_gateway.ledger.ledger_tables import bound_container, known_device, lease_line
 from pilotlight_gateway.ledger.usage_checks import (
@@ -30,8 +31,9 @@ from pilotlight_gateway.ledger.usage_checks import (
 )
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 
-KEYS_AT_A_TIME = 500
-"""SQLite binds at most 32,766 parameters in a statement, older builds 999."""
+BOUND_FIELDS = tuple(each.name for each in fields(BoundContainer))
+DEVICE_FIELDS = tuple(each.name for each in fields(KnownDevice))
+"""Columns of their tables."""
 TEXT_CHARACTERS = 2_000
 SHARES_SHOWN = 3
 
@@ -91,21 +93,28 @@ def read_known(connection: sa.Connection, deliveries: Sequence[UsageDelivery]) -
     containers |= {d.message.binding.container for d in deliveries if isinstance(d.message, Bound)}
     known = KnownUsage()
     ids = lease_line.c.id
-    for row in _rows(connection, lambda some: sa.select(ids, lease_line.c.node).where(ids.in_(some)), _keys(events)):
-        known.nodes[row["id"]] = row["node"]
+    known.nodes.update(
+        (id_, node) for id_, node in rows_among(connection, sa.select(ids, lease_line.c.node), ids, _keys(events))
+    )
     known.bound = read_bound(connection, containers)
-    nodes = known_device.c.node
-    senders = {delivery.node for delivery in deliveries if delivery.sender is Sender.AGENT}
-    for row in _rows(connection, lambda some: sa.select(known_device).where(nodes.in_(some)), _storable(senders)):
-        known.devices[row["node"], row["device"]] = KnownDevice(**row)
+    senders = _storable({delivery.node for delivery in deliveries if delivery.sender is Sender.AGENT})
+    for row in rows_among(connection, sa.select(known_device), known_device.c.node, senders):
+        device = KnownDevice(**dict(zip(DEVICE_FIELDS, row, strict=True)))
+        known.devices[device.node, device.device] = device
     return known
 
 
 def read_bound(connection: sa.Connection, containers: Iterable[str]) -> dict[str, BoundContainer]:
     """Those of `containers` that were bound."""
-    names = bound_container.c.container
-    rows = _rows(connection, lambda some: sa.select(bound_container).where(names.in_(some)), _storable(containers))
-    return {row["container"]: BoundContainer(**row) for row in rows}
+    query = sa.select(*(bound_container.c[name] for name in BOUND_FIELDS))
+    rows = rows_among(connection, query, bound_container.c.container, _storable(containers))
+    return {row[0]: BoundContainer(**dict(zip(BOUND_FIELDS, row, strict=True))) for row in rows}
+
+
+def values_of(row: BoundContainer | KnownDevice) -> dict[str, Any]:
+    """A row as its table has it."""
+    names = BOUND_FIELDS if isinstance(row, BoundContainer) else DEVICE_FIELDS
+    return {name: getattr(row, name) for name in names}
 
 
 class _Intake:
@@ -240,11 +249,3 @@ def _keys(events: Iterable[UsageEvent]) -> list[str]:
 def _storable(names: Iterable[str]) -> list[str]:
     """Names that a row may have: a database refuses others even in a question."""
     return [name for name in names if name and len(name) <= 255 and name.isascii() and name.isprintable()]
-
-
-def _rows(
-    connection: sa.Connection, query: Callable[[list[str]], sa.Select[Any]], keys: list[str]
-) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(keys), KEYS_AT_A_TIME):
-        for row in connection.execute(query(keys[start : start + KEYS_AT_A_TIME])).mappings():
-            yield dict(row)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from pilotlight_core.model.api.call_api import UsageLine
 from pilotlight_core.model.devices import HOST_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
-from pilotlight_core.model.units import COST_UNITS, WHOLE_DEVICE, money
+from pilotlight_core.model.units import WHOLE_DEVICE, units_money
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions that a report has by default; one without grouping is "" (`ppm`: 0)."""
@@ -75,13 +74,11 @@ def summarise(rows: Iterable[UsageRow], groups: Sequence[str], currency: str) ->
     """Report lines of the ledger's sums, ordered by group and each rounded once."""
     more, tags = [name for name in MORE_GROUPS if name in groups], tags_in(groups)
     names = (*GROUPS, *more)
-    shown = [name in groups for name in names]
+    shown = [name for name in names if name in groups]
     sums: dict[tuple[Any, ...], list[int]] = {}
     by_price, total = "price" in groups, [0, 0, 0, 0]
     for row in rows:
-        key: tuple[Any, ...] = tuple(
-            (_value(row, name) if is_shown else _blank(name)) for name, is_shown in zip(names, shown, strict=True)
-        )
+        key: tuple[Any, ...] = tuple([_gpu_of(row["price"]) if name == "gpu" else row[name] for name in shown])
         if tags:
             tagged = msgspec.json.decode(row["tags"]) if row["tags"] else {}
             key = (*key, *(tagged.get(name, "") for name in tags))
@@ -91,15 +88,17 @@ def summarise(rows: Iterable[UsageRow], groups: Sequence[str], currency: str) ->
         is_of_device = row["price"] not in HOST_PRICES
         _add(line, row, is_timed=by_price or is_of_device)
         _add(total, row, is_timed=is_of_device)
+    blank = {name: _blank(name) for name in names if name not in groups}
     lines = tuple(
         UsageLine(
-            **dict(zip(names, key, strict=False)),
+            **blank,
+            **dict(zip(shown, key, strict=False)),
             calls=calls,
             ns=ns,
             gpu_seconds=device_seconds(ns_ppm),
-            cost=money(Fraction(cost, COST_UNITS)),
+            cost=units_money(cost),
             currency=currency,
-            tags=dict(zip(tags, key[len(names) :], strict=True)) if tags else UNSET,
+            tags=dict(zip(tags, key[len(shown) :], strict=True)) if tags else UNSET,
         )
         for key, (calls, ns, ns_ppm, cost) in sorted(sums.items())
     )
@@ -147,10 +146,6 @@ def _gpu_of(price: str) -> str:
     return gpu_of_price(price)
 
 
-def _value(row: UsageRow, name: str) -> Any:
-    return _gpu_of(row["price"]) if name == "gpu" else row[name]
-
-
 def _blank(name: str) -> str | int:
     return 0 if name == "ppm" else ""
 
@@ -166,5 +161,4 @@ def _add(line: list[int], row: UsageRow, *, is_timed: bool) -> None:
 
 def _total(line: list[int], currency: str) -> UsageTotal:
     calls, ns, ns_ppm, cost = line
-    cost_text = money(Fraction(cost, COST_UNITS))
-    return UsageTotal(calls=calls, ns=ns, gpu_seconds=device_seconds(ns_ppm), cost=cost_text, currency=currency)
+    return UsageTotal(calls=calls, ns=ns, gpu_seconds=device_seconds(ns_ppm), cost=units_money(cost), currency=currency)

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from pilotlight_core.model.api.billing_api import DeviceReturn, FleetCosts, OperatorCost, TenantSpend
@@ -15,7 +14,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.price_book import NANO
-from pilotlight_core.model.units import COST_UNITS, NS_PER_HOUR, WHOLE_DEVICE, money
+from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE, units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
 
 GROUPS = ("tenant", "state", "price", "ppm", "purpose")
@@ -82,8 +81,12 @@ def _tenants(rows: Iterable[UsageRow]) -> list[TenantSpend]:
         line[3] += row["ns"] * row["ppm"] if row["price"] not in HOST_PRICES else 0
     return [
         TenantSpend(
-            tenant=tenant, cost=_money(cost), idle_cost=_money(idle), calls=calls, gpu_seconds=device_seconds(ns_ppm)
-        )
+            tenant=tenant,
+            cost=units_money(cost),
+            idle_cost=units_money(idle),
+            calls=calls,
+            gpu_seconds=device_seconds(ns_ppm),
+        )  # fmt: skip
         for tenant, (cost, idle, calls, ns_ppm) in sorted(sums.items(), key=lambda found: (-found[1][0], found[0]))
     ]
 
@@ -102,7 +105,7 @@ def _operator(rows: list[UsageRow], devices: list[DeviceSum]) -> tuple[OperatorC
             sums[cause][0] += sign * ns_ppm * part["rate"]
             sums[cause][1] += sign * ns_ppm
     return tuple(
-        OperatorCost(cause=cause, cost=_money(cost), gpu_seconds=device_seconds(ns_ppm))
+        OperatorCost(cause=cause, cost=units_money(cost), gpu_seconds=device_seconds(ns_ppm))
         for cause, (cost, ns_ppm) in sorted(sums.items(), key=lambda found: (-found[1][0], found[0]))
     )
 
@@ -123,13 +126,9 @@ def _devices(rows: list[DeviceSum], paid: Mapping[str, int]) -> list[DeviceRetur
             gpu=gpu_of_price(price),
             hours=ns_ppm / (WHOLE_DEVICE * NS_PER_HOUR),
             sold=sold / ns_ppm if ns_ppm else 0.0,
-            revenue=_money(revenue),
-            list_value=_money(value),
-            cost=_money(ns_ppm * paid[price]) if price in paid else None,
+            revenue=units_money(revenue),
+            list_value=units_money(value),
+            cost=units_money(ns_ppm * paid[price]) if price in paid else None,
         )
         for (node, device, price), (ns_ppm, sold, value, revenue) in sorted(sums.items())
     ]
-
-
-def _money(units: int) -> str:
-    return money(Fraction(units, COST_UNITS))

@@ -36,10 +36,11 @@ MANDATORY = (
     "ServiceCategory", "ServiceName",
 )  # fmt: skip
 CONDITIONAL = (
-    "BillingAccountType", "ChargeFrequency", "ConsumedQuantity", "ConsumedUnit", "ContractedUnitPrice", "InvoiceId",
-    "ListUnitPrice", "PricingCategory", "RegionId", "RegionName", "ResourceId", "ResourceName", "ResourceType",
-    "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId", "SubAccountId", "SubAccountName",
-    "SubAccountType", "Tags",
+    "BillingAccountType", "ChargeFrequency", "CommitmentDiscountCategory", "CommitmentDiscountId",
+    "CommitmentDiscountName", "CommitmentDiscountStatus", "CommitmentDiscountType", "ConsumedQuantity", "ConsumedUnit",
+    "ContractedUnitPrice", "InvoiceId", "ListUnitPrice", "PricingCategory", "RegionId", "RegionName", "ResourceId",
+    "ResourceName", "ResourceType", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId",
+    "SubAccountId", "SubAccountName", "SubAccountType", "Tags",
 )  # fmt: skip
 OWN = ("x_ApiKeyId", "x_Calls", "x_FunctionVersion", "x_NanoUsdPerHour", "x_Nanoseconds", "x_Ppm", "x_State")
 OLDER = ("ChargeType", "InvoiceIssuer", "Provider", "Publisher", "ResourceID")

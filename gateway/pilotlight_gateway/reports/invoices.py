@@ -12,7 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from pilotlight_core.model.api.billing_api import Invoice, InvoiceHead, InvoiceLine, LateLine
-from pilotlight_core.model.units import COST_UNITS, NS_PER_HOUR, WHOLE_DEVICE, money
+from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE, money, units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units
 from pilotlight_gateway.reports.billing_periods import final_from, period_state
 
@@ -39,7 +39,7 @@ def invoice_of(
         line[0] += row["ns"] * row["ppm"]
         line[1] += row["calls"]
         line[2] += cost_units(row)
-    exact = Fraction(sum(cost for _, _, cost in sums.values()), COST_UNITS)
+    exact = sum(cost for _, _, cost in sums.values())
     return Invoice(
         number=number_of(tenant, month),
         tenant=tenant,
@@ -54,14 +54,14 @@ def invoice_of(
                 usd_per_hour=_dollars(rate),
                 hours=money(Fraction(ns_ppm, WHOLE_DEVICE * NS_PER_HOUR)),
                 calls=calls,
-                cost=money(Fraction(cost, COST_UNITS)),
+                cost=units_money(cost),
             )
             for (function, state, price, rate), (ns_ppm, calls, cost) in sorted(sums.items())
             if ns_ppm or calls
         ),
         of_before=tuple(of_before),
-        total=money(exact),
-        amount=money(exact, CENTS),
+        total=units_money(exact),
+        amount=units_money(exact, CENTS),
         calls=sum(calls for _, calls, _ in sums.values()),
         currency=currency,
     )
@@ -76,7 +76,7 @@ def invoice_heads(tenant: str, rows: Iterable[UsageRow], *, open_from: str, at: 
     return tuple(
         InvoiceHead(
             number=number_of(tenant, month), month=month, state=period_state(month, open_from, at),
-            amount=money(Fraction(cost, COST_UNITS), CENTS),
+            amount=units_money(cost, CENTS),
         )
         for month, cost in sorted(sums.items(), reverse=True)
     )  # fmt: skip

@@ -8,13 +8,12 @@ change, are told.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.units import COST_UNITS, money
+from pilotlight_core.model.units import units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
 
 GROUPS = (
@@ -55,7 +54,7 @@ def _event(row: UsageRow, ledger: str, currency: str) -> MeterEvent:
             "calls": row["calls"],
             "ns": row["ns"],
             "seconds": f"{device_seconds(row['ns'] * row['ppm']):.9f}",
-            "cost": money(Fraction(cost_units(row), COST_UNITS)),
+            "cost": units_money(cost_units(row)),
             "currency": currency,
         },
     )

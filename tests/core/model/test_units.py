@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.units import (
+    COST_UNITS,
     GpuAsk,
     cost_of,
     duration_text,
@@ -20,6 +21,7 @@ from pilotlight_core.model.units import (
     rate,
     shown_money,
     split_evenly,
+    units_money,
 )
 
 
@@ -114,3 +116,15 @@ def test_money_is_shown_in_few_digits() -> None:
     shown = [shown_money(amount) for amount in (0, "0.000000012345", 0.5, "1.005", 12.345, 999.9, 1_234.5, 123_456_789)]
     assert shown == ["0.00", "0.0000000123", "0.5", "1.00", "12.35", "999.90", "1,234", "123,500,000"]
     assert shown_money(Fraction(-1, 3)) == "-0.333"
+
+
+@given(st.integers(-(10**30), 10**30), st.sampled_from([2, 12]))
+def test_money_of_integers_is_that_of_fractions(units: int, places: int) -> None:
+    """Rounded half to even; a hair below nothing keeps its sign, as a decimal does."""
+    assert units_money(units, places) == money(Fraction(units, COST_UNITS), places)
+
+
+def test_money_is_rounded_half_to_even() -> None:
+    """On both sides of 0."""
+    half = COST_UNITS // 200
+    assert [units_money(half * times, 2) for times in (1, 3, 5, -1, -3)] == ["0.00", "0.02", "0.02", "-0.00", "-0.02"]
