@@ -155,6 +155,16 @@ infra: $(READY) # the images, the compose file and the bus's configuration
 	@passwords=$$(mktemp) && infra/setup/bus_passwords.sh $$passwords && set -a && . $$passwords && rm $$passwords && \
 	said=$$($(BIN)/nats-server -t -c infra/nats.conf 2>&1) || { echo "$$said" >&2; exit 1; }
 
+# It pins what this tree does not: an environment of its own, and its rules are read beside its code.
+FOCUS := build/focus
+.PHONY: focus
+focus: setup ## Hold the FOCUS file of docs/reports against the FinOps Foundation's validator
+	@[ -x $(FOCUS)/bin/focus-validator ] || { $(BIN)/python -m venv $(FOCUS) && \
+	$(FOCUS)/bin/pip install -qq --disable-pip-version-check focus-validator==1.0.0 'multimethod<2'; }
+	@cd $(FOCUS)/lib/python3*/site-packages && said=$$(../../../bin/focus-validator \
+	--data-file $(CURDIR)/docs/reports/focus-cedar-2026-11.csv 2>&1) && echo "$$said" | tail -1 && \
+	[[ "$$said" == *"Validation succeeded"* ]]
+
 # Once, and not by each worker of `make test`, which then finds every file compiled.
 .PHONY: collect
 collect: $(READY) # every test can be imported

@@ -55,7 +55,7 @@ def databases() -> Iterator[dict[str, Callable[[str], str]]]:
 
         def new_postgres(name: str) -> str:
             with psycopg.connect(f"host={server.folder} user={USER} dbname=postgres", autocommit=True) as connection:
-                connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload] # ours
+                connection.execute(f"CREATE DATABASE {name}")
             return f"postgresql://{USER}@/{name}?host={server.folder}"
 
         yield {"sqlite": lambda name: f"sqlite:///{Path(folder) / name}.sqlite", "postgres": new_postgres}

@@ -67,13 +67,13 @@ def insert_statement(dialect: str, table: sa.Table, keys: tuple[str, ...], grown
 
 def rows_among(
     connection: sa.Connection, query: sa.Select[Any], column: sa.ColumnElement[str], keys: Sequence[str]
-) -> Iterator[sa.Row[Any]]:
+) -> Iterator[Sequence[Any]]:
     """The rows of a query whose column has one of the keys."""
     for start in range(0, len(keys), KEYS_AT_A_TIME):
         some = list(keys[start : start + KEYS_AT_A_TIME])
         if connection.dialect.name == "sqlite":
             each = sa.func.json_each(msgspec.json.encode(some).decode()).table_valued("value")
-            found = column.in_(sa.select(each.c.value))
+            found: sa.ColumnElement[bool] = column.in_(sa.select(each.c.value))
         else:
             found = column == sa.any_(sa.literal(some, sa.ARRAY(sa.Text)))
         yield from connection.execute(query.where(found))

@@ -93,13 +93,12 @@ def read_known(connection: sa.Connection, deliveries: Sequence[UsageDelivery]) -
     containers |= {d.message.binding.container for d in deliveries if isinstance(d.message, Bound)}
     known = KnownUsage()
     ids = lease_line.c.id
-    known.nodes.update(
-        (id_, node) for id_, node in rows_among(connection, sa.select(ids, lease_line.c.node), ids, _keys(events))
-    )
+    for row in rows_among(connection, sa.select(ids, lease_line.c.node), ids, _keys(events)):
+        known.nodes[row[0]] = row[1]
     known.bound = read_bound(connection, containers)
     senders = _storable({delivery.node for delivery in deliveries if delivery.sender is Sender.AGENT})
-    for row in rows_among(connection, sa.select(known_device), known_device.c.node, senders):
-        device = KnownDevice(**dict(zip(DEVICE_FIELDS, row, strict=True)))
+    for found in rows_among(connection, sa.select(known_device), known_device.c.node, senders):
+        device = KnownDevice(**dict(zip(DEVICE_FIELDS, found, strict=True)))
         known.devices[device.node, device.device] = device
     return known
 

@@ -122,8 +122,10 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
         same = sa.and_(version_tags.c.tenant == columns.tenant, version_tags.c.version == columns.version)
         query = query.outerjoin_from(table, version_tags, same)
     names = tuple(query.selected_columns.keys())
-    for *which, ns, calls in ledger.read_rows(query):
-        yield dict(zip(names, (*which, int(ns), int(calls)), strict=True))
+    for row in ledger.read_rows(query):
+        found = dict(zip(names, row, strict=True))
+        found["ns"], found["calls"] = int(found["ns"]), int(found["calls"])
+        yield found
 
 
 def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:

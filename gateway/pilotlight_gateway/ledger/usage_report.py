@@ -85,10 +85,23 @@ def summarise(rows: Iterable[UsageRow], groups: Sequence[str], currency: str) ->
         line = sums.get(key)
         if line is None:
             line = sums[key] = [0, 0, 0, 0]
-        is_of_device = row["price"] not in HOST_PRICES
-        _add(line, row, is_timed=by_price or is_of_device)
-        _add(total, row, is_timed=is_of_device)
-    blank = {name: _blank(name) for name in names if name not in groups}
+        # In line, and with the cost in integers: a report may be of hundreds of thousands of rows.
+        ns, calls, price = row["ns"], row["calls"], row["price"]
+        ns_ppm = ns * row["ppm"]
+        cost = ns_ppm * row["rate"]
+        line[3] += cost
+        total[3] += cost
+        if calls:
+            line[0] += calls
+            total[0] += calls
+        is_of_device = price not in HOST_PRICES
+        if is_of_device:
+            total[1] += ns
+            total[2] += ns_ppm
+        if by_price or is_of_device:  # time of a core or of a GiB is none of the device's
+            line[1] += ns
+            line[2] += ns_ppm
+    blank: dict[str, Any] = {name: _blank(name) for name in names if name not in groups}
     lines = tuple(
         UsageLine(
             **blank,
@@ -148,15 +161,6 @@ def _gpu_of(price: str) -> str:
 
 def _blank(name: str) -> str | int:
     return 0 if name == "ppm" else ""
-
-
-def _add(line: list[int], row: UsageRow, *, is_timed: bool) -> None:
-    """Add a row; time of a core or of a GiB is none of the device's."""
-    line[0] += row["calls"]
-    if is_timed:
-        line[1] += row["ns"]
-        line[2] += row["ns"] * row["ppm"]
-    line[3] += cost_units(row)
 
 
 def _total(line: list[int], currency: str) -> UsageTotal:

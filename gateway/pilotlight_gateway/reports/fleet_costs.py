@@ -86,7 +86,7 @@ def _tenants(rows: Iterable[UsageRow]) -> list[TenantSpend]:
             idle_cost=units_money(idle),
             calls=calls,
             gpu_seconds=device_seconds(ns_ppm),
-        )  # fmt: skip
+        )
         for tenant, (cost, idle, calls, ns_ppm) in sorted(sums.items(), key=lambda found: (-found[1][0], found[0]))
     ]
 

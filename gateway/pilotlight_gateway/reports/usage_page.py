@@ -107,6 +107,7 @@ def as_page(
             names[_name(row, tenant)].add(row)
     who = "all tenants" if tenant is None else tenant
     last = (date.fromisoformat(until) - timedelta(days=1)).isoformat()
+    days = (date.fromisoformat(until) - date.fromisoformat(first)).days
     made = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     kind = "tenant" if tenant is None else "function"
     return "".join((
@@ -114,7 +115,7 @@ def as_page(
         f"<title>Usage of {escape(who)}, {first} to {last}</title><style>{STYLE}</style></head><body>",
         f"<h1>Usage of {escape(who)}</h1>",
         f'<p class="sub">{_days_text(first, last)} (UTC) · all amounts in {escape(currency)} · made {made}</p>',
-        _cards(paid, unsold if tenant is None else None, forecast, currency),
+        _cards(paid, unsold if tenant is None else None, forecast, currency, days),
         _by_day(rows, names, tenant, kind, first, until),
         f"<h2>What it was spent on</h2>{_states(rows)}",
         f"<h2>Cost by kind of device</h2>{_devices(rows)}",
@@ -134,7 +135,7 @@ def _name(row: UsageRow, tenant: str | None) -> str:
     return f"{row['app']}.{row['function']}"
 
 
-def _cards(paid: _Sum, unsold: _Sum | None, forecast: MonthForecast | None, currency: str) -> str:
+def _cards(paid: _Sum, unsold: _Sum | None, forecast: MonthForecast | None, currency: str, days: int) -> str:
     per_call = paid.cost / paid.calls if paid.calls else 0.0
     cards = [
         (f"{shown_money(paid.cost)} {currency}", "paid by tenants" if unsold is not None else "cost"),
@@ -143,7 +144,9 @@ def _cards(paid: _Sum, unsold: _Sum | None, forecast: MonthForecast | None, curr
         (f"{shown_money(per_call * 1_000)} {currency}", "per 1,000 calls"),
         (_part(paid.busy, paid.cost), "of the cost while calls ran"),
     ]
-    if unsold is not None:
+    if unsold is None:
+        cards.append((f"{shown_money(paid.cost / days)} {currency}", "a day, on average"))
+    else:
         cards.append((f"{shown_money(unsold.cost)} {currency}", "not sold, at the same prices"))
     if forecast is not None and forecast.method:
         text = "expected by the end of this month"
