@@ -26,6 +26,7 @@ from pilotlight_core.model.messages.usage import LeaseState, UsageBatch, UsageEv
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.units import NS_PER_S
+from pilotlight_gateway.ledger.bulk_rows import insert_rows
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day, usage_hour
 from pilotlight_gateway.ledger.ledger_verification import verify
@@ -130,7 +131,7 @@ def time_report(url: str, keys: int) -> float:
     with ledger._engine.begin() as connection:  # noqa: SLF001 - such a month takes hours to fold
         for tenant in range(TENANTS):
             for rows in _hours(f"tenant{tenant}", keys):
-                connection.execute(sa.insert(usage_hour), rows)
+                insert_rows(connection, usage_hour, rows)
     begun = time.perf_counter()
     found = usage_report(ledger, "tenant3", "2026-11-01", "2026-12-02", read_groups("key,hour"))
     took_s = time.perf_counter() - begun
@@ -172,7 +173,7 @@ def _fill_lines(ledger: Ledger, slices: int) -> None:
     rate, minute = ledger.book.rate("l4"), 60 * NS_PER_S
     with ledger._engine.begin() as connection:  # noqa: SLF001 - folding them takes an hour
         for number in range(slices):
-            connection.execute(sa.insert(lease_line), [_line(number, at, rate, minute) for at in range(LINE_MINUTES)])
+            insert_rows(connection, lease_line, [_line(number, at, rate, minute) for at in range(LINE_MINUTES)])
         for table, length, size in ((usage_day, 10, 1_440), (usage_hour, 13, 60)):
             sums = dict.fromkeys(table.c.keys(), "")
             for number in range(slices):

@@ -48,9 +48,9 @@ def test_it_says_what_the_ledger_says(url: str) -> None:
     ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"))]))
 
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: reader.usage("acme", "0000", "9999", GROUPS), range(4)))
+        found = list(threads.map(lambda _: reader.usage("acme", "2026-01-01", "2027-01-01", GROUPS), range(4)))
 
-    assert found == [usage_report(ledger, "acme", "0000", "9999")] * 4
+    assert found == [usage_report(ledger, "acme", "2026-01-01", "2027-01-01")] * 4
     assert found[0].total.calls == 1
     assert reader.bound_containers(["none"]) == {}
     days = ("2026-09-22", "2026-09-23")
