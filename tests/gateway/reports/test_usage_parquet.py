@@ -7,6 +7,7 @@ import sys
 from decimal import Decimal
 
 import pytest
+from pyarrow import parquet
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.ledger.ledger_store import Ledger
@@ -19,7 +20,6 @@ GROUPS = ("day", "function", "gpu", "tag:team")
 
 def test_it_has_every_line_and_every_digit(month: Ledger) -> None:
     """Money as decimals, time as integers."""
-    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
     report = usage_report(month, "acme", FIRST, UNTIL, GROUPS)
     table = parquet.read_table(io.BytesIO(as_parquet(report, GROUPS)))
     assert table.num_rows == len(report.lines)
