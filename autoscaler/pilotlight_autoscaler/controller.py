@@ -41,6 +41,7 @@ from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.scaling_answers import explain_scaling
+from pilotlight_autoscaler.spent_budgets import SpentBudgets
 from pilotlight_autoscaler.told_shortages import ToldShortages
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
@@ -128,6 +129,7 @@ class Controller:
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
+        self._budgets = SpentBudgets(bus, self._registered.wake)
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
         self._memories = MemoryStore(bus, region=region)
@@ -143,7 +145,7 @@ class Controller:
         """Called once, when the fleet is known for the first time."""
         self._versions = PassPreparation(
             world=world, registered=self._registered, book=CurveBook(registry), new_id=self._new_id,
-            stop_grace_s=stop_grace_s,
+            stop_grace_s=stop_grace_s, unfunded=self._budgets.unfunded,
         )  # fmt: skip
         self._failed_passes = 0
         """In a row."""
@@ -174,7 +176,12 @@ class Controller:
             handlers[subjects.explain(self._region)] = self._on_question
             handlers[subjects.stop_container(self._region)] = self._on_stop
         readers = {subjects.beat(self._region): ReportReader().read}
-        async with self._bindings, self._bus.listening(handlers, readers=readers), asyncio.TaskGroup() as tasks:
+        async with (
+            self._bindings,
+            self._budgets,
+            self._bus.listening(handlers, readers=readers),
+            asyncio.TaskGroup() as tasks,
+        ):
             self._tasks = self._sender.tasks = tasks
             leading = (self._lead, self._learn, self._tidy)
             jobs = (self._tick, self._edge, *((self._advise,) if self._advises else leading))

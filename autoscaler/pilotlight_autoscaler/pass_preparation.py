@@ -35,6 +35,8 @@ class PassPreparation:
     book: CurveBook
     new_id: Callable[[VersionRecord], str]
     stop_grace_s: float
+    unfunded: Callable[[VersionRecord], str] = lambda _: ""
+    """The budget of a version's owner that is used up, in words."""
     quarantine: Quarantine = field(default_factory=Quarantine)
     active: ActiveVersions = field(default_factory=ActiveVersions)
     _read_last: dict[str, VersionRecord] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class PassPreparation:
             curves=active.curves, options=options, shut_down=active.shut_down, versions_of=active.versions_of,
             limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided,
             stop_grace_s=self.stop_grace_s, bounds=known.bounds(active.records.values()),
-            renewed=active.take_renewed(),
+            renewed=active.take_renewed(), unfunded=self.unfunded,
         )  # fmt: skip
 
     def find_faults(self, at: float, wall: float) -> dict[str, Exception]:

@@ -83,6 +83,11 @@ class RegisteredVersions:
         are_limits, self._are_limits_changed = self._are_limits_changed, False
         return changed, are_limits
 
+    def wake(self, tenant: str) -> None:
+        """Something that all functions of a tenant depend on has changed: they are decided on at once."""
+        for app in self._registry.iter_apps(tenant):
+            self._stirred.update(app.functions.values())
+
     def current_of(self, functions: Iterable[str], known: Collection[str] = ()) -> set[str]:
         """The deployed versions of functions (`tenant:app.function`); of those that are `known` too if they are not."""
         found = {version for name in functions if (version := self._by_function.get(name)) is not None}

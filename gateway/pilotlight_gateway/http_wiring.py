@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
@@ -36,7 +39,10 @@ from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER, AutoscalerServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
+from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS, BudgetServices
+from pilotlight_gateway.http.endpoints.billing.credits import CREDITS, CreditServices
 from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES, InvoiceServices
+from pilotlight_gateway.http.endpoints.billing.job_money import JobMoney
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE, UsageServices
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
@@ -108,23 +114,27 @@ def wire_http(
     metrics: GatewayMetrics,
     networks: tuple[Network, ...],
     placements: FleetPlacements,
+    prices: CallPrices,
     readiness: Readiness,
     registry: RegistryPort,
     requests: OpenRequests,
     schemas: VersionSchemas,
     signer: ManifestSigner,
     stopper: ContainerStopper,
+    tranches: Callable[[str], Awaitable[HomeTranches | None]],
     uploads: TenantSlots,
     webhooks: WebhookStore,
 ) -> ASGIApp:
     """The whole API. The caller opens and closes the parts."""
     clock, gate, book = readiness.clock, readiness.gate, ledger.book
-    resolver, curves = Resolver(registry), CurveService(registry)
-    usage = BlobUsage(blobs, clock)
+    resolver, curves, usage = Resolver(registry), CurveService(registry), BlobUsage(blobs, clock)
     deployer = Deployer(registry=registry, blobs=blobs, usage=usage, signer=signer, placements=placements)
-    limits = CallLimits(limiter, costs, metrics)
+    limits = CallLimits(limiter, costs, metrics, prices)
     rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
-    of_jobs = JobServices(jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock)
+    money = JobMoney(registry=registry, prices=prices, tranches=tranches)
+    of_jobs = JobServices(
+        jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock, money=money
+    )
     of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
     of_documents = DocumentServices(openapi=document_of(), resolver=resolver, schemas=schemas)
     entry = CallEntry(
@@ -149,17 +159,9 @@ def wire_http(
         jobs=of_jobs,
     )
     apps = AppServices(
-        registry=registry,
-        calls=calls,
-        deployer=deployer,
-        blobs=blobs,
-        budget=budget,
-        codec=codec,
-        rates=rates,
-        usage=usage,
-        uploads=uploads,
-        deploys=deploy_slots(),
-    )
+        registry=registry, calls=calls, deployer=deployer, blobs=blobs, budget=budget, codec=codec, rates=rates,
+        usage=usage, uploads=uploads, deploys=deploy_slots(),
+    )  # fmt: skip
     placing = PlacementServices(
         registry=registry,
         resolver=resolver,
@@ -182,6 +184,8 @@ def wire_http(
         *bound(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers)),
         *bound(routes.ACCOUNT, of_account),
         *_money(bound, ledger, registry),
+        *bound(BUDGETS, BudgetServices(registry=registry, tranches=tranches, budget=budget)),
+        *bound(CREDITS, CreditServices(registry=registry, ledger=ledger, budget=budget)),
         *bound(CONTAINERS, of_containers),
         *bound(PRICES, PriceServices(registry=registry, book=book, budget=budget)),
         *bound(PLACEMENT, placing),

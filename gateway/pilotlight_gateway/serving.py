@@ -44,6 +44,9 @@ from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers
+from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
+from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
@@ -347,6 +350,25 @@ def _jobs(
     return jobs
 
 
+def _call_prices(settings: ServeSettings, book: PriceBook, calls: GatewayCalls) -> CallPrices:
+    """What calls cost here, which origins tell too."""
+    book.region = settings.region
+    calls.drivers.origins.set_prices(book)
+    return CallPrices(book, lambda: parts_of(calls.fleet.reports(time.monotonic())), time.monotonic)
+
+
+def _limits(
+    settings: ServeSettings, bus: Bus, calls: GatewayCalls, registry: Registry, instance: str
+) -> tuple[HomeLimiter, TrancheKeeper]:
+    """The limits of tenants, and what keeps the records of their budgets."""
+    budgets, policies = BudgetHome(registry.budgets, time.time), LimitPolicies(registry.limits, registry.budgets)
+    limiter = HomeLimiter(bus, calls.table, policies, region=settings.region, gateway=instance, budgets=budgets)
+    for record in registry.each_budgets():
+        limiter.record_changed(f"budget.{record.tenant}", record)
+    registry.on_change.append(limiter.record_changed)
+    return limiter, TrancheKeeper(bus, budgets, limiter.budgeted, limiter.is_home)
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings,
@@ -362,17 +384,16 @@ async def _gateway(
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
     calls = _calls(settings, bus, bodies, name, instance, own_url)
-    limiter = HomeLimiter(bus, calls.table, LimitPolicies(registry.limits), region=settings.region, gateway=instance)
-    registry.on_change.append(limiter.record_changed)
-    book.region = settings.region
-    calls.drivers.origins.set_prices(book)
+    limiter, keeper = _limits(settings, bus, calls, registry, instance)
+    prices = _call_prices(settings, book, calls)
     faults = calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
-    permits, runner = JobPermits(limits=limiter, costs=costs), RunnerIdentity(name, instance)
+    permits = JobPermits(limits=limiter, costs=costs, prices=prices, versions=registry.version)
+    runner = RunnerIdentity(name, instance)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, runner)
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
@@ -403,6 +424,8 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         metrics=metrics,
         networks=settings.webhook_networks,
+        prices=prices,
+        tranches=keeper.read,
         placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
         readiness=readiness,
         registry=registry,
@@ -419,6 +442,7 @@ async def _gateway(
             measured_process(settings, bus, metrics.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
+            keeper.running(),
             limiter,
             calls.running(),
             blob_links.running(),

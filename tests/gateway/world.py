@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.batches.batch_port import MemoryBatches
@@ -28,6 +29,7 @@ from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
@@ -102,6 +104,11 @@ class Clock:
         return self.at
 
 
+async def nothing_taken(_tenant: str) -> HomeTranches | None:
+    """No home has noted anything of a tenant's budgets."""
+    return None
+
+
 @dataclass(kw_only=True)
 class Parts:
     """What the HTTP side is made of: a test replaces a part before it asks for the application."""
@@ -127,8 +134,10 @@ class Parts:
     loads: LoadBook = field(default_factory=LoadBook)
     metrics: GatewayMetrics = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
+    prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
+    tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     uploads: TenantSlots = field(default_factory=upload_slots)
     validators: Validators = field(default_factory=Validators)
     workers: BodyWorkers = field(default_factory=BodyWorkers)
@@ -195,12 +204,14 @@ class Parts:
             metrics=self.metrics,
             networks=self.webhook_networks,
             placements=self.placements,
+            prices=self.prices,
             readiness=self.readiness,
             registry=self.registry,
             requests=self.requests,
             schemas=VersionSchemas(self.blobs),
             signer=self.signer,
             stopper=self.stopper,
+            tranches=self.tranches,
             uploads=self.uploads,
             webhooks=self.webhooks,
         )

@@ -7,6 +7,7 @@ import typing
 import msgspec
 
 from pilotlight_core.bus.lease import LeaseRecord
+from pilotlight_core.host import registry_records
 from pilotlight_core.host.foundations import Foundation
 from pilotlight_core.host.registry_records import DEPLOYED, TENANCY
 from pilotlight_core.model.api.webhook_api import DeliveryRecord, WebhookRecord
@@ -29,10 +30,14 @@ from pilotlight_runtime.metering.usage_log import AcknowledgedOffset, UsageRecor
 #: Each release has it in the module that keeps them, wherever that release has its class.
 ENDED_SHARE: type[msgspec.Struct] = vars(ended_shares)["EndedShare"]
 
+#: Of buckets that older releases do not have.
+NEW_RECORDS: tuple[type[msgspec.Struct], ...] = tuple(vars(registry_records).get("BUDGETS", {}).values())
+
 STORED: tuple[type[msgspec.Struct], ...] = (
     *TENANCY.values(), *DEPLOYED.values(), LeaseRecord, Foundation, LayoutRecord, Binding, HomeState, BatchChunk,
     BatchItem, BatchRecord, JobRecord, SignedManifest, DeliveryRecord, WebhookRecord, ShardRecord, FirstCall,
     LimitState, QuotaUsage, WaitingCall, ENDED_SHARE, UsageRecord,
+    *NEW_RECORDS,
 )  # fmt: skip
 FILES: tuple[type[msgspec.Struct], ...] = (Manifest, ClientFile, AcknowledgedOffset)
 

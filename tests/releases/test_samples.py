@@ -66,7 +66,19 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
         "least": [],
         # States of containers, limits on tokens, and limits of the sandbox in a specification.
         "full": ["UsageBatch", "ToLimitHome", "Tier", "LimitsRecord", "VersionRecord", "UsageRecord", "Manifest"],
-        "unknown": ["Demands", "Keep", "PlannedStarts", "LinkSwitch", "GatewayLoad", "PriceRecord", "ScaleRecord"],
+        "unknown": [
+            "Demands",
+            "Keep",
+            "PlannedStarts",
+            "LinkSwitch",
+            "GatewayLoad",
+            "BudgetsRecord",
+            "CreditsRecord",
+            "PriceRecord",
+            "ScaleRecord",
+            "HomeTranches",
+            "BilledBudgets",
+        ],
     }
 
 

@@ -58,6 +58,6 @@ def drain_surplus(state: PassState, versions: Iterable[str]) -> None:
         view, wish, record = state.views[version], state.wish_for(version), state.versions[version]
         found = state.world.scale_down.leaving(version, view, wish, state.at, but=state.leaving)
         for container in found.at_once:
-            state.drain(container.id, record, f"max_containers={view.ceiling} allows no more")
+            state.drain(container.id, record, view.unfunded or f"max_containers={view.ceiling} allows no more")
         for container in found.in_step:
             state.drain(container.id, record, f"idle for {container.idle_s:.0f} s")

@@ -54,6 +54,8 @@ class PassInput:
     """By tenant: its share where several wait."""
     bounds: Mapping[str, ScaleBounds] = field(default_factory=dict)
     """By version, where people's word or a warm window may say otherwise than the spec."""
+    unfunded: Callable[[VersionRecord], str] = lambda _: ""
+    """The budget of its owner that is used up, in words; "": there is money."""
     floors: Mapping[str, int] = field(default_factory=dict)
     """By version: what its tenant's limit allows of the floor."""
     versions_of: Mapping[str, Collection[str]] | None = None

@@ -51,6 +51,7 @@ class PassState:
             shut_down=given.shut_down,
             floors=given.floors,
             bounds=given.bounds,
+            unfunded=given.unfunded,
         )
         of_each = given.versions_of if given.versions_of is not None else by_function(given.versions)
         self.functions = FunctionViews(self.views, of_each, partial(world.planned.of, at=given.at))

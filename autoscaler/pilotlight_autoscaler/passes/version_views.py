@@ -35,9 +35,14 @@ class VersionViews(Mapping[str, VersionView]):
         shut_down: Container[str] = (),
         floors: Mapping[str, int] = NO_FLOORS,
         bounds: Mapping[str, ScaleBounds] = NO_BOUNDS,
+        unfunded: Callable[[VersionRecord], str] = lambda _: "",
     ) -> None:
-        """`bounds` has the versions that may be held to something else than their spec, `floors` those with a floor."""
+        """`unfunded` says which budget is used up.
+
+        `bounds` has the versions that may be held to something else than their spec, `floors` those with a floor.
+        """
         self._bounds = bounds
+        self._unfunded = unfunded
         self._world = world
         self._versions = versions
         self._deployed = deployed
@@ -82,6 +87,7 @@ class VersionViews(Mapping[str, VersionView]):
             spec=spec,
             deployed=version in self._deployed,
             is_shut_down=version in self._shut_down,
+            unfunded=self._unfunded(self._versions[version]),
             floor_most=self._floors.get(version),
             bounds=self._bounds.get(version),
             demand=world.demand(version, at),

@@ -8,6 +8,7 @@
     warm-window   what a warm window that is open keeps, beyond `min_containers`
     floor         `min_containers`, or what people say instead (`core.model.scaling`)
     forecast      what the function's own past foretells (`prediction`): a floor that the others may exceed
+    budget        a budget of its owner is used up: none of the four before asks for any
 
 Each but `buffer` is a least number, so the largest counts; `ceiling` (`max_containers`) bounds them. None that is there
 goes without which the others would be used to more than 80 % of the service level (`consolidation`), or while the home
@@ -85,7 +86,8 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
 
 def _best(floors: Iterable[_Floor], view: VersionView) -> _Floor:
     """The largest of these, the first of equal ones, as far as the version's ceiling allows."""
-    best = max(floors, key=lambda floor: floor.least, default=NOBODY)
+    nobody = _Floor(0, ScalingRule.UNFUNDED, view.unfunded) if view.unfunded else NOBODY
+    best = max(floors, key=lambda floor: floor.least, default=nobody)
     most = view.ceiling
     if best.least > most:
         whose = _whose(view, "max_containers")
@@ -101,6 +103,8 @@ def more_needs(view: FunctionView, wish: Wish) -> str:
         return "a deployed version: this one is not"
     if current.is_shut_down:
         return "an app that serves: its versions are shut down"
+    if wish.rule is ScalingRule.UNFUNDED:
+        return "money: a higher budget, or its next period"
     if wish.rule is ScalingRule.CEILING or wish.by_version.get(view.current, 0) >= current.ceiling:
         return f"a higher max_containers: it is {current.ceiling}"
     slots = current.spec.slots
@@ -166,6 +170,8 @@ def _whose(view: VersionView, field: str) -> str:
 def _foreseen(view: FunctionView, memory: FunctionMemory, at: float) -> Iterator[_Floor]:
     """What asks for containers of the current version, by what was known of the function."""
     planned, current = view.planned, view.versions[view.current]
+    if current.unfunded:
+        return
     if planned is not None and planned.is_soon(memory.load_s) and planned.version in ("", view.current):
         calls, jobs_ = needed_by_calls(current), _for_jobs(current, planned.calls, memory)
         needed = calls + jobs_ if planned.due_in_s > 0.0 else max(calls, jobs_)  # then they are among its calls
@@ -201,7 +207,8 @@ def _for_jobs(view: VersionView, jobs: int, memory: FunctionMemory) -> int:
 
 def _consolidated(view: VersionView, best: _Floor) -> _Floor:
     """What is kept of the containers that are there, because fewer would not carry the calls that arrive."""
-    kept = min(least_kept(view, best.least), view.ceiling) if view.size > best.least else best.least
+    is_more = view.size > best.least and not view.unfunded
+    kept = min(least_kept(view, best.least), view.ceiling) if is_more else best.least
     if kept <= best.least:
         return best
     what = "slots" if view.spec.slo.p95_ms is None else "service level"
@@ -213,7 +220,8 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
     """Why none should go that is there."""
     if any(each.home_is_silent for each in view.versions.values()):
         return _Floor(view.size, ScalingRule.SILENT_HOME, "the home of its calls is silent, so none goes")
-    if at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
+    is_funded = not any(each.unfunded for each in view.versions.values())
+    if is_funded and at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
         within = sum(min(each.size, each.ceiling) for each in view.versions.values())
         return _Floor(within, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
     return None

@@ -4,7 +4,7 @@ Calls that came together end together, so their containers become idle together:
 would find none. So of those that were there when a minute began at most 15 % go in it, and one in any case; the minute
 is the version's own `scaledown_window` if that is shorter. It begins when the first of them goes.
 
-What is beyond a ceiling that was lowered goes at once: somebody wants fewer.
+What is beyond a ceiling that was lowered goes at once: somebody wants fewer. So does what nobody has the money for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pilotlight_autoscaler.policy.consolidation import without_needed
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, beyond_ceiling, to_drain
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, beyond_ceiling, beyond_funds, to_drain
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport
 
@@ -36,7 +36,7 @@ class SurplusContainers:
     """The idle containers of a version that may go now."""
 
     at_once: Sequence[ContainerReport] = ()
-    """They are beyond its ceiling."""
+    """They are beyond its ceiling, or there is no money for them."""
     in_step: Sequence[ContainerReport] = ()
     """They have not been used for long, and are as many as the pace allows."""
 
@@ -66,7 +66,7 @@ class ScaleDownPace:
         wanted = wish.by_version[version]
         if view.size <= wanted:
             return NO_SURPLUS
-        beyond = beyond_ceiling(view)
+        beyond = beyond_funds(view, wanted) or beyond_ceiling(view)
         if wish.holds and view.deployed:
             due = []
         else:

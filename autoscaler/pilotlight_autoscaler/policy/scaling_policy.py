@@ -65,6 +65,8 @@ class VersionView:
     """Whether nothing of it should run."""
     bounds: ScaleBounds | None = None
     """What holds now, where that is not its spec: people's word, a warm window; None: its spec."""
+    unfunded: str = ""
+    """The budget that is used up, in words: nothing of it is kept without calls. "": there is money."""
     floor_most: int | None = None
     """The floor that its tenant's limit allows; None: all of it."""
     rate: float = 0.0
@@ -89,7 +91,7 @@ class VersionView:
     @property
     def floor(self) -> int:
         """Containers that stay at any demand; a superseded version has none."""
-        if not self.deployed or self.is_shut_down:
+        if not self.deployed or self.is_shut_down or self.unfunded:
             return 0
         least = self.spec.min_containers if self.bounds is None else self.bounds.least
         return least if self.floor_most is None else min(least, self.floor_most)
@@ -101,6 +103,8 @@ class VersionView:
     @property
     def buffer(self) -> int:
         """Containers beyond those that calls need, while there are any."""
+        if self.unfunded:
+            return 0
         return self.spec.buffer_containers if self.bounds is None else self.bounds.buffer
 
     @property
@@ -116,6 +120,8 @@ class VersionView:
     @property
     def is_foretold(self) -> bool:
         """Whether what its function's past foretells may keep or start containers."""
+        if self.unfunded:
+            return False
         return bool(deployed(self.spec, "forecast")) if self.bounds is None else self.bounds.forecast
 
     @property
@@ -209,6 +215,13 @@ def beyond_ceiling(view: VersionView) -> list[ContainerReport]:
         return []
     idle = [container for container in view.containers if is_idle(container, MIN_RESIDENCY_S)]
     return sorted(idle, key=lambda c: (-c.idle_s, c.id))[: view.size - view.ceiling]
+
+
+def beyond_funds(view: VersionView, count: int) -> list[ContainerReport]:
+    """The idle containers beyond `count` of a version for which there is no money: each costs while it is there."""
+    if not view.unfunded or view.home_is_silent or view.size <= count:
+        return []
+    return idle_ones(view, 0.0)[: view.size - count]
 
 
 def _is_young(container: ContainerReport) -> bool:

@@ -31,6 +31,7 @@ class ScalingRule(StrEnum):
     CONSOLIDATION = "consolidation"
     SILENT_HOME = "silent-home"
     COOLDOWN = "cooldown"
+    UNFUNDED = "budget"
     NOBODY_CALLS = "nobody-calls"
 
 

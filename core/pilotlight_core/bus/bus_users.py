@@ -51,7 +51,7 @@ def gateway() -> BusUser:
     buckets = (
         subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
         subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
-        subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET,
+        subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET, subjects.BUDGET_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -70,6 +70,7 @@ def gateway() -> BusUser:
             _keys(subjects.WEBHOOK_BUCKET),
             _keys(subjects.DELIVERY_BUCKET),
             _keys(subjects.PLATFORM_BUCKET),
+            key_subject(subjects.BUDGET_BUCKET, "home.*"),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             *_works_off(subjects.JOB_STREAM),
             "jobs.>",
@@ -109,6 +110,7 @@ def controller() -> BusUser:
             *_gets(subjects.LEASE_BUCKET),
             *_gets(subjects.BINDING_BUCKET),
             *_gets(subjects.SCALING_BUCKET),
+            *_gets(subjects.BUDGET_BUCKET),
             lease,
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             _keys(subjects.BINDING_BUCKET),
@@ -122,6 +124,7 @@ def controller() -> BusUser:
             _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
             _keys(subjects.BINDING_BUCKET),
+            _keys(subjects.BUDGET_BUCKET),
             lease,
             subjects.explain(ANY),
             subjects.advice(ANY),
@@ -155,6 +158,8 @@ def duties() -> BusUser:
             *(_keys(bucket) for bucket in buckets),
             *_gets(subjects.REGISTRY_BUCKET),
             *_gets(subjects.PLATFORM_BUCKET),
+            *_gets(subjects.BUDGET_BUCKET),
+            key_subject(subjects.BUDGET_BUCKET, "ledger.*"),
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             "jobs.>",
@@ -166,6 +171,7 @@ def duties() -> BusUser:
             "logs.>",
             *(_keys(bucket) for bucket in buckets),
             key_subject(subjects.REGISTRY_BUCKET, "app.>"),
+            _keys(subjects.BUDGET_BUCKET),
         ),
     )
 

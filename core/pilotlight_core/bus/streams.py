@@ -49,6 +49,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     bindings_bytes: int = 256 * 2**20
     scaling_bytes: int = 128 * 2**20
     scaling_days: int = 30
+    budgets_bytes: int = 128 * 2**20
     replicas: int = 1
 
 
@@ -97,6 +98,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         # No markers: nothing mirrors it.
         _bucket(subjects.SCALING_BUCKET, limits, max_bytes=limits.scaling_bytes)
         | {"max_age": limits.scaling_days * DAY},
+        _bucket(subjects.BUDGET_BUCKET, limits, max_bytes=limits.budgets_bytes) | {"allow_msg_ttl": True},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         # Agents keep what is refused; what would go for it may not be folded yet.
         | {"discard": "new", "max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},

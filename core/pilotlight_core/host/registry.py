@@ -4,6 +4,8 @@
               tier.{tier}            Tier             over the configured tier of that name
               limits.{tenant}        LimitsRecord     over its tier's limits
               key.{key id}           KeyRecord
+              budget.{tenant}        BudgetsRecord    what it may spend
+              credit.{tenant}        CreditsRecord    what it has paid ahead
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
@@ -32,6 +34,8 @@ from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
+from pilotlight_core.model.money.budgets import BudgetsRecord
+from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -142,6 +146,25 @@ class Registry:
 
     async def change_limits(self, tenant: str, change: Callable[[LimitsRecord | None], LimitsRecord]) -> LimitsRecord:
         return await self._records.change(f"limits.{check_name(tenant, 'tenant')}", change)
+
+    def budgets(self, tenant: str) -> BudgetsRecord | None:
+        return self._records.get(f"budget.{tenant}", BudgetsRecord)
+
+    def each_budgets(self) -> Iterator[BudgetsRecord]:
+        return self._records.each("budget.", BudgetsRecord)
+
+    async def change_budgets(
+        self, tenant: str, change: Callable[[BudgetsRecord | None], BudgetsRecord | None]
+    ) -> BudgetsRecord | None:
+        return await self._records.change(f"budget.{check_name(tenant, 'tenant')}", change)
+
+    def credits(self, tenant: str) -> CreditsRecord | None:
+        return self._records.get(f"credit.{tenant}", CreditsRecord)
+
+    async def change_credits(
+        self, tenant: str, change: Callable[[CreditsRecord | None], CreditsRecord]
+    ) -> CreditsRecord:
+        return await self._records.change(f"credit.{check_name(tenant, 'tenant')}", change)
 
     # -- prices ---------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ from pilotlight_core.bus.streams import MARKER_TTL
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import Tier
+from pilotlight_core.model.money.budgets import BilledBudgets, BudgetsRecord, HomeTranches
+from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -26,12 +28,15 @@ from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 
 TENANCY: dict[str, type[msgspec.Struct]] = {
-    "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord,
+    "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "budget": BudgetsRecord,
+    "credit": CreditsRecord,
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord,
 }  # fmt: skip
+BUDGETS: dict[str, type[msgspec.Struct]] = {"home": HomeTranches, "ledger": BilledBudgets}
+"""Of the bucket of that name, which is no part of the registry."""
 _encoder = msgspec.msgpack.Encoder()
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
     kind: msgspec.msgpack.Decoder(cls) for kind, cls in (TENANCY | DEPLOYED).items()

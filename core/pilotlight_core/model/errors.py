@@ -5,7 +5,7 @@
     ├── Unauthenticated, Forbidden
     ├── NotFound                 UnknownFunction, UnknownCall
     ├── Conflict, RemovesFunctions
-    ├── TooMuch                  a limit of the tenant: slow down, or QuotaExceeded: make room
+    ├── TooMuch                  a limit of the tenant: slow down, QuotaExceeded: make room, BudgetExhausted: money
     ├── Unavailable              a limit of the platform: try again
     ├── DeadlineExceeded
     ├── Cancelled
@@ -34,6 +34,11 @@ class Code(msgspec.Struct, frozen=True):
 CODES: dict[str, Code] = {
     "bad_input": Code(422, "The input is not valid", "Correct the named field and send the request again."),
     "bad_request": Code(400, "The request cannot be read", "Correct the request; GET /openapi.json describes it."),
+    "budget_exhausted": Code(
+        402,
+        "A budget is used up",
+        "Wait for its next period (Retry-After), raise it, or send deadline_ms with less time.",
+    ),
     "unauthenticated": Code(
         401, "No valid API key", "Send 'Authorization: Bearer pl_live_…' with a key that is valid."
     ),
@@ -185,6 +190,12 @@ class QuotaExceeded(TooMuch):
     """The tenant keeps as much as it may."""
 
     code = "quota_exceeded"
+
+
+class BudgetExhausted(TooMuch):
+    """What is left of a budget is less than the call may cost; `budget` says which, and how much."""
+
+    code = "budget_exhausted"
 
 
 class Unavailable(PilotlightError):

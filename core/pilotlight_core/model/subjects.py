@@ -38,7 +38,7 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
@@ -68,6 +68,8 @@ USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 BINDING_BUCKET = "BINDINGS"
 """KV: {region}.{node}.{container}, what the controller has bound and not ended"""
+BUDGET_BUCKET = "BUDGETS"
+"""KV: home.{tenant}, what the home of its limits has taken of its budgets; ledger.{tenant}, what is billed of them"""
 SCALING_BUCKET = "SCALING"
 """KV, for a month: {region}.{tenant}.{app}.{function}, what a controller remembers of a function's past"""
 NO_NODE = "-"

@@ -394,4 +394,5 @@ class EffectRunner:
 
 
 def _count(usage: CallUsage, attempts: Attempts) -> None:
-    usage.count(attempts.cost, attempts.starts - attempts.lost_starts, attempts.lost_starts, attempts.tokens)
+    spent = (*attempts.spent_before, attempts.spent) if attempts.spent is not None else attempts.spent_before
+    usage.count(attempts.cost, attempts.starts - attempts.lost_starts, attempts.lost_starts, attempts.tokens, spent)

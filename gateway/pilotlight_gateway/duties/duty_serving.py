@@ -28,6 +28,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.budget_duty import BudgetDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
@@ -98,7 +99,8 @@ async def serve(settings: DutyProcessSettings) -> int:
                 fold = LedgerFolder(bus, ledger, holder=name)
                 ticks = TickDependencies(jobs=ground.jobs, publish=publisher.publish, region=region)
                 schedules = ScheduleDuty(bus, ticks, holder=name)
-                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules)
+                budgets = BudgetDuty(bus, ledger, holder=name)
+                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
                 if not known:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pilotlight_core.bus import Bus, Lease, Mirror
 from pilotlight_core.model.subjects import WEBHOOK_BUCKET
 from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.webhooks.budget_events import BudgetFeed
 from pilotlight_gateway.webhooks.delivery_sender import DeliverySender
 from pilotlight_gateway.webhooks.event_feed import WebhookFeeds
 from pilotlight_gateway.webhooks.http_sender import HttpSender
@@ -54,5 +55,6 @@ class WebhookDuty:
                 self._sending = webhooks, sender
                 group.create_task(sender.run())
                 group.create_task(WebhookFeeds(self._bus, webhooks, sender).run())
+                group.create_task(BudgetFeed(self._bus, webhooks, sender).run())
         finally:
             self._sending = None

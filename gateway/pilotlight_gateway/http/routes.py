@@ -23,6 +23,8 @@ from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
+from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS
+from pilotlight_gateway.http.endpoints.billing.credits import CREDITS
 from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
@@ -223,6 +225,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *USAGE,
     *INVOICES,
     *QUARANTINE,
+    *BUDGETS,
+    *CREDITS,
     *PRICES,
     *PLACEMENT,
     *CURVES,

@@ -5,14 +5,19 @@ Rates of requests count its submission. A run beyond the limits is not refused b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.budgets.budget_home import MoneyAsk
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 
 SHORTEST_WAIT_S = 0.02
@@ -24,32 +29,48 @@ LONGEST_WAIT_S = 30.0
 class JobPermits:
     limits: Limiter
     costs: Estimates
+    prices: CallPrices | None = None
+    """None: there are no budgets."""
+    versions: Callable[[str], VersionRecord | None] = lambda _: None
+    """The version of an id, if it is in memory."""
 
     def of(self, job: JobRecord) -> JobPermit:
         """The permit of the job's next run."""
-        return JobPermit(self, tenant=job.tenant, function=job.function, version=job.version)
+        return JobPermit(self, job)
 
 
 class JobPermit:
     """The permit of one run: taken before it is first sent, and settled at its end."""
 
-    def __init__(self, permits: JobPermits, *, tenant: str, function: str, version: str) -> None:
+    def __init__(self, permits: JobPermits, job: JobRecord) -> None:
+        self._permits = permits
         self._limits = permits.limits
         self._costs = permits.costs
-        self._tenant = tenant
-        self._function = function
-        self._version = version
+        self._tenant = job.tenant
+        self._function = job.function
+        self._version = job.version
+        self._key = job.key_id
+        self._seconds = job.timeout
         self._admission: Admission | None = None
 
     async def take(self) -> float:
         """Take the permit; the seconds after which to try again, 0.0: it is taken."""
         policy = self._limits.policy(self._tenant, self._function)
-        if self._admission is not None or not (policy.holds or policy.most_cost or policy.most_tokens):
+        limited = policy.holds or policy.most_cost or policy.most_tokens
+        if self._admission is not None or not (limited or policy.budgets):
             return 0.0
-        cost = self._costs.of(self._version) if policy.most_cost else 0.0
-        admission = await self._limits.admit(self._tenant, self._function, policy, cost, LimitAskKind.START)
+        admission = Admission(self._tenant, self._function, policy)
+        if limited:
+            cost = self._costs.of(self._version) if policy.most_cost else 0.0
+            admission = await self._limits.admit(self._tenant, self._function, policy, cost, LimitAskKind.START)
         if admission.error is not None:
             return _seconds_until(admission.error)
+        if (wait_s := await self._take_tokens(admission, policy)) or (wait_s := await self._reserve(admission, policy)):
+            return wait_s
+        self._admission = admission
+        return 0.0
+
+    async def _take_tokens(self, admission: Admission, policy: LimitPolicy) -> float:
         if policy.most_tokens:
             tokens = self._costs.tokens_of(self._version)
             admission.tokens = second = await self._limits.admit(
@@ -58,14 +79,27 @@ class JobPermit:
             if second.error is not None:
                 admission.end(0.0)
                 return _seconds_until(second.error)
-        self._admission = admission
+        return 0.0
+
+    async def _reserve(self, admission: Admission, policy: LimitPolicy) -> float:
+        """Reserve the money of the run: of its whole timeout."""
+        prices, version = self._permits.prices, self._permits.versions(self._version)
+        if not policy.budgets or prices is None or version is None:
+            return 0.0
+        worst = prices.worst_of(version, self._seconds)
+        ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version, worst))
+        money = await self._limits.reserve(self._tenant, ask, policy)
+        if money.error is not None:
+            end_unused(admission)
+            return _seconds_until(money.error)
+        admission.money.append(money)
         return 0.0
 
     def settle(self, usage: CallUsage) -> None:
         """The run is over: give its place back and count its cost, once no start of it runs on."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            settle_admission(usage, admission, self._costs, self._version)
+            settle_admission(usage, admission, self._costs, self._version, self._permits.prices)
 
 
 def _seconds_until(refused: PilotlightError) -> float:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.call_messages import Ended, Grant, Refused
+from pilotlight_core.model.messages.call_messages import Ended, Grant, Refused, Spent
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.units import most_gpu_ms
 
 AFTER_TIMEOUT_S = 15.0
@@ -22,7 +23,7 @@ OPEN_AT_MOST = 50_000
 class CallUsage:
     """The usage of one call, filled by whatever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_settled", "cost", "known", "lost", "tokens")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost", "spent", "tokens")
 
     def __init__(self) -> None:
         self.cost = 0.0
@@ -32,12 +33,14 @@ class CallUsage:
         """Starts whose cost is not known."""
         self.tokens = 0
         """Of prompts and completions, as the function counted them."""
+        self.spent: tuple[Spent, ...] = ()
+        """What its tenant pays of the known starts."""
         self._open = False
         self._settled: Callable[[CallUsage], None] | None = None
 
-    def count(self, cost: float, known: int, lost: int, tokens: int = 0) -> None:
+    def count(self, cost: float, known: int, lost: int, tokens: int = 0, spent: tuple[Spent, ...] = ()) -> None:
         """Set the cost and the tokens of the starts up to now."""
-        self.cost, self.known, self.lost, self.tokens = cost, known, lost, tokens
+        self.cost, self.known, self.lost, self.tokens, self.spent = cost, known, lost, tokens, spent
 
     @property
     def is_open(self) -> bool:
@@ -46,13 +49,15 @@ class CallUsage:
     def keep_open(self) -> None:
         self._open = True
 
-    def close(self, cost: float | None, *, started: bool = True) -> None:
+    def close(self, cost: float | None, *, started: bool = True, spent: Spent | None = None) -> None:
         """The open start has ended; `cost` is None if it is not known."""
         if started and cost is None:
             self.lost += 1
         elif started and cost is not None:
             self.cost += cost
             self.known += 1
+            if spent is not None and spent.fault is not Fault.PLATFORM:
+                self.spent = (*self.spent, spent)
         self._open = False
         then, self._settled = self._settled, None
         if then is not None:
@@ -105,7 +110,7 @@ class UsageTracker:
             longest_s = at - found.since + (found.expires_at - found.since)
             if cost is not None and cost > most_gpu_ms(longest_s * 1000.0):
                 cost = None
-            found.usage.close(cost, started=frame.started)
+            found.usage.close(cost, started=frame.started, spent=frame.spent)
         else:
             found.usage.close(None, started=False)
 

@@ -7,13 +7,23 @@ from functools import partial
 from typing import Final
 
 from pilotlight_core.model.errors import PilotlightError, Unavailable
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
+from pilotlight_core.model.messages.limiting import (
+    UNKNOWN_COST,
+    LimitAnswer,
+    LimitAsk,
+    LimitAskKind,
+    LimitEnd,
+    LimitVerdict,
+)
+from pilotlight_gateway.budgets.budget_home import MoneyAsk
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.refusals import refused
 
 TOKENS: Final = LimitAskKind.TOKENS
+MONEY: Final = LimitAskKind.MONEY
 REFUSED: Final = LimitVerdict.REFUSED
 
 RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
@@ -22,7 +32,7 @@ RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 class Admission:
     """One call under a policy. If it is not refused, its owner calls `end` exactly once."""
 
-    __slots__ = ("_end", "answer", "error", "function", "part", "policy", "tenant", "tokens")
+    __slots__ = ("_end", "answer", "error", "function", "money", "part", "policy", "tenant", "tokens")
 
     def __init__(
         self,
@@ -44,6 +54,8 @@ class Admission:
         self.part = part
         self.tokens: Admission | None = None
         """The second ask, once the call has been read; None: tokens are not limited."""
+        self.money: list[Admission] = []
+        """The asks for money: of a stream one for each of its steps."""
         self._end = end
 
     def headers(self) -> RateLimitHeaders:
@@ -51,12 +63,17 @@ class Admission:
         if self.tokens is not None:
             return self.tokens.headers()  # the later word
         policy = self.policy.header_line
+        if not self.policy.scopes:
+            return ()
         if self.answer is None or not self.answer.standing:
             return (policy,)
         return (policy, (b"ratelimit", self.answer.standing.encode()))
 
     def end(self, amount: float | None) -> None:
-        """The call took so many GPU-milliseconds, or tokens if these were asked for; None: the estimate stands."""
+        """The call took so many GPU-milliseconds, or tokens or nano-dollars if these were asked for.
+
+        None: the estimate stands; of money, nobody knows.
+        """
         end, self._end = self._end, None
         if end is not None:
             end(self, amount)
@@ -68,9 +85,18 @@ class Admission:
         tokens = self.part is TOKENS
         counted = self.policy.most_tokens if tokens else self.policy.most_cost
         more = amount - self.answer.charged if amount is not None and counted else 0.0
+        if self.part is MONEY:
+            spent = UNKNOWN_COST if amount is None else round(amount)
+            return LimitEnd(self.answer.number, self.tenant, self.function, spent=spent)
         if tokens:
             return LimitEnd(self.answer.number, self.tenant, self.function, 0.0, more)
         return LimitEnd(self.answer.number, self.tenant, self.function, more)
+
+
+def money_asked(number: int, tenant: str, money: MoneyAsk) -> LimitAsk:
+    """The ask for a call's money."""
+    worst, likely = money.worst, money.likely
+    return LimitAsk(number, tenant, money.function, 0.0, MONEY, worst, likely, money.key)
 
 
 def admission_of(
@@ -83,15 +109,26 @@ def admission_of(
     return Admission(tenant, function, policy, answer=answer, end=end, part=part)
 
 
-def settle_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
+def settle_admission(
+    usage: CallUsage, admission: Admission, costs: Estimates, version: str, prices: CallPrices | None = None
+) -> None:
     """End an admission as soon as no start of its call runs."""
     if usage.is_open:
-        usage.settle(partial(end_admission, admission=admission, costs=costs, version=version))
+        usage.settle(partial(end_admission, admission=admission, costs=costs, version=version, prices=prices))
     else:
-        end_admission(usage, admission, costs, version)
+        end_admission(usage, admission, costs, version, prices)
 
 
-def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, version: str) -> None:
+def end_unused(admission: Admission) -> None:
+    """End the admission of a call that has not run."""
+    admission.end(0.0)
+    for money in admission.money:
+        money.end(0.0)
+
+
+def end_admission(
+    usage: CallUsage, admission: Admission, costs: Estimates, version: str, prices: CallPrices | None = None
+) -> None:
     """Give back the permit of a call, count its usage, and learn from it. No start runs any more."""
     if admission.policy.most_cost and usage.known and not usage.lost:
         costs.learn(version, usage.cost)
@@ -102,6 +139,22 @@ def end_admission(usage: CallUsage, admission: Admission, costs: Estimates, vers
         if usage.known and not usage.lost:
             costs.learn_tokens(version, usage.tokens)
         second.end(usage.tokens + usage.lost * second.answer.charged)
+    if admission.money and prices is not None:
+        _pay(usage, admission, prices, version)
+
+
+def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: str) -> None:
+    """Settle a call's money with what it cost; of starts that nobody metered it is what was reserved."""
+    first, *more = admission.money
+    if usage.lost:
+        first.end(None)
+    else:
+        cost = prices.cost(usage.spent)
+        if usage.known and admission.policy.is_soft:
+            prices.learn(version, cost)
+        first.end(cost)
+    for step in more:
+        step.end(None if usage.lost else 0.0)
 
 
 def unreachable(wait_s: float) -> Unavailable:

@@ -20,11 +20,13 @@ from pilotlight_core.model.messages.limiting import (
     LimitAnswer,
     LimitAnswers,
     LimitAsk,
+    LimitAskKind,
     LimitEnd,
     LimitVerdict,
     ToLimitHome,
 )
 from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON, DriverPort
 from pilotlight_gateway.cluster.router import home_of
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
@@ -34,6 +36,7 @@ from pilotlight_gateway.limits.limits_outbox import LimitOutbox
 from pilotlight_gateway.limits.limits_state import NOTHING, LimitState
 from pilotlight_gateway.limits.silent_homes import PATIENCE_S, HomeAvailability
 
+MONEY: Final = LimitAskKind.MONEY
 GRANTED: Final = LimitVerdict.GRANTED
 REFUSED: Final = LimitVerdict.REFUSED
 NOT_HOME: Final = LimitVerdict.NOT_HOME
@@ -74,13 +77,14 @@ class LimitDriver:
         *,
         region: str,
         gateway: str,
+        budgets: BudgetHome | None = None,
     ) -> None:
-        """`renewed` returns when a gateway's lease was last renewed."""
+        """`renewed` returns when a gateway's lease was last renewed; without `budgets` there are none."""
         self._port = port
         self._ownership = ownership
         self._region = region
         self._gateway = gateway
-        self._home = LimitHome(policies)
+        self._home = LimitHome(policies, budgets)
         self._outbox = LimitOutbox(port, region, gateway)
         self._availability = HomeAvailability(renewed)
         self._number = 0
@@ -89,8 +93,8 @@ class LimitDriver:
         """By number, while an answer is awaited."""
         self._timers = Timers[str]()
         """By the name of an ask: its next attempt or its end."""
-        self._held: dict[int, dict[int, tuple[str, str]]] = {}
-        """Shard -> number -> (tenant, function)."""
+        self._held: dict[int, dict[int, LimitAsk]] = {}
+        """Shard -> number -> what was asked."""
         self._reported: dict[int, int] = {}
         """Shard -> epoch of the last home that got a report; answers of older homes are void."""
         self._alive: set[str] = set()
@@ -269,7 +273,7 @@ class LimitDriver:
             held = self._held.get(shard)
             if held is None:
                 held = self._held[shard] = {}
-            held[answer.number] = asked.tenant, asked.function
+            held[answer.number] = asked
 
     def _no_longer_held(self, shard: int, number: int) -> bool:
         """Forget a permit; whether there was one."""
@@ -353,15 +357,12 @@ class LimitDriver:
 
     def _report_holdings(self, shard: int, epoch: int, home: str) -> None:
         self._reported[shard] = max(self._reported.get(shard, 0), epoch)
-        running: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for number, call in self._held.get(shard, {}).items():
-            running[call].append(number)
         holdings = Holdings(
             gateway=self._gateway,
             shard=shard,
             epoch=epoch,
             upto=self._number,
-            held=tuple(HeldPermits(tenant, name, tuple(numbers)) for (tenant, name), numbers in running.items()),
+            held=held_permits(self._held.get(shard, {})),
             pending=tuple(number for number, ask in self._asked.items() if ask.shard == shard),
         )
         if home == self._gateway:
@@ -369,6 +370,24 @@ class LimitDriver:
         else:
             self.flush()  # asks that were made before must arrive before
             self._outbox.send(subjects.limits(self._region, home), holdings)
+
+
+def held_permits(held: Mapping[int, LimitAsk]) -> tuple[HeldPermits, ...]:
+    """What runs, by who asked for what: permits, and money."""
+    running: defaultdict[tuple[str, str, str, bool], list[int]] = defaultdict(list)
+    for number, asked in held.items():
+        running[asked.tenant, asked.function, asked.key, asked.part is MONEY].append(number)
+    return tuple(
+        HeldPermits(
+            tenant,
+            function,
+            tuple(numbers),
+            tuple(held[number].worst for number in numbers) if of_money else (),
+            tuple(held[number].likely for number in numbers) if of_money else (),
+            key,
+        )
+        for (tenant, function, key, of_money), numbers in running.items()
+    )
 
 
 def _is_decided(answer: LimitAnswer) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pilotlight_core.model.limits import NEVER, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
+from pilotlight_core.model.money.budgets import Budget, BudgetMode, BudgetsRecord
 from pilotlight_gateway.limits.gcra import PS, Rate, rate
 
 COST_UNIT = "gpu-milliseconds"
@@ -51,15 +52,20 @@ class LimitPolicy:
     """Of one call; 0: cost is not counted. The excess of a call over it is counted at its end."""
     most_tokens: float
     """The same of tokens."""
+    budgets: tuple[Budget, ...] = ()
+    """Those that a call may fall under, with some key: it asks for money when it has been read."""
+    is_soft: bool = False
+    """Whether one of them reserves what calls are likely to cost, so that it has to be learnt."""
 
 
 PolicyOf = Callable[[str, str], LimitPolicy]
 """(tenant, function) -> policy."""
 
 
-def policy_of(limits: EffectiveLimits, function: str) -> LimitPolicy:
+def policy_of(limits: EffectiveLimits, function: str, budgets: Iterable[Budget] = ()) -> LimitPolicy:
     both = (_scope(limits.tenant, "", limits.tenant_begun), _scope(limits.function, function, limits.function_begun))
     scopes = tuple(scope for scope in both if scope)
+    mine = tuple(one for one in budgets if one.function in ("", function))
     header = ",".join(item for scope in scopes for item in _items(scope))
     return LimitPolicy(
         scopes=scopes,
@@ -70,6 +76,8 @@ def policy_of(limits: EffectiveLimits, function: str) -> LimitPolicy:
         counts_requests=any(scope.requests for scope in scopes),
         most_cost=_most(scope.cost for scope in scopes),
         most_tokens=_most(scope.tokens for scope in scopes),
+        budgets=mine,
+        is_soft=any(one.mode is BudgetMode.SOFT for one in mine),
     )
 
 
@@ -117,20 +125,25 @@ def _quota(rate: Rate) -> str:
 class LimitPolicies:
     """The policies of all tenants, compiled on first use and when limits change."""
 
-    def __init__(self, limits: Callable[[str, str], EffectiveLimits]) -> None:
+    def __init__(
+        self,
+        limits: Callable[[str, str], EffectiveLimits],
+        budgets: Callable[[str], BudgetsRecord | None] = lambda _: None,
+    ) -> None:
         self._limits = limits
-        self._known: dict[tuple[str, str], tuple[EffectiveLimits, LimitPolicy]] = {}
+        self._budgets = budgets
+        self._known: dict[tuple[str, str], tuple[EffectiveLimits, BudgetsRecord | None, LimitPolicy]] = {}
 
     def __call__(self, tenant: str, function: str) -> LimitPolicy:
-        limits = self._limits(tenant, function)
+        limits, budgets = self._limits(tenant, function), self._budgets(tenant)
         known = self._known.get((tenant, function))
         # By identity first: limits in memory are the same object until they change.
-        if known is not None and (known[0] is limits or known[0] == limits):
-            return known[1]
+        if known is not None and known[1] is budgets and (known[0] is limits or known[0] == limits):
+            return known[2]
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
-        policy = policy_of(limits, function)
-        self._known[tenant, function] = limits, policy
+        policy = policy_of(limits, function, budgets.budgets if budgets is not None else ())
+        self._known[tenant, function] = limits, budgets, policy
         return policy
 
 

@@ -13,10 +13,11 @@ from mypy_extensions import mypyc_attr
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
+from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.limits.lease_watch import LeaseWatch
-from pilotlight_gateway.limits.limit_admission import Admission, admission_of, unreachable
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of, money_asked, unreachable
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHomeStatistics
@@ -35,13 +36,18 @@ class HomeLimiter:
         region: str,
         gateway: str,
         clock: Callable[[], float] = time.monotonic,
+        budgets: BudgetHome | None = None,
     ) -> None:
         self._loop = bus.loop
         self._ownership = ownership
         self.policy = policies
         self._port = BusDriverPort(bus, clock)
         self._renewals = LeaseWatch(bus, clock)
-        self.driver = LimitDriver(self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway)
+        self.driver = LimitDriver(
+            self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway, budgets=budgets
+        )
+        self._budgeted: set[str] = set()
+        """Tenants with budgets."""
         self._running = AsyncExitStack()
 
     async def __aenter__(self) -> None:
@@ -67,14 +73,26 @@ class HomeLimiter:
     ) -> None:
         await self._running.__aexit__(kind, error, trace)
 
-    def record_changed(self, key: str, _record: object) -> None:
+    def record_changed(self, key: str, record: object) -> None:
         """A record of the registry has changed; call it after the policies know."""
         kind, _, name = key.partition(".")
-        if kind in ("limits", "tenant"):
+        if kind == "budget":
+            self._budgeted.discard(name)
+            if record is not None:
+                self._budgeted.add(name)
+        elif kind in ("limits", "tenant"):
             self.driver.limits_changed(subjects.shard_of(name), name)
         elif kind == "tier":
             for shard in range(subjects.SHARDS):
                 self.driver.limits_changed(shard, None)
+
+    def budgeted(self) -> list[str]:
+        """The tenants with budgets whose home this gateway is now."""
+        return [name for name in self._budgeted if self.is_home(name)]
+
+    def is_home(self, tenant: str) -> bool:
+        """Whether this gateway is the home of a tenant's limits now."""
+        return self._ownership.mine(subjects.shard_of(tenant), time.monotonic()) is not None
 
     def statistics(self) -> LimitHomeStatistics:
         return self.driver.home.statistics()
@@ -86,19 +104,32 @@ class HomeLimiter:
     def admit_now(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission | None:
-        asked = LimitAsk(self.driver.new_number(), tenant, function, cost, part)
+        return self._ask_here(LimitAsk(self.driver.new_number(), tenant, function, cost, part), policy)
+
+    def _ask_here(self, asked: LimitAsk, policy: LimitPolicy) -> Admission | None:
         answer = self.driver.ask_here(asked)
         return admission_of(asked, policy, answer, self._ended) if answer is not None else None
+
+    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission | None:
+        return self._ask_here(money_asked(self.driver.new_number(), tenant, money), policy)
+
+    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission:
+        if (admission := self.reserve_now(tenant, money, policy)) is not None:
+            return admission
+        return await self._admit_there(money_asked(0, tenant, money), policy)
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
         if (admission := self.admit_now(tenant, function, policy, cost, part)) is not None:
             return admission
-        asked = LimitAsk(0, tenant, function, cost, part)
+        return await self._admit_there(LimitAsk(0, tenant, function, cost, part), policy)
+
+    async def _admit_there(self, asked: LimitAsk, policy: LimitPolicy) -> Admission:
         answer = await self._ask(asked)
         if answer is None:
-            return Admission(tenant, function, policy, error=unreachable(self.driver.wait(tenant)))
+            tenant = asked.tenant
+            return Admission(tenant, asked.function, policy, error=unreachable(self.driver.wait(tenant)))
         return admission_of(asked, policy, answer, self._ended)
 
     async def _ask(self, asked: LimitAsk) -> LimitAnswer | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pilotlight_core.model.messages.limiting import (
+    UNKNOWN_COST,
     HeldPermits,
     Holdings,
     LimitAnswer,
@@ -26,6 +27,8 @@ from pilotlight_core.model.messages.limiting import (
     LimitEnd,
     LimitVerdict,
 )
+from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
+from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
 from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import instant
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope, PolicyOf
@@ -38,7 +41,11 @@ CALL: Final = LimitAskKind.CALL
 START: Final = LimitAskKind.START
 SUBMISSION: Final = LimitAskKind.SUBMISSION
 TOKENS: Final = LimitAskKind.TOKENS
+MONEY: Final = LimitAskKind.MONEY
 GRANTED: Final = LimitVerdict.GRANTED
+FITS: Final = PurseVerdict.FITS
+BUDGET = "budget"
+"""The limit that a call without money violates."""
 
 SETTLING_S = 0.05
 """Retry-After while the reports of gateways are missing."""
@@ -73,8 +80,9 @@ class LimitShard:
 class LimitHome:
     """The limits of the tenants whose home this gateway is."""
 
-    def __init__(self, policies: PolicyOf) -> None:
+    def __init__(self, policies: PolicyOf, budgets: BudgetHome | None = None) -> None:
         self._policies = policies
+        self._budgets = budgets
         self._shards: dict[int, LimitShard] = {}
         self._granted = 0
         self._refused = 0
@@ -86,6 +94,8 @@ class LimitHome:
 
         `state` comes from the former home; NOTHING after a crash.
         """
+        if self._budgets is not None:
+            self._budgets.begin(shard)
         born, epochs, accounts = taken_over(state, epoch, instant(at))
         self._shards[shard] = LimitShard(
             epoch=epoch, epochs=epochs, born=born, unreported=set(gateways), accounts=accounts
@@ -93,6 +103,8 @@ class LimitHome:
 
     def end(self, shard: int, at: float) -> LimitState:
         """Stop being its home; returns the state for the next one."""
+        if self._budgets is not None:
+            self._budgets.begin(shard)
         state = self._shards.pop(shard, None)
         if state is None:
             return NOTHING
@@ -114,10 +126,12 @@ class LimitHome:
         state = self._shards.get(shard)
         if state is None:
             return LimitAnswer(ask.number, LimitVerdict.NOT_HOME)
+        part = ask.part
+        if part is MONEY:
+            return self._ask_money(state, gateway, ask)
         policy = self._policies(ask.tenant, ask.function)
         if not policy.scopes:
             return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
-        part = ask.part
         holds = policy.holds and (part is CALL or part is START)
         if holds and state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
@@ -142,10 +156,31 @@ class LimitHome:
         standing = _standing(policy, accounts, now)
         return LimitAnswer(number, GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
+    def _ask_money(self, state: LimitShard, gateway: str, ask: LimitAsk) -> LimitAnswer:
+        if self._budgets is None:
+            return LimitAnswer(ask.number, GRANTED, state.epoch)
+        if state.unreported:
+            return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+        money = MoneyAsk(ask.function, ask.key, ask.worst, ask.likely)
+        found = self._budgets.ask(ask.tenant, (gateway, ask.number), money)
+        if found is FITS:
+            self._granted += 1
+            return LimitAnswer(ask.number, GRANTED, state.epoch, holds=True)
+        if isinstance(found, PurseStanding):
+            self._refused += 1
+            wait_s = found.wait_s if found.wait_s is not None else 0.0
+            return LimitAnswer(
+                ask.number, LimitVerdict.REFUSED, state.epoch, wait_s, (BUDGET,), shortage=shortage_of(found)
+            )
+        return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
         """Free the permit of a call and count the correction of its cost."""
         if (state := self._shards.get(shard)) is None:
             return
+        if self._budgets is not None:
+            spent = end.spent if end.spent != UNKNOWN_COST else None
+            self._budgets.ended(end.tenant, (gateway, end.number), spent)
         now = instant(at)
         held = state.permits.get(gateway)
         if held is not None and (accounts := held.pop(end.number, None)) is not None:
@@ -181,9 +216,20 @@ class LimitHome:
         reported = {number for held in holdings.held for number in held.numbers}.union(holdings.pending)
         for number in [number for number in known if number <= holdings.upto and number not in reported]:
             _drop(known.pop(number), (holdings.gateway, number))
+        if self._budgets is not None:
+            self._budgets.release(holdings.shard, holdings.gateway, holdings.upto, reported)
         for held in holdings.held:
-            self._adopt(state, holdings.gateway, held, at)
+            if held.worst:
+                self._adopt_money(holdings.gateway, held)
+            else:
+                self._adopt(state, holdings.gateway, held, at)
         state.unreported.discard(holdings.gateway)
+
+    def _adopt_money(self, gateway: str, held: HeldPermits) -> None:
+        if self._budgets is not None:
+            for number, worst, likely in zip(held.numbers, held.worst, held.likely, strict=True):
+                money = MoneyAsk(held.function, held.key, worst, likely)
+                self._budgets.take_over(held.tenant, (gateway, number), money)
 
     def _adopt(self, state: LimitShard, gateway: str, held: HeldPermits, at: float) -> None:
         policy, known = self._policies(held.tenant, held.function), state.permits[gateway]
@@ -199,6 +245,8 @@ class LimitHome:
 
     def gateway_gone(self, gateway: str) -> None:
         """A gateway's lease is gone, and its calls with it."""
+        if self._budgets is not None:
+            self._budgets.gateway_gone(gateway)
         for state in self._shards.values():
             state.unreported.discard(gateway)
             for number, accounts in state.permits.pop(gateway, {}).items():

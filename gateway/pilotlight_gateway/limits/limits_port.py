@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.limits import UNLIMITED
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
-from pilotlight_gateway.limits.limit_admission import Admission, admission_of
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitVerdict
+from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of, money_asked, unreachable
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf, policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 
@@ -38,16 +39,31 @@ class Limiter(Protocol):
         """
         ...
 
+    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission | None:
+        """As `reserve`, if the home is here and decides at once; else None, and nothing is reserved."""
+        ...
 
+    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission:
+        """Ask for the money of a call that has been let in and read; it is ended as those of `admit`."""
+        ...
+
+
+TRIES = 3
+"""Of the limiter in memory: a record is read, then a tranche is taken."""
 FREE = policy_of(UNLIMITED, "")
 
 
 class MemoryLimiter:
     """One home for everything, without a bus; tests script the policies, the clock and refusals."""
 
-    def __init__(self, policies: PolicyOf = lambda *_: FREE, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        policies: PolicyOf = lambda *_: FREE,
+        clock: Callable[[], float] = lambda: 0.0,
+        budgets: BudgetHome | None = None,
+    ) -> None:
         self.policy = policies
-        self.home = LimitHome(policies)
+        self.home = LimitHome(policies, budgets)
         self.home.begin(0, 1, -1e6, ())
         self.refusal: Callable[[LimitPolicy], Admission] | None = None
         self._clock = clock
@@ -69,6 +85,20 @@ class MemoryLimiter:
         self._number += 1
         asked = LimitAsk(self._number, tenant, function, cost, part)
         return admission_of(asked, policy, self.home.ask(0, "", asked, self._clock()), self._ended)
+
+    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission:
+        for _ in range(TRIES):
+            if (admission := self.reserve_now(tenant, money, policy)) is not None:
+                return admission
+        return Admission(tenant, money.function, policy, error=unreachable(0.25))
+
+    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission | None:
+        self._number += 1
+        asked = money_asked(self._number, tenant, money)
+        answer = self.home.ask(0, "", asked, self._clock())
+        if answer.verdict in (LimitVerdict.GRANTED, LimitVerdict.REFUSED):
+            return admission_of(asked, policy, answer, self._ended)
+        return None
 
     def _ended(self, admission: Admission, amount: float | None) -> None:
         if (end := admission.end_with(amount)) is not None:

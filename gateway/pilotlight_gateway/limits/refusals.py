@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 
 import msgspec
 
-from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model.api.budget_api import BudgetLeft, usd_text
+from pilotlight_core.model.errors import BudgetExhausted, TooMuch
 from pilotlight_core.model.limits import ReachedLimit
-from pilotlight_core.model.messages.limiting import LimitAnswer
+from pilotlight_core.model.messages.limiting import BudgetShortage, LimitAnswer
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope
 
 REQUESTS, COST, TOKENS = "requests_per_s", "cost_per_s", "tokens_per_s"
@@ -21,6 +23,8 @@ LEFT = re.compile(r'"([a-z-]+)";r=(\d+)')
 
 def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
     """The error of a call that its home has refused."""
+    if answer.shortage is not None:
+        return _exhausted(answer.shortage, tenant, answer.wait_s)
     reached, sentence = _reached(policy.scopes, answer.violated, tenant)
     if any(one.limit in METERED for one in reached):
         reached = tuple(_with_rest(one, answer) if one.limit in METERED else one for one in reached)
@@ -32,6 +36,36 @@ def refused(answer: LimitAnswer, policy: LimitPolicy, tenant: str) -> TooMuch:
         retry_after=answer.wait_s,
         limits=reached,
         **{"violated-policies": list(answer.violated)},
+    )
+
+
+def _exhausted(short: BudgetShortage, tenant: str, wait_s: float) -> BudgetExhausted:
+    resets = (
+        datetime.fromtimestamp(short.resets_at, UTC).isoformat().replace("+00:00", "Z") if short.resets_at else None
+    )
+    whose = f" for {short.function}" if short.function else f" for the key {short.key}" if short.key else ""
+    left, held = (
+        usd_text(short.left),
+        f", {usd_text(short.reserved)} are reserved for calls that run" * bool(short.reserved),
+    )
+    again = f" It begins anew at {resets}." if resets else ""
+    return BudgetExhausted(
+        f"The budget {short.budget} of {tenant}{whose} is {usd_text(short.amount)} USD: {left} are left{held}, and "
+        f"{usd_text(short.asked)} were asked for.{again}",
+        retry_after=wait_s or None,
+        budget=BudgetLeft(
+            id=short.budget,
+            tenant=tenant,
+            function=short.function or None,
+            key=short.key or None,
+            period=short.period,
+            usd=usd_text(short.amount),
+            spent_usd=usd_text(short.spent),
+            reserved_usd=usd_text(short.reserved),
+            left_usd=left,
+            asked_usd=usd_text(short.asked),
+            resets_at=resets,
+        ),
     )
 
 

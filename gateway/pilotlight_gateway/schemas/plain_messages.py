@@ -19,7 +19,7 @@ MEANINGS = {
     URL_PATTERN: "a URL, such as https://example.com/hook",
 }
 _PATTERN = re.compile(r"Expected `str` matching regex (['\"])(.*)\1")
-_CHOICE = re.compile(r"\^([a-z.\[\]]*)\(([a-z|]+)\)")
+_CHOICE = re.compile(r"\^([a-z.\[\]]*)\(([a-z|.\[\]]+)\)")
 
 
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?", re.DOTALL)
@@ -40,7 +40,7 @@ def plain(sentence: str) -> str:
         return f"expected {MEANINGS[pattern]}"
     if choice := _CHOICE.fullmatch(pattern.removesuffix(END).removesuffix("$")):
         before = choice[1].replace("[.]", ".")
-        return f"expected one of {', '.join(before + name for name in choice[2].split('|'))}"
+        return f"expected one of {', '.join(before + name for name in choice[2].replace('[.]', '.').split('|'))}"
     return f"expected text that matches {pattern.removesuffix(END)}"
 
 

@@ -18,6 +18,8 @@ from pilotlight_core.host.registry import OnRecord
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
+from pilotlight_core.model.money.budgets import BudgetsRecord
+from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -29,6 +31,8 @@ ChangeTenant = Callable[[TenantRecord | None], TenantRecord]
 ChangeKey = Callable[[KeyRecord | None], KeyRecord | None]
 ChangeTier = Callable[[Tier | None], Tier | None]
 ChangeLimits = Callable[[LimitsRecord | None], LimitsRecord]
+ChangeBudgets = Callable[[BudgetsRecord | None], BudgetsRecord | None]
+ChangeCredits = Callable[[CreditsRecord | None], CreditsRecord]
 ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
 ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
@@ -65,6 +69,11 @@ class LimitRegistry(Protocol):
     async def change_tier(self, name: str, change: ChangeTier) -> Tier | None: ...
     async def limits_set(self, tenant: str) -> LimitsRecord | None: ...
     async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord: ...
+    def budgets(self, tenant: str) -> BudgetsRecord | None: ...
+    def each_budgets(self) -> Iterator[BudgetsRecord]: ...
+    async def change_budgets(self, tenant: str, change: ChangeBudgets) -> BudgetsRecord | None: ...
+    def credits(self, tenant: str) -> CreditsRecord | None: ...
+    async def change_credits(self, tenant: str, change: ChangeCredits) -> CreditsRecord: ...
 
 
 class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, Protocol):
@@ -101,6 +110,8 @@ class MemoryRegistry:
     key_records: dict[str, KeyRecord] = field(default_factory=dict)
     tier_records: dict[str, Tier] = field(default_factory=dict)
     limit_records: dict[str, LimitsRecord] = field(default_factory=dict)
+    budget_records: dict[str, BudgetsRecord] = field(default_factory=dict)
+    credit_records: dict[str, CreditsRecord] = field(default_factory=dict)
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
@@ -173,6 +184,21 @@ class MemoryRegistry:
 
     async def change_limits(self, tenant: str, change: ChangeLimits) -> LimitsRecord:
         return self._change("limits", self.limit_records, tenant, change)
+
+    def budgets(self, tenant: str) -> BudgetsRecord | None:
+        return self.budget_records.get(tenant)
+
+    def each_budgets(self) -> Iterator[BudgetsRecord]:
+        return iter(list(self.budget_records.values()))
+
+    async def change_budgets(self, tenant: str, change: ChangeBudgets) -> BudgetsRecord | None:
+        return self._change("budget", self.budget_records, tenant, change)
+
+    def credits(self, tenant: str) -> CreditsRecord | None:
+        return self.credit_records.get(tenant)
+
+    async def change_credits(self, tenant: str, change: ChangeCredits) -> CreditsRecord:
+        return self._change("credit", self.credit_records, tenant, change)
 
     def prices(self) -> Iterator[PriceRecord]:
         return iter(self.price_records.values())

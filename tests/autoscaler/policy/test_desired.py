@@ -50,6 +50,24 @@ def busy(needed: int, minutes: int = 300) -> FunctionMemory:
 
 
 @pytest.mark.parametrize(
+    ("rule", "count", "told"), [(ScalingRule.UNFUNDED, 0, None), (ScalingRule.CALLS, 1, {"queued": 1})]
+)
+def test_without_money_nothing_is_kept_but_for_calls(
+    rule: ScalingRule, count: int, told: dict[str, Any] | None
+) -> None:
+    """Neither a floor nor a forecast, nor what is there after a start or to serve better; the budget is named."""
+    there = [container(f"c{number}") for number in range(3)]
+    seen = replace(view(*there, told=told, min_containers=2, buffer_containers=2), unfunded="the budget is used up")
+    memory = busy(3)
+    wish = desired(function(v1=seen), memory, AT)
+    assert (wish.rule, wish.count, wish.holds, wish.ahead) == (rule, count, False, 0)
+    if not count:
+        assert (wish.because, more_needs(function(v1=seen), wish)) == (
+            "the budget is used up", "money: a higher budget, or its next period",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("rule", "count", "seen"),
     [
         (ScalingRule.NOBODY_CALLS, 0, view()),

@@ -68,3 +68,16 @@ def test_a_step_of_the_idle_ones_goes_unless_they_are_held(deployed: bool, holds
     assert len(pace.leaving("v", seen, wish, 10.0)) == gone
     assert pace.next_at("v", 10.0) == (70.0 if gone == 3 else 10.0)
     assert not pace.leaving("v", seen, wish, 70.0, but={each.id for each in seen.containers})
+
+
+@pytest.mark.parametrize(("unfunded", "holds", "gone"), [("the budget is used up", True, 19), ("", False, 3)])
+def test_what_nobody_has_the_money_for_goes_at_once(unfunded: str, holds: bool, gone: int) -> None:
+    """But what calls need stays, and what is busy."""
+    spec = function_spec(max_containers=50, min_containers=20)
+    seen = VersionView(spec=spec, deployed=True, demand=None, containers=idle_ones(20), unfunded=unfunded)
+    assert seen.floor == (0 if unfunded else 20)
+    wish = Wish(
+        count=1, tier=Warmth.READY, rule=ScalingRule.CALLS, because="", look_again_at=0.0, by_version={"v": 1},
+        holds=holds,
+    )  # fmt: skip
+    assert len(ScaleDownPace().leaving("v", seen, wish, 10.0)) == gone

@@ -23,7 +23,8 @@ from pilotlight_core.model.api.webhook_api import (
 )
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.subjects import DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
+from pilotlight_core.model.money.budgets import HomeTranches, Tranche
+from pilotlight_core.model.subjects import BUDGET_BUCKET, DELIVERY_BUCKET, JOB_BUCKET, WEBHOOK_BUCKET
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_gateway.webhooks.delivery_attempts import resent
@@ -368,3 +369,19 @@ async def test_webhooks_that_are_made_at_the_same_time_are_no_more_than_there_ma
 
     # As many as there may be, or a few more: who is first at the clock may be last at the store.
     assert len(await tenant.store.webhooks(tenant.name)) == len(made) - len(refused) < 2 * WEBHOOKS_PER_TENANT
+
+
+async def test_a_threshold_of_a_budget_is_told_and_signed_once(bus: Bus, tenant: Tenant) -> None:
+    """However often its home writes its record, and whoever has the duty."""
+    id_, url, secret = await tenant.webhook(events=("budget.threshold",))
+    poster, now = FakeHttpSender(), time.time() + 1.0
+    reached = Tranche(begins=0, amount=100, spent=81, told=(50, 80), told_at=(now, now))
+    for spent in (81, 82):
+        record = HomeTranches(tenant=tenant.name, tranches={"month": msgspec.structs.replace(reached, spent=spent)})
+        async with sending(bus, poster):
+            await bus.kv(BUDGET_BUCKET).put(f"home.{tenant.name}", msgspec.msgpack.encode(record))
+            await until_state(tenant, id_, DeliveryState.DELIVERED, DeliveryState.DELIVERED)
+
+    told = [Webhook(secret).verify(posted.body, dict(posted.headers)) for posted in poster.to(url)]
+    assert sorted(one["data"]["percent"] for one in told) == [50, 80]
+    assert {one["type"] for one in told} == {"budget.threshold"}

@@ -10,7 +10,7 @@ from pilotlight_gateway.limits.account import UNKNOWN_S, EpochRange, LimitAccoun
 from pilotlight_gateway.limits.gcra import PS
 from pilotlight_gateway.limits.limit_policy import LimitScope, policy_of
 
-CALL, SUBMISSION, START, TOKENS = LimitAskKind
+CALL, SUBMISSION, START, TOKENS, _ = LimitAskKind
 EPOCHS = EpochRange(3, 5)
 LIMITS = Limits(requests_per_s=1.0, burst=2.0, cost_per_s=100.0, cost_burst=50.0, concurrency=1)
 

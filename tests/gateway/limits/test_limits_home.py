@@ -15,9 +15,12 @@ from pilotlight_core.model.messages.limiting import (
     LimitEnd,
     LimitVerdict,
 )
+from pilotlight_core.model.subjects import shard_of
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 from pilotlight_gateway.limits.limits_state import ACCOUNTS_AT_MOST, LimitState
+from tests.gateway.budgets.stored_tranches import NOON, Settings, StoredTranches, budget
 
 FUNCTION = "acme:shop.hello"
 SHARD = 7
@@ -265,3 +268,28 @@ def test_idle_accounts_are_forgotten_only_when_nothing_is_lost() -> None:
         home.sweep(SHARD, 1.0)
         assert home.statistics().accounts == left
         home.sweep(SHARD + 1, 1.0)
+
+
+def test_who_is_the_home_no_more_keeps_no_budgets() -> None:
+    """It would write over what the next one has taken."""
+    settings = Settings(budget(1_000))
+    budgets = BudgetHome(settings, lambda: NOON)
+    StoredTranches().serve(budgets)
+    home = LimitHome(lambda _, __: policy_of(UNLIMITED, FUNCTION, settings.records["acme"].budgets), budgets)
+    home.begin(shard_of("acme"), 3, 0.0, ())
+    asked = LimitAsk(1, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 600, 600, "k1")
+    while (found := home.ask(shard_of("acme"), "g1", asked, 0.0).verdict) is LimitVerdict.SETTLING:
+        pass  # the record is read, and a tranche taken
+    assert found is LimitVerdict.GRANTED
+    second = home.ask(shard_of("acme"), "g1", LimitAsk(2, *asked_of(asked)), 0.0)
+    assert second.shortage is not None
+    assert (second.verdict, second.shortage.left, second.shortage.asked) == (LimitVerdict.REFUSED, 400, 600)
+    home.ended(shard_of("acme"), "g1", LimitEnd(1, "acme", FUNCTION, spent=5), 0.0)
+    assert budgets.purses("acme")["month"].certain == 5
+    home.end(shard_of("acme"), 0.0)
+    assert budgets.due() == []
+
+
+def asked_of(ask: LimitAsk) -> tuple[str, str, float, LimitAskKind, int, int, str]:
+    """All of an ask but its number."""
+    return ask.tenant, ask.function, ask.cost, ask.part, ask.worst, ask.likely, ask.key

@@ -19,7 +19,10 @@ from pilotlight_gateway.schemas.plain_messages import plain, unknown_field
     [
         (tenancy_api.Name, "expected a name of letters, digits, - and _"),
         (call_api.Scope, "expected one of invoke, deploy, read, admin, operator"),
-        (webhook_api.JobEvent, "expected one of job.succeeded, job.failed, job.cancelled, job.expired"),
+        (
+            webhook_api.EventName,
+            "expected one of job.succeeded, job.failed, job.cancelled, job.expired, budget.threshold",
+        ),
         (webhook_api.Label, "expected one line of text"),
         (webhook_api.Url, "expected a URL"),
         (Annotated[str, Meta(pattern=REF_PATTERN)], "expected a function, such as app.function, app.function@v7"),

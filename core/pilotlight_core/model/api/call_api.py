@@ -132,6 +132,8 @@ class JobStatus(CallStatus, frozen=True, kw_only=True):
     """While it is queued: the number of jobs of this function, tenant and class before it, if known."""
     starts_in_s: float | None = None
     """While it is queued: an estimate from their present rate."""
+    waits_for: str | None = None
+    """While it is queued: the budget that has too little money for it, in words."""
     reason: str | None = None
     """Why it is dead: raised, interrupted, timeout, bad_input, bad_output, load_failed, undeliverable or expired."""
     redrives: int = 0

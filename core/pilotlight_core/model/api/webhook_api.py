@@ -29,14 +29,18 @@ class WebhookEvent(StrEnum):
     FAILED = "job.failed"
     CANCELLED = "job.cancelled"
     EXPIRED = "job.expired"
+    THRESHOLD = "budget.threshold"
     PING = "webhook.ping"  # on request, whatever events the webhook has
 
 
 JOB_EVENTS = (WebhookEvent.SUCCEEDED, WebhookEvent.FAILED, WebhookEvent.CANCELLED, WebhookEvent.EXPIRED)
-JobEvent = Annotated[str, Meta(pattern=f"^job[.](succeeded|failed|cancelled|expired){END}")]
+EVENTS = (*JOB_EVENTS, WebhookEvent.THRESHOLD)
+"""Those that a webhook may have."""
+_CHOICES = "|".join(event.replace(".", "[.]") for event in EVENTS)
+EventName = Annotated[str, Meta(pattern=f"^({_CHOICES}){END}")]
 Url = Annotated[str, Meta(max_length=LONGEST_URL, pattern=URL_PATTERN)]
 Label = Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)]
-JobEvents = Annotated[tuple[JobEvent, ...], Meta(min_length=1, max_length=8)]
+EventNames = Annotated[tuple[EventName, ...], Meta(min_length=1, max_length=8)]
 
 
 class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +111,7 @@ class WebhookRequest(Request, frozen=True, kw_only=True):
     """`POST /v1/webhooks`."""
 
     url: Url
-    events: JobEvents = tuple(str(event) for event in JOB_EVENTS)
+    events: EventNames = tuple(str(event) for event in JOB_EVENTS)
     label: Label = ""
 
 
@@ -115,7 +119,7 @@ class WebhookChange(Request, frozen=True, kw_only=True):
     """`PATCH /v1/webhooks/{id}`: missing fields stay as they are."""
 
     url: Url | None = None
-    events: JobEvents | None = None
+    events: EventNames | None = None
     label: Label | None = None
     disabled: bool | None = None
 

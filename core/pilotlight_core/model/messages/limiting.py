@@ -18,6 +18,7 @@ class LimitAskKind(IntEnum):
     SUBMISSION = 1  # the rate of requests: a job is stored to run later
     START = 2  # cost and concurrency: a stored job begins
     TOKENS = 3  # the rate of tokens: a call that was let in has been read. Asked where such a limit is set
+    MONEY = 4  # the budgets: a call that was let in has been read. Asked where there is one
 
 
 class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
@@ -31,6 +32,12 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     cost: float = 0.0
     """GPU-milliseconds; tokens, where those are asked for."""
     part: LimitAskKind = LimitAskKind.CALL
+    worst: int = 0
+    """Nano-dollars that it costs at most, where money is asked for."""
+    likely: int = 0
+    """What nearly all calls like it cost."""
+    key: str = ""
+    """The id of the API key that asks for it."""
 
 
 class LimitEnd(msgspec.Struct, frozen=True, array_like=True):
@@ -43,6 +50,11 @@ class LimitEnd(msgspec.Struct, frozen=True, array_like=True):
     """Actual cost minus the estimate."""
     tokens: float = 0.0
     """Actual tokens minus the estimate."""
+    spent: int = 0
+    """Nano-dollars that it cost, of a call that has asked for money; `UNKNOWN_COST`: nobody knows."""
+
+
+UNKNOWN_COST = -1
 
 
 class LimitVerdict(IntEnum):
@@ -50,6 +62,24 @@ class LimitVerdict(IntEnum):
     REFUSED = 1  # a limit is reached
     NOT_HOME = 2  # the receiver is not the home (any more)
     SETTLING = 3  # a new home does not know yet which calls run
+
+
+class BudgetShortage(msgspec.Struct, frozen=True, array_like=True):
+    """The budget that refuses a call. Nano-dollars."""
+
+    budget: str
+    """Its id."""
+    amount: int
+    spent: int
+    reserved: int
+    """For calls that run."""
+    left: int
+    asked: int = 0
+    function: str = ""
+    key: str = ""
+    period: str = ""
+    resets_at: float = 0.0
+    """Unix seconds; 0.0: never."""
 
 
 class LimitAnswer(msgspec.Struct, frozen=True, array_like=True):
@@ -64,6 +94,8 @@ class LimitAnswer(msgspec.Struct, frozen=True, array_like=True):
     charged: float = 0.0
     holds: bool = False
     """Whether the call holds a permit, by the limits as the home knows them, until its end is reported."""
+    shortage: BudgetShortage | None = None
+    """Where money was asked for, and refused."""
 
 
 class ToLimitHome(Message, frozen=True, kw_only=True):
@@ -84,6 +116,11 @@ class HeldPermits(msgspec.Struct, frozen=True, array_like=True):
     tenant: str
     function: str
     numbers: tuple[int, ...]
+    worst: tuple[int, ...] = ()
+    """Of calls that hold money: what each may cost, in nano-dollars, as in its ask. Empty: they hold permits."""
+    likely: tuple[int, ...] = ()
+    key: str = ""
+    """The API key of those that hold money."""
 
 
 class Holdings(Message, frozen=True, kw_only=True):

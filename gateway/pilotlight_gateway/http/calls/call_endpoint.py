@@ -23,6 +23,7 @@ from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, fun
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
+from pilotlight_gateway.http.calls.stream_money import STEP_S, StreamSteps
 from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
@@ -113,8 +114,12 @@ class CallEndpoint:
                     await accept_job(self._jobs, call, request, answer, scope, headers)
                     return
                 refuse_job_fields(request)
-                if (admission := exchange.admission) is not None and admission.policy.most_tokens:
-                    await entry.limits.admit_tokens(exchange, admission)
+                if (admission := exchange.admission) is not None:
+                    if admission.policy.most_tokens:
+                        await entry.limits.admit_tokens(exchange, admission)
+                    if admission.policy.budgets:
+                        in_steps = answer is BodyFormat.EVENTS and KEY not in headers
+                        await entry.limits.reserve(admission, call, STEP_S if in_steps else None)
                 if KEY in headers:
                     work = partial(self._unary.body, call, answer, exchange)
                     await self._keyed.answer(call, answer, scope, work)
@@ -129,8 +134,21 @@ class CallEndpoint:
     async def _run(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         try:
             if answer is BodyFormat.EVENTS:
-                await self._streamed.answer(call, scope, receive)
+                await self._stream(call, scope, receive)
             else:
                 await self._unary.answer(call, answer, scope, receive)
         except PilotlightError as error:
             raise redact_for_caller(error, call) from None
+
+    async def _stream(self, call: PreparedCall, scope: Scope, receive: Receive) -> None:
+        exchange = exchange_of(scope)
+        admission = exchange.admission
+        if admission is None or not admission.money:
+            await self._streamed.answer(call, scope, receive)
+            return
+        steps = StreamSteps(self._entry.limits, admission, call, exchange)
+        steps.start()
+        try:
+            await self._streamed.answer(call, scope, receive)
+        finally:
+            steps.stop()

@@ -7,10 +7,13 @@ from typing import Protocol
 
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.budgets.budget_home import MoneyAsk
+from pilotlight_gateway.budgets.call_prices import CallPrices
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -45,9 +48,10 @@ class AdmittedRequest(Protocol):
 class CallLimits:
     """Applies the limits of tenants to requests."""
 
-    def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics) -> None:
+    def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics, prices: CallPrices) -> None:
         self._limiter = limiter
         self._costs = costs
+        self.prices = prices
         self._metrics = metrics
 
     async def admit(
@@ -67,6 +71,9 @@ class CallLimits:
                 cost = self._costs.of(version.id) if policy.most_cost else 0.0
                 request.admission = await self._limiter.admit(tenant, function, policy, cost, part)
             self._check(request, version.id, request.admission)
+        elif policy.budgets and part is not LimitAskKind.SUBMISSION:
+            request.version = version.id
+            request.admission = request.admission or Admission(tenant, function, policy)
         return body if policy.payload is None else at_most(body, policy.payload)
 
     def policy(self, tenant: str, version: VersionRecord) -> LimitPolicy:
@@ -79,9 +86,11 @@ class CallLimits:
         Raises:
             TooMuch: as `admit`.
         """
-        if not policy.scopes:
-            return True
         tenant = request.principal.tenant
+        if not policy.scopes:
+            if policy.budgets:
+                request.version, request.admission = version.id, Admission(tenant, function, policy)
+            return True
         cost = self._costs.of(version.id) if policy.most_cost else 0.0
         admission = self._limiter.admit_now(tenant, function, policy, cost)
         if admission is None:
@@ -109,14 +118,49 @@ class CallLimits:
         if second.error is not None:
             raise second.error
 
+    async def reserve(self, first: Admission, call: PreparedCall, seconds: float | None = None) -> None:
+        """Reserve the money of a call that was let in and has been read: of so many seconds, or of all that it has.
+
+        Raises:
+            BudgetExhausted, Unavailable.
+        """
+        money = await self._limiter.reserve(first.tenant, self._money(call, seconds), first.policy)
+        self._keep(first, money)
+
+    def longest_s(self, call: PreparedCall) -> float:
+        """The seconds that a call can run, with all its starts."""
+        return self.prices.longest_s(call.version, call.deadline_at - call.arrived_at)
+
+    def reserve_now(self, first: Admission, call: PreparedCall) -> bool:
+        """Reserve as `reserve` does; False: its home has to be asked, and nothing is reserved.
+
+        Raises:
+            BudgetExhausted.
+        """
+        money = self._limiter.reserve_now(first.tenant, self._money(call), first.policy)
+        if money is None:
+            return False
+        self._keep(first, money)
+        return True
+
+    def _money(self, call: PreparedCall, seconds: float | None = None) -> MoneyAsk:
+        longest_s = self.longest_s(call)
+        worst = self.prices.worst_of(call.version, longest_s if seconds is None else min(seconds, longest_s))
+        return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst))
+
+    def _keep(self, first: Admission, money: Admission) -> None:
+        if money.error is not None:
+            raise money.error
+        first.money.append(money)
+
     def release(self, request: AdmittedRequest) -> None:
         """Once the call of a request runs no more, give its permit back and count its cost."""
         if (admission := request.admission) is None:
             return
         if request.usage is None:
-            admission.end(0.0)  # it cannot have run
+            end_unused(admission)  # it cannot have run
         else:
-            settle_admission(request.usage, admission, self._costs, request.version)
+            settle_admission(request.usage, admission, self._costs, request.version, self.prices)
 
 
 def usage_of_call(request: AdmittedRequest) -> CallUsage | None:

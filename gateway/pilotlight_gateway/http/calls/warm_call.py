@@ -158,10 +158,10 @@ class WarmCall:
             self.call_id = self.request_id = self._parts.unary.new_id()
             request, call = entry.reader.prepare_now(self, self._head, route.version, body, route.scheduling)
             refuse_job_fields(request)
+            if route.policy.budgets and not self._reserve(call):
+                return self._hand_over()
         except TooManyValues:
-            entry.budget.give_back(self._size, tenant)
-            self._connection.keep_admission(self.admission)
-            return False
+            return self._hand_over()
         except PilotlightError as error:
             entry.metrics.call_failed(error.wire_code)
             self._refuse(error)
@@ -169,6 +169,16 @@ class WarmCall:
             self._call = call
             self._run(call)
         return True
+
+    def _reserve(self, call: PreparedCall) -> bool:
+        """Whether its money is reserved; else its home has to be asked."""
+        return self.admission is None or self._parts.entry.limits.reserve_now(self.admission, call)
+
+    def _hand_over(self) -> bool:
+        """Let the endpoint take it, with what was counted for it."""
+        self._parts.entry.budget.give_back(self._size, self.principal.tenant)
+        self._connection.keep_admission(self.admission)
+        return False
 
     def _run(self, call: PreparedCall) -> None:
         parts = self._parts

@@ -23,6 +23,7 @@ from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import encode_msgpack, json_around, response_of, usage_of
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.http.endpoints.billing.job_money import JobMoney
 from pilotlight_gateway.http.protocol.api_operations import count_of, json_answer, principal_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
@@ -50,6 +51,8 @@ class JobServices:
     book: PriceBook
     clock: Callable[[], float]
     """Monotonic seconds."""
+    money: JobMoney | None = None
+    """None: there are no budgets."""
 
 
 async def accept_job(
@@ -151,7 +154,12 @@ async def status_of(services: JobServices, job: JobRecord) -> JobStatus:
     """A job as the API shows it, without its output; a queued one with its position."""
     place = await services.jobs.locate(job)
     seconds = None if place.seconds is None else max(place.seconds, job.run_at - services.jobs.wall())
-    return msgspec.structs.replace(_status(services, job), position=place.position, starts_in_s=seconds)
+    lack = None
+    if services.money is not None and job.state is JobState.QUEUED:
+        lack = await services.money.lack(job, services.jobs.wall())
+    return msgspec.structs.replace(
+        _status(services, job), position=place.position, starts_in_s=seconds, waits_for=lack
+    )  # fmt: skip
 
 
 def error_of(job: JobRecord) -> Exception:

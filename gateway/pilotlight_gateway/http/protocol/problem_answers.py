@@ -79,7 +79,7 @@ def retry_after(error: PilotlightError) -> float | None:
         return None
     wait_s = DEFAULT_RETRY_AFTER if error.retry_after is None else error.retry_after
     wait_s = max(wait_s, 0.0)
-    return wait_s if error.wire_code == "rate_limited" else min(wait_s, LONGEST_RETRY_AFTER)
+    return wait_s if error.wire_code in ("rate_limited", "budget_exhausted") else min(wait_s, LONGEST_RETRY_AFTER)
 
 
 def _headers(error: PilotlightError, wait_s: float | None, jittered_s: float | None) -> Headers:

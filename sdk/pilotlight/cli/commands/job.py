@@ -153,6 +153,7 @@ def _times(job: dict[str, Any], at: float) -> list[tuple[str, str | None]]:
         if job.get("run_at", 0.0) > at:
             shown.append(("not before", _instant(job["run_at"], at)))
         shown.append(("place", _place(job)))
+        shown.append(("waits for", job.get("waits_for")))
         shown.append(("expires", _instant(job["expires_at"], at) if job.get("expires_at") else None))
     if began and state != "queued":
         shown.append(("started", _instant(began, at)))

@@ -13,7 +13,7 @@ from pilotlight.cli.output import ago, milliseconds, note, print_json, print_tex
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import Misuse
-from pilotlight_core.model.api.webhook_api import JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
+from pilotlight_core.model.api.webhook_api import EVENTS, JOB_EVENTS, WebhookChange, WebhookRequest, WebhookRotation
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 app = command_app(no_args_is_help=True)
@@ -189,9 +189,9 @@ def _events(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     events = tuple(part.strip() for part in text.split(",") if part.strip())
-    if wrong := next((event for event in events if event not in JOB_EVENTS), None):
-        meant = did_you_mean(nearest(wrong, JOB_EVENTS))
-        raise Misuse(f"--events {wrong}: expected some of {', '.join(JOB_EVENTS)}.{meant}", field="events")
+    if wrong := next((event for event in events if event not in EVENTS), None):
+        meant = did_you_mean(nearest(wrong, EVENTS))
+        raise Misuse(f"--events {wrong}: expected some of {', '.join(EVENTS)}.{meant}", field="events")
     return events
 
 

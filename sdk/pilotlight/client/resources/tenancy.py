@@ -8,7 +8,9 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight.client.resources.platform import Json, PlatformClient
+from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetList, BudgetRequest
 from pilotlight_core.model.api.call_api import KeyRequest
+from pilotlight_core.model.api.credit_api import CreditList, CreditRequest
 from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRequest, TenantChange, TenantRequest
 
 PAGE = 100
@@ -62,6 +64,32 @@ class TenancyClient:
     async def clear_limits(self, tenant: str, function: str | None) -> None:
         """Return a tenant to its tier's limits."""
         await self._platform.send("DELETE", _path("tenants", tenant, "limits", function))
+
+    async def list_budgets(self, tenant: str) -> BudgetList:
+        """Return what a tenant may spend, and what is left of it."""
+        return await self._platform.request("GET", _path("tenants", tenant, "budgets"), answer_type=BudgetList)
+
+    async def set_budget(self, tenant: str, budget: BudgetRequest) -> BudgetInfo:
+        """Set a tenant's budget of a scope and a period, or replace it."""
+        path = _path("tenants", tenant, "budgets")
+        return await self._platform.request("PUT", path, body=budget, answer_type=BudgetInfo)
+
+    async def remove_budget(self, tenant: str, budget: str) -> None:
+        await self._platform.send("DELETE", _path("tenants", tenant, "budgets", budget))
+
+    async def list_credits(self, tenant: str) -> CreditList:
+        """Return what a tenant has paid ahead, and what has come of it."""
+        return await self._platform.request("GET", _path("tenants", tenant, "credits"), answer_type=CreditList)
+
+    async def grant_credit(self, tenant: str, credit: CreditRequest) -> CreditList:
+        """Give a tenant credit."""
+        path = _path("tenants", tenant, "credits")
+        return await self._platform.request("POST", path, body=credit, answer_type=CreditList)
+
+    async def end_credit(self, tenant: str, grant: str) -> CreditList:
+        """End a grant today."""
+        path = _path("tenants", tenant, "credits", grant)
+        return await self._platform.request("DELETE", path, answer_type=CreditList)
 
     async def list_tiers(self) -> list[Json]:
         """Return the tiers, the first shed first."""

@@ -19,7 +19,8 @@ from tests.gateway.world import World, function, generator
 def routes_of(world: World) -> CallRoutes:
     services = world.services
     limiter = MemoryLimiter(LimitPolicies(services.registry.limits))
-    return CallRoutes(services.registry, services.resolver, CallLimits(limiter, services.costs, services.metrics))
+    limits = CallLimits(limiter, services.costs, services.metrics, services.prices)
+    return CallRoutes(services.registry, services.resolver, limits)
 
 
 async def limit(world: World, **limits: Any) -> None:

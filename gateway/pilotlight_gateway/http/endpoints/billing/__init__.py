@@ -1,1 +1,1 @@
-"""Money: usage in its forms, and invoices."""
+"""Money: usage in its forms, invoices, budgets and credits."""

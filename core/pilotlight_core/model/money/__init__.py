@@ -1,0 +1,1 @@
+"""What may be spent, as it is set and as it is kept."""

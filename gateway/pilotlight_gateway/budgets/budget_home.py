@@ -1,0 +1,296 @@
+"""The budgets of the tenants whose home of limits this gateway is: it decides on all asks for them, one after another.
+
+A tenant is known once its durable record was read; until then, and until a next tranche is taken, its calls wait.
+`tranche_keeper` reads and writes the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from pilotlight_core.model.messages.limiting import BudgetShortage
+from pilotlight_core.model.money.budgets import (
+    NEVER_ENDS,
+    BilledBudgets,
+    Budget,
+    BudgetMode,
+    BudgetsRecord,
+    HomeTranches,
+    Tranche,
+)
+from pilotlight_core.model.subjects import shard_of
+from pilotlight_gateway.budgets.purse import Purse, PurseStanding, PurseVerdict, ReservationKey
+
+EXHAUSTED, WAITS = PurseVerdict.EXHAUSTED, PurseVerdict.WAITS
+HARD = BudgetMode.HARD
+
+
+class MoneyAsk(NamedTuple):
+    """A call that asks for money. Nano-dollars."""
+
+    function: str
+    """`tenant:app.function`."""
+    key: str
+    """The id of the API key."""
+    worst: int
+    """What it may cost at most."""
+    likely: int
+    """What nearly all calls like it cost."""
+
+
+class TenantPurses:
+    """The budgets of one tenant."""
+
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
+        self.record: BudgetsRecord | None = None
+        """What is set, as the purses follow it."""
+        self.changes_at = 0.0
+        """When the first of their periods ends."""
+        self.purses: dict[str, Purse] = {}
+        self.permits: dict[ReservationKey, tuple[Purse, ...]] = {}
+        self.revision: int | None = None
+        """Of the durable record; None: it was not read yet."""
+        self.is_claimed = False
+        """Whether this home has written it since: then no former one can any more."""
+        self.stored: dict[str, Tranche] = {}
+        """What it says."""
+        self.attempted: dict[str, Tranche] | None = None
+        """What it may say: whether that was written is not known."""
+        self.adopted: dict[ReservationKey, MoneyAsk] = {}
+        """Calls that run, to be taken over once it is read."""
+        self.is_urgent = False
+        """A call waits for a tranche."""
+
+    def permits_of(self, gateway: str) -> list[ReservationKey]:
+        """The calls of a gateway that run."""
+        return [permit for permit in (*self.permits, *self.adopted) if permit[0] == gateway]
+
+
+class BudgetHome:
+    """Decides for all gateways whether there is money for a call. `wall`: unix seconds."""
+
+    def __init__(
+        self,
+        budgets_of: Callable[[str], BudgetsRecord | None],
+        wall: Callable[[], float],
+        billed_of: Callable[[str], BilledBudgets | None] = lambda _: None,
+    ) -> None:
+        self._budgets_of = budgets_of
+        self._wall = wall
+        self.billed_of = billed_of
+        """What the ledger has of a tenant's budgets, as it was last heard."""
+        self._tenants: dict[str, TenantPurses] = {}
+        self.wake: Callable[[], None] = lambda: None
+        """Called when a record is to be read or written at once."""
+
+    # -- tenants ---------------------------------------------------------------------------------------------------
+
+    def begin(self, shard: int) -> None:
+        """Be the home of a shard, or no more: what was known of its tenants is void."""
+        for tenant in [tenant for tenant in self._tenants if shard_of(tenant) == shard]:
+            del self._tenants[tenant]
+
+    def follow(self, tenant: str) -> None:
+        """Follow the budgets of a tenant, though nobody calls."""
+        self._known(tenant)
+
+    def due(self) -> list[str]:
+        """The tenants whose records are to be read or written now, those first for whom a call waits."""
+        return sorted(self._tenants, key=lambda tenant: not self._tenants[tenant].is_urgent)
+
+    def urgent(self) -> list[str]:
+        return [tenant for tenant, known in self._tenants.items() if known.is_urgent]
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def ask(self, tenant: str, permit: ReservationKey, ask: MoneyAsk) -> PurseVerdict | PurseStanding:
+        """Reserve a call's money in all budgets that it falls under, or in none; a standing: it is refused."""
+        known = self._known(tenant)
+        if not known.is_claimed:
+            return self._hurry(known)
+        at = self._wall()
+        self._follow(known, at)
+        purses = [purse for purse in known.purses.values() if falls_under(purse.budget, ask)]
+        waits = False
+        for purse in purses:
+            verdict = purse.judge(_amount(purse.budget, ask))
+            if verdict is EXHAUSTED:
+                return purse.standing(_amount(purse.budget, ask), at)
+            waits = waits or verdict is WAITS
+        if waits:
+            for purse in purses:
+                amount = _amount(purse.budget, ask)
+                if purse.judge(amount) is WAITS:
+                    purse.wait_for(amount)
+            return self._hurry(known)
+        for purse in purses:
+            purse.reserve(permit, _amount(purse.budget, ask))
+        if permit not in known.permits:
+            known.permits[permit] = tuple(purses)
+        return PurseVerdict.FITS
+
+    def ended(self, tenant: str, permit: ReservationKey, spent: int | None) -> None:
+        """A call has ended, and cost `spent`; None: nobody knows."""
+        known = self._tenants.get(tenant)
+        if known is not None:
+            known.adopted.pop(permit, None)  # what it cost is within what was taken
+            for purse in known.permits.pop(permit, ()):
+                purse.settle(permit, spent, self._wall())
+
+    # -- what runs -------------------------------------------------------------------------------------------------
+
+    def take_over(self, tenant: str, permit: ReservationKey, ask: MoneyAsk) -> None:
+        """A call runs that a former home let in."""
+        known = self._known(tenant)
+        if permit in known.permits:
+            return
+        if known.revision is None:
+            known.adopted[permit] = ask
+        else:
+            self._adopt(known, permit, ask)
+
+    def release(self, shard: int, gateway: str, upto: int, reported: Collection[int]) -> None:
+        """A gateway has told all that runs there: what it did not name has ended, at a price that nobody knows."""
+        for tenant, known in self._tenants.items():
+            if shard_of(tenant) == shard:
+                for permit in known.permits_of(gateway):
+                    if permit[1] <= upto and permit[1] not in reported:
+                        self.ended(tenant, permit, None)
+
+    def gateway_gone(self, gateway: str) -> None:
+        """A gateway is gone, and its calls with it."""
+        for tenant, known in self._tenants.items():
+            for permit in known.permits_of(gateway):
+                self.ended(tenant, permit, None)
+
+    def _adopt(self, known: TenantPurses, permit: ReservationKey, ask: MoneyAsk) -> None:
+        purses = tuple(purse for purse in known.purses.values() if falls_under(purse.budget, ask))
+        for purse in purses:
+            purse.take_over(permit, _amount(purse.budget, ask))
+        known.permits[permit] = purses
+
+    # -- records ---------------------------------------------------------------------------------------------------
+
+    def needs_reading(self, tenant: str) -> bool:
+        known = self._tenants.get(tenant)
+        return known is not None and known.revision is None
+
+    def loaded(self, tenant: str, record: HomeTranches | None, revision: int) -> None:
+        """The durable record was read: at first, and where somebody else may have written it."""
+        known = self._tenants.get(tenant)
+        if known is None:
+            return
+        at, found = self._wall(), dict(record.tranches) if record is not None else {}
+        is_own = known.attempted is not None and found in (known.stored, known.attempted)
+        known.revision, known.stored, known.attempted, known.is_claimed = revision, found, None, False
+        for name, purse in known.purses.items():
+            purse.load(found.get(name), at, is_own=is_own)
+        self._follow(known, at)
+        for permit, ask in known.adopted.items():
+            self._adopt(known, permit, ask)
+        known.adopted.clear()
+
+    def on_billed(self, billed: BilledBudgets) -> None:
+        """The ledger has told what it has of a tenant's budgets."""
+        known = self._tenants.get(billed.tenant)
+        if known is None or known.revision is None:
+            return
+        for name, purse in known.purses.items():
+            if (spending := billed.budgets.get(name)) is not None:
+                purse.on_billed(spending, billed.upto)
+
+    def unwritten(self, tenant: str) -> tuple[HomeTranches, int] | None:
+        """What to write over which revision; None: nothing has changed, or it has to be read before."""
+        known = self._tenants.get(tenant)
+        if known is None or known.revision is None:
+            return None
+        at = self._wall()
+        self._follow(known, at)
+        known.is_urgent = False
+        tranches = {name: purse.next_tranche(at) for name, purse in known.purses.items()}
+        if tranches == known.stored and (known.is_claimed or not tranches):
+            if not tranches:
+                del self._tenants[tenant]  # its budgets are removed
+            return None
+        return HomeTranches(tenant=tenant, tranches=tranches), known.revision
+
+    def written(self, record: HomeTranches, revision: int) -> None:
+        """The record has what `unwritten` wanted."""
+        known = self._tenants.get(record.tenant)
+        if known is None:
+            return
+        known.revision, known.stored, known.is_claimed = revision, record.tranches, True
+        for name, tranche in record.tranches.items():
+            if (purse := known.purses.get(name)) is not None:
+                purse.written(tranche)
+
+    def forget(self, record: HomeTranches) -> None:
+        """Whether this was written is not known: the record has to be read again."""
+        if (known := self._tenants.get(record.tenant)) is not None:
+            known.revision, known.attempted, known.is_claimed = None, record.tranches, False
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def purses(self, tenant: str) -> dict[str, Purse]:
+        known = self._tenants.get(tenant)
+        return known.purses if known is not None else {}
+
+    def _known(self, tenant: str) -> TenantPurses:
+        known = self._tenants.get(tenant)
+        if known is None:
+            known = self._tenants[tenant] = TenantPurses(tenant)
+            self._hurry(known)
+        return known
+
+    def _hurry(self, known: TenantPurses) -> PurseVerdict:
+        if not known.is_urgent:
+            known.is_urgent = True
+            self.wake()
+        return WAITS
+
+    def _follow(self, known: TenantPurses, at: float) -> None:
+        """Take over what is set now, and let periods end."""
+        record = self._budgets_of(known.tenant)
+        if record is known.record and at < known.changes_at:
+            return
+        known.record = record
+        budgets = {one.id: one for one in record.budgets} if record is not None else {}
+        for gone in known.purses.keys() - budgets.keys():
+            del known.purses[gone]
+        for name, budget in budgets.items():
+            if (purse := known.purses.get(name)) is not None:
+                purse.follow(budget, at)
+            else:
+                purse = known.purses[name] = Purse(budget, at)
+                purse.load(known.stored.get(name), at)
+        known.changes_at = min((purse.span.ends for purse in known.purses.values()), default=NEVER_ENDS)
+        if (billed := self.billed_of(known.tenant)) is not None:
+            self.on_billed(billed)
+
+
+def falls_under(budget: Budget, ask: MoneyAsk) -> bool:
+    """Whether a call counts under a budget."""
+    return budget.function in ("", ask.function) and budget.key in ("", ask.key)
+
+
+def _amount(budget: Budget, ask: MoneyAsk) -> int:
+    return ask.worst if budget.mode is HARD else min(ask.worst, ask.likely)
+
+
+def shortage_of(standing: PurseStanding) -> BudgetShortage:
+    """What a refused call is told, as gateways tell each other."""
+    budget, span = standing.budget, standing.span
+    return BudgetShortage(
+        budget=budget.id,
+        amount=budget.amount,
+        spent=standing.spent,
+        reserved=standing.reserved,
+        left=standing.left,
+        asked=standing.asked,
+        function=budget.function,
+        key=budget.key,
+        period=budget.period.value,
+        resets_at=0.0 if span.ends == NEVER_ENDS else span.ends,
+    )

@@ -1,0 +1,125 @@
+"""Budgets as they are set, listed and removed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetRequest, nano_usd, usd_text
+from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, NotFound
+from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.money.budgets import (
+    MOST_BUDGETS,
+    NEVER_ENDS,
+    Budget,
+    BudgetsRecord,
+    HomeTranches,
+    Tranche,
+    budget_id,
+    check_budget,
+    span_of,
+)
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.tenant_limits import check_deployed, full_name
+
+
+async def set_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest, *, by_operator: bool) -> Budget:
+    """Set a tenant's budget of a scope and a period, in place of the one that it has.
+
+    Raises:
+        BadInput: names the field. UnknownFunction: the function was never deployed.
+        Forbidden: an operator has set it. Conflict: there are too many.
+    """
+    budget = await _read_budget(registry, tenant, asked, by_operator=by_operator)
+
+    def changed(before: BudgetsRecord | None) -> BudgetsRecord:
+        had = before.budgets if before is not None else ()
+        _check_owner(had, budget.id, by_operator=by_operator)
+        kept = [budget if one.id == budget.id else one for one in had]
+        if budget not in kept:
+            kept.append(budget)
+        if len(kept) > MOST_BUDGETS:
+            raise Conflict(f"{tenant} has {MOST_BUDGETS} budgets already: remove some first.")
+        return BudgetsRecord(tenant=tenant, budgets=tuple(kept))
+
+    await registry.change_budgets(tenant, changed)
+    return budget
+
+
+async def remove_budget(registry: RegistryPort, tenant: str, name: str, *, by_operator: bool) -> None:
+    """Remove a budget: what it held back may be spent.
+
+    Raises:
+        NotFound: there is none. Forbidden: an operator has set it.
+    """
+
+    def changed(before: BudgetsRecord | None) -> BudgetsRecord | None:
+        had = before.budgets if before is not None else ()
+        kept = tuple(one for one in had if one.id != name)
+        if len(kept) == len(had):
+            raise NotFound(f"{tenant} has no budget {name[:300]!r}.")
+        _check_owner(had, name, by_operator=by_operator)
+        return BudgetsRecord(tenant=tenant, budgets=kept) if kept else None
+
+    await registry.change_budgets(tenant, changed)
+
+
+def budget_info(budget: Budget, tranches: HomeTranches | None, at: float) -> BudgetInfo:
+    """A budget at the unix second `at`, with what its home has noted of it."""
+    span = span_of(budget.period, budget.tz, int(at))
+    noted = tranches.tranches.get(budget.id) if tranches is not None else None
+    if noted is None or noted.begins != span.begins:
+        noted = Tranche(begins=span.begins)
+    return BudgetInfo(
+        id=budget.id,
+        usd=usd_text(budget.amount),
+        period=budget.period,
+        tz=budget.tz,
+        function=budget.function or None,
+        key=budget.key or None,
+        mode=budget.mode,
+        thresholds=budget.thresholds,
+        by_operator=budget.by_operator,
+        begins=instant_text(span.begins) if span.begins else None,
+        resets_at=None if span.ends == NEVER_ENDS else instant_text(span.ends),
+        spent_usd=usd_text(noted.spent),
+        left_usd=usd_text(max(0, budget.amount - noted.spent)),
+        is_exhausted=noted.spent >= budget.amount,
+        reached=noted.told,
+    )
+
+
+def instant_text(at: float) -> str:
+    """A unix second in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+async def _read_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest, *, by_operator: bool) -> Budget:
+    function = ""
+    if asked.function is not None:
+        try:
+            function = full_name(tenant, asked.function)
+        except BadInput as error:
+            raise BadInput(f"function: {error.detail}", field="function") from None
+        await check_deployed(registry, function)
+    if asked.key is not None:
+        key = await registry.key(asked.key) if NAME.fullmatch(asked.key) else None
+        if key is None or key.tenant != tenant:
+            raise BadInput(f"key: {tenant} has no API key with the id {asked.key!r}.", field="key")
+    budget = Budget(
+        id=budget_id(asked.period, function, asked.key or ""),
+        amount=nano_usd(asked.usd),
+        period=asked.period,
+        tz=asked.tz,
+        function=function,
+        key=asked.key or "",
+        mode=asked.mode,
+        by_operator=by_operator,
+        thresholds=asked.thresholds,
+    )
+    check_budget(budget)
+    return budget
+
+
+def _check_owner(had: tuple[Budget, ...], name: str, *, by_operator: bool) -> None:
+    if not by_operator and any(one.id == name and one.by_operator for one in had):
+        raise Forbidden("An operator has set this budget, and an operator changes it.")

@@ -1,0 +1,177 @@
+"""What a call may cost at worst, what calls like it cost, and what it did cost. Nano-dollars, rounded up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from pilotlight_core.model.devices import (
+    CORE_PRICE,
+    CPU_PRICE,
+    MEMORY_PRICE,
+    PRICED_GPUS,
+    UNKNOWN_PRICE,
+    cores_of,
+    gpu_price,
+)
+from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.node_messages import NodeReport
+from pilotlight_core.model.price_book import PURCHASES, PriceBook
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_core.model.units import NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
+
+SCALE = WHOLE_DEVICE * NS_PER_HOUR
+GIB = 2**30
+LOST_STARTS = 2
+"""Starts of an idempotent call that may be repeated after a loss."""
+FLEET_KEPT_S = 5.0
+"""Seconds between two looks at what the fleet has."""
+KNOWN_AT_MOST = 10_000
+LEARNT_FROM = 200
+"""Calls of a version that the next one's likely cost is learnt from, the last ones."""
+ENOUGH = 20
+"""Calls before which the worst case is taken for likely."""
+QUANTILE = 0.99
+
+FleetPart = tuple[str, int]
+"""The price of a device, and the millionths of it that one container may get."""
+
+
+class CallPrices:
+    """The prices of one gateway's calls. `parts`: of the fleet, as it is known here; `clock`: monotonic seconds."""
+
+    def __init__(
+        self,
+        book: PriceBook,
+        parts: Callable[[], Iterable[FleetPart]] = tuple,
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._book = book
+        self._parts = parts
+        self._clock = clock
+        self._looked_at = float("-inf")
+        self._fleet: tuple[FleetPart, ...] = ()
+        self._revision = -1
+        self._rates: dict[str, int] = {}
+        """By version: nano-dollars per hour of the dearest container."""
+        self._weights: dict[tuple[str, str, int, int, int], int] = {}
+        self._weighed = -1
+        """The revision of the book by which."""
+        self._costs: dict[str, deque[int]] = {}
+        self._learnt = 0
+        self._likely: dict[str, int] = {}
+
+    def longest_s(self, version: VersionRecord, seconds: float) -> float:
+        """The seconds that a live call can run which has `seconds` in all, with all its starts."""
+        spec = version.spec
+        return min(seconds, (1 + spec.retries + LOST_STARTS * spec.idempotent) * spec.timeout)
+
+    def worst_of(self, version: VersionRecord, seconds: float) -> int:
+        """Of so many seconds in the dearest container of a version."""
+        return -(-self.rate(version) * round(seconds * NS_PER_S) // NS_PER_HOUR)
+
+    def rate(self, version: VersionRecord) -> int:
+        """Nano-dollars per hour of the dearest container of a version."""
+        at = self._clock()
+        if self._book.revision != self._revision or at - self._looked_at >= FLEET_KEPT_S:
+            self._revision, self._looked_at = self._book.revision, at
+            fleet = tuple(sorted(set(self._parts())))
+            if fleet != self._fleet:
+                self._fleet = fleet
+            self._rates.clear()
+        rate = self._rates.get(version.id)
+        if rate is None:
+            if len(self._rates) >= KNOWN_AT_MOST:
+                self._rates.clear()
+            rate = self._rates[version.id] = dearest_rate(version.spec, self._book, self._fleet)
+        return rate
+
+    def cost(self, spent: Iterable[Spent]) -> int:
+        """Of starts that were metered."""
+        total = 0
+        for one in spent:
+            total += one.ns * self._weight(one)
+        return -(-total // SCALE)
+
+    def _weight(self, spent: Spent) -> int:
+        """What a nanosecond costs of all that a start paid for, in parts (1/`SCALE`) of a nano-dollar."""
+        book = self._book
+        if book.revision != self._weighed:
+            self._weighed = book.revision
+            self._weights.clear()
+        key = spent.price, spent.purchase, spent.ppm, spent.core_ppm, spent.gib_ppm
+        weight = self._weights.get(key)
+        if weight is None:
+            if len(self._weights) >= KNOWN_AT_MOST:
+                self._weights.clear()
+            price, purchase, ppm, core_ppm, gib_ppm = key
+            weight = ppm * book.rate(price, purchase=purchase, ppm=min(ppm, WHOLE_DEVICE))
+            for more, more_ppm in ((CORE_PRICE, core_ppm), (MEMORY_PRICE, gib_ppm)):
+                weight += more_ppm * book.rate(more, purchase=purchase)
+            self._weights[key] = weight
+        return weight
+
+    def likely(self, version: str, worst: int) -> int:
+        """What 99 of 100 calls of a version cost at most, as far as they are known here."""
+        return min(worst, self._likely.get(version, worst))
+
+    def learn(self, version: str, cost: int) -> None:
+        """A call of a version has cost this."""
+        costs = self._costs.get(version)
+        if costs is None:
+            if len(self._costs) >= KNOWN_AT_MOST:
+                gone = next(iter(self._costs))
+                del self._costs[gone]
+                self._likely.pop(gone, None)
+            costs = self._costs[version] = deque(maxlen=LEARNT_FROM)
+        costs.append(cost)
+        self._learnt += 1
+        known = self._likely.get(version)
+        if len(costs) >= ENOUGH and (known is None or cost > known or self._learnt % ENOUGH == 0):
+            # A larger one counts at once, a smaller one when all are looked through again.
+            self._likely[version] = sorted(costs)[min(len(costs) - 1, int(QUANTILE * len(costs)))]
+
+
+def parts_of(reports: Iterable[NodeReport]) -> Iterator[FleetPart]:
+    """What the containers of a fleet may get."""
+    for report in reports:
+        for gpu in report.devices:
+            yield gpu.price, WHOLE_DEVICE
+        for part in report.slices:
+            if cores_of(part.price):
+                yield part.price, part.ppm
+
+
+def dearest_rate(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart]) -> int:
+    """Nano-dollars per hour of the dearest container that a function may get."""
+    parts = tuple(fleet)
+    asks = [ask for ask in spec.gpu if ask.type != "CPU"]
+    rates = [ask.count * max(_rate(book, price) for price in _prices(ask.type, parts)) for ask in asks]
+    if len(asks) < len(spec.gpu) or not spec.gpu:
+        rates.append(_cpu_rate(book, parts))
+    return max(rates) + _host_rate(spec, book)
+
+
+def _prices(gpu_type: str, parts: tuple[FleetPart, ...]) -> set[str]:
+    """The prices of the devices that an ask may get."""
+    if gpu_type != "ANY":
+        return {gpu_price(gpu_type)}
+    there = {price for price, _ in parts if not cores_of(price)}
+    return there or {UNKNOWN_PRICE, *map(gpu_price, PRICED_GPUS)}
+
+
+def _cpu_rate(book: PriceBook, parts: tuple[FleetPart, ...]) -> int:
+    """Of the largest CPU slot; without any, of a core."""
+    slots = [-(-_rate(book, price) * ppm // WHOLE_DEVICE) for price, ppm in parts if cores_of(price)]
+    return max(slots, default=_rate(book, CPU_PRICE))
+
+
+def _host_rate(spec: FunctionSpec, book: PriceBook) -> int:
+    """Of what a container is promised of its host beside the slice, at most."""
+    cores = _rate(book, CORE_PRICE) * spec.cpu_millis
+    memory = _rate(book, MEMORY_PRICE) * spec.memory
+    return -(-cores // 1_000) + -(-memory // GIB)
+
+
+def _rate(book: PriceBook, price: str) -> int:
+    return max(book.rate(price, purchase=purchase) for purchase in PURCHASES)

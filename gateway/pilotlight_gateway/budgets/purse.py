@@ -1,0 +1,287 @@
+"""What is left of one budget, at the home of its tenant's limits. Pure: unix seconds and nano-dollars.
+
+    taken ──────────────────────────────────┐  durable: a next home counts all of it as spent
+    used = certain + presumed + reserved    │  never above what is granted, and so never above `taken`
+      certain   calls that ended here, or at a home that noted them
+      presumed  of a home that died, of gateways that died, of ends that were lost: the most that it can have been
+      reserved  the worst case of each call that runs
+
+A call may begin where `used`, what passes no admission and its worst case are within the budget. If they are, but not
+within the tranche, it waits until more is taken. What is presumed shrinks when the ledger has all that ended before:
+then `calls` of the ledger, and what ended here since, are the most that can have been spent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from pilotlight_core.model.money.budgets import BilledSpending, Budget, BudgetSpan, Tranche, span_of
+
+PART = 100
+"""A tranche is at least this part of its budget."""
+SETTLED_AFTER_S = 45.0
+"""Seconds after which what an unknown end cost has been metered, stored and folded: a container whose callers are gone
+may run on for 30 of them."""
+BILLED_AFTER_S = 6.0
+"""Seconds after which what a call cost that ended here is in the ledger."""
+
+MOST_PRESUMPTIONS = 16
+
+ReservationKey = tuple[str, int]
+"""A call: its gateway, and its number there."""
+
+
+class Presumption(NamedTuple):
+    """What may have been spent, and when the ledger has it if it was. Unix seconds."""
+
+    amount: int
+    settled_at: float
+
+
+class PurseVerdict(Enum):
+    FITS = 0
+    WAITS = 1  # for the next tranche
+    EXHAUSTED = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PurseStanding:
+    """What a refused call is told."""
+
+    budget: Budget
+    span: BudgetSpan
+    spent: int
+    reserved: int
+    left: int
+    asked: int
+    wait_s: float | None
+    """Seconds until the period ends, or what is presumed is known; None: it never ends."""
+
+
+class Purse:
+    """One budget in its present period."""
+
+    __slots__ = (
+        "_billed_upto", "_carried", "_granted", "_largest", "_other", "_presumed", "_presumptions", "_recent",
+        "_reserved", "_reserved_sum", "_taken", "_told", "_told_at", "_waiting", "budget", "certain", "span",
+    )  # fmt: skip
+
+    def __init__(self, budget: Budget, at: float) -> None:
+        self.budget = budget
+        self.span = span_of(budget.period, budget.tz, int(at))
+        self._reserved: dict[ReservationKey, int] = {}
+        self._reserved_sum = 0
+        self._carried: set[ReservationKey] = set()
+        """Calls that began in an earlier period."""
+        self._largest = 0
+        """The largest worst case that was asked for."""
+        self._begin_period()
+
+    def _begin_period(self) -> None:
+        self.certain = self._other = self._taken = self._granted = self._waiting = 0
+        self._presumed = 0
+        self._presumptions: list[Presumption] = []
+        """What `_presumed` is the sum of, the first to be settled first."""
+        self._billed_upto = 0.0
+        self._recent: deque[tuple[int, int]] = deque()
+        """(second, nano-dollars) of calls that ended here, as long as the ledger may not have them."""
+        self._told: tuple[int, ...] = ()
+        self._told_at: tuple[float, ...] = ()
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    @property
+    def used(self) -> int:
+        """The most that calls can have cost, with those that run."""
+        return self.certain + self._presumed + self._reserved_sum
+
+    @property
+    def spent(self) -> int:
+        """All that is known to be spent."""
+        return self.certain + self._other
+
+    @property
+    def presumed(self) -> int:
+        return self._presumed
+
+    @property
+    def reserved(self) -> int:
+        return self._reserved_sum
+
+    def holds(self, key: ReservationKey) -> bool:
+        return key in self._reserved
+
+    def permits(self) -> Iterator[ReservationKey]:
+        return iter(self._reserved)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def judge(self, worst: int) -> PurseVerdict:
+        """Whether a call may begin that costs at most `worst`."""
+        used = self.certain + self._presumed + self._reserved_sum + worst
+        if used + self._other > self.budget.amount:
+            return PurseVerdict.EXHAUSTED
+        if used > self._granted:
+            return PurseVerdict.WAITS
+        return PurseVerdict.FITS
+
+    def wait_for(self, worst: int) -> None:
+        """Take so much more with the next tranche."""
+        self._waiting += worst
+        self._largest = max(self._largest, worst)
+
+    def reserve(self, key: ReservationKey, worst: int) -> None:
+        """Keep the worst case of a call, on top of what it has."""
+        self._reserved[key] = self._reserved.get(key, 0) + worst
+        self._reserved_sum += worst
+        if worst > self._largest:
+            self._largest = worst
+
+    def take_over(self, key: ReservationKey, worst: int) -> None:
+        """A call runs that a former home let in."""
+        if key not in self._reserved:
+            self.reserve(key, worst)
+            self._shrink_presumed(worst)
+
+    def settle(self, key: ReservationKey, spent: int | None, at: float) -> None:
+        """A call has ended, and cost `spent`; None: nobody knows. Unknown calls are ignored."""
+        worst = self._reserved.pop(key, None)
+        if worst is None:
+            return
+        self._reserved_sum -= worst
+        if key in self._carried:  # a part of it is of the period before
+            self._carried.discard(key)
+            self._presume(worst if spent is None else spent, at)
+        elif spent is None:
+            self._presume(worst, at)
+        else:
+            self.certain += spent
+            second = int(at)
+            if self._recent and self._recent[-1][0] == second:
+                self._recent[-1] = second, self._recent[-1][1] + spent
+            else:
+                self._recent.append((second, spent))
+
+    def _presume(self, amount: int, at: float) -> None:
+        if amount > 0:
+            self._keep_presumed([*self._presumptions, Presumption(amount, at + SETTLED_AFTER_S)])
+
+    def _keep_presumed(self, presumptions: list[Presumption]) -> None:
+        """Of many the first ones become one, which is settled with the last of them."""
+        if len(presumptions) > MOST_PRESUMPTIONS:
+            first, second, *rest = presumptions
+            presumptions = [Presumption(first.amount + second.amount, second.settled_at), *rest]
+        self._presumptions = presumptions
+        self._presumed = sum(one.amount for one in presumptions)
+
+    def _shrink_presumed(self, amount: int) -> None:
+        """So much is known by now, and was presumed last."""
+        left = list(self._presumptions)
+        while left and amount > 0:
+            last = left.pop()
+            if last.amount > amount:
+                left.append(Presumption(last.amount - amount, last.settled_at))
+            amount -= last.amount
+        self._keep_presumed(left)
+
+    def standing(self, worst: int, at: float) -> PurseStanding:
+        """What to tell of a refusal."""
+        left = self.budget.amount - self.used - self._other
+        wait_s = None if self.span.ends == float("inf") else self.span.ends - at
+        if self._presumed and worst <= left + self._presumed:
+            known_s = max(1.0, self._presumptions[0].settled_at + BILLED_AFTER_S - at)
+            wait_s = known_s if wait_s is None else min(wait_s, known_s)
+        return PurseStanding(
+            budget=self.budget,
+            span=self.span,
+            spent=self.spent + self._presumed,
+            reserved=self._reserved_sum,
+            left=max(0, left),
+            asked=worst,
+            wait_s=wait_s,
+        )
+
+    # -- what others say -------------------------------------------------------------------------------------------
+
+    def follow(self, budget: Budget, at: float) -> None:
+        """The budget may have been set anew, or its period may be over."""
+        self.budget = budget
+        span = span_of(budget.period, budget.tz, int(at))
+        if span != self.span:
+            self.span = span
+            self._carried.update(self._reserved)
+            self._begin_period()
+
+    def load(self, known: Tranche | None, at: float, *, is_own: bool = False) -> None:
+        """Take over what the durable record has: all that others took of it counts as spent.
+
+        `is_own`: nobody else has written it.
+        """
+        if known is None or known.begins != self.span.begins:
+            return
+        if is_own:
+            self._taken = self._granted = known.taken
+            return
+        self._taken = self._granted = known.taken
+        self.certain = max(self.certain, known.noted)
+        self._told, self._told_at = known.told, known.told_at
+        if not self._presumptions:
+            self._keep_presumed([Presumption(*one) for one in known.presumed])
+        self._presume(known.taken - self.used, at)
+
+    def on_billed(self, billed: BilledSpending, upto: float) -> None:
+        """The ledger has this of the period, with all that the bus had at `upto`."""
+        if billed.begins != self.span.begins or upto < self._billed_upto:
+            return
+        self._billed_upto, self._other = upto, billed.other
+        while self._recent and self._recent[0][0] < upto - BILLED_AFTER_S:
+            self._recent.popleft()
+        due = [one for one in self._presumptions if one.settled_at <= upto]
+        if due:
+            most = billed.calls + sum(spent for _, spent in self._recent) - self.certain
+            known = min(sum(one.amount for one in due), max(0, most))
+            rest = self._presumptions[len(due) :]
+            self._keep_presumed([Presumption(known, due[-1].settled_at), *rest] if known else rest)
+        if billed.calls > self.used:  # of calls that began before there was a budget
+            self.certain += billed.calls - self.used
+
+    # -- tranches --------------------------------------------------------------------------------------------------
+
+    def next_tranche(self, at: float) -> Tranche:
+        """What to write: as much as is needed soon. Until it is written no more is granted than both allow."""
+        used, room = self.used, self.budget.amount - self._other
+        step = max(self.budget.amount // PART, self._largest)
+        want = max(used, min(used + self._waiting + step, room))
+        taken = self._taken
+        if self._waiting or taken - used < step // 2 or taken - want > step:
+            taken = want
+        self._granted = min(self._granted, taken)
+        self._note_thresholds(at)
+        return Tranche(
+            begins=self.span.begins,
+            taken=taken,
+            noted=self.certain,
+            presumed=tuple(self._presumptions),
+            spent=self.spent,
+            amount=self.budget.amount,
+            function=self.budget.function,
+            key=self.budget.key,
+            is_exhausted=self.spent >= self.budget.amount,
+            told=self._told,
+            told_at=self._told_at,
+        )
+
+    def written(self, tranche: Tranche) -> None:
+        """The record has it."""
+        if tranche.begins == self.span.begins:
+            self._taken = self._granted = tranche.taken
+            self._waiting = 0
+
+    def _note_thresholds(self, at: float) -> None:
+        for percent in self.budget.thresholds:
+            if percent not in self._told and self.spent * 100 >= percent * self.budget.amount:
+                self._told, self._told_at = (*self._told, percent), (*self._told_at, at)

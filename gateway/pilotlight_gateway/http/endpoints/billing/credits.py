@@ -1,0 +1,86 @@
+"""What a tenant has paid ahead, and what has come of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilotlight_core.model.api.budget_api import nano_usd
+from pilotlight_core.model.api.credit_api import CreditList, CreditRequest
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.budgets.credit_grants import credit_list, day_at, end_credit, grant_credit
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.tenants import visible_tenant
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreditServices:
+    """The ports of these endpoints. `wall`: unix seconds."""
+
+    registry: RegistryPort
+    ledger: LedgerReader
+    budget: ByteBudget
+    wall: Callable[[], float] = time.time
+
+
+async def list_credits(request: Request, services: CreditServices) -> Response:
+    """`GET /v1/tenants/{tenant}/credits`."""
+    return json_answer(await _shown(services, await _tenant(request, services)))
+
+
+async def post_credit(request: Request, services: CreditServices) -> Response:
+    """`POST /v1/tenants/{tenant}/credits`."""
+    tenant = await _tenant(request, services)
+    asked = await read_struct(request, services.budget, CreditRequest)
+    await grant_credit(services.registry, tenant, asked, services.wall())
+    return json_answer(await _shown(services, tenant), status=201)
+
+
+async def drop_credit(request: Request, services: CreditServices) -> Response:
+    """`DELETE /v1/tenants/{tenant}/credits/{grant}`."""
+    tenant = await _tenant(request, services)
+    await end_credit(services.registry, tenant, request.path_params["grant"], services.wall())
+    return json_answer(await _shown(services, tenant))
+
+
+async def _shown(services: CreditServices, tenant: str) -> CreditList:
+    record, at = services.registry.credits(tenant), services.wall()
+    if record is None or not record.grants:
+        return credit_list(record, (), at)
+    first = min(grant.begins for grant in record.grants)
+    until = (date.fromisoformat(day_at(at)) + timedelta(days=1)).isoformat()
+    report = await asyncio.to_thread(services.ledger.usage, tenant, first, until, ("day",))
+    return credit_list(
+        record, [(line.day, nano_usd(line.cost[: line.cost.index(".") + 10])) for line in report.lines], at
+    )
+
+
+async def _tenant(request: Request, services: CreditServices) -> str:
+    return (await visible_tenant(services.registry, principal_of(request), request.path_params["tenant"])).name
+
+
+CREDITS = (
+    Operation(
+        method="GET", path="/v1/tenants/{tenant}/credits", name="listCredits", endpoint=list_credits,
+        about="What a tenant has paid ahead, and how its spending has drawn on it.", scopes=("read", "operator"),
+        answer=CreditList, errors=("not_found",),
+    ),
+    Operation(
+        method="POST", path="/v1/tenants/{tenant}/credits", name="grantCredit", endpoint=post_credit, status=201,
+        about="Give a tenant credit.", scopes=("operator",), request=CreditRequest, answer=CreditList,
+        errors=(*BODY, "not_found", "conflict"),
+    ),
+    Operation(
+        method="DELETE", path="/v1/tenants/{tenant}/credits/{grant}", name="endCredit", endpoint=drop_credit,
+        about="End a grant today: what is left of it lapses.", scopes=("operator",), answer=CreditList,
+        errors=("not_found", "conflict"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""Budgets as they are set: what is refused, and what a budget's home has noted."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.api.budget_api import BudgetRequest
+from pilotlight_core.model.errors import BadInput, Conflict, Forbidden
+from pilotlight_core.model.money.budgets import (
+    MOST_BUDGETS,
+    BudgetPeriod,
+    BudgetsRecord,
+    HomeTranches,
+    Tranche,
+    span_of,
+)
+from pilotlight_gateway.budgets.budget_settings import budget_info, instant_text, remove_budget, set_budget
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.gateway.budgets.stored_tranches import NOON, budget
+
+
+async def test_setting_a_budget_again_replaces_it() -> None:
+    """In its place; the last one that is removed takes the record with it."""
+    registry = MemoryRegistry()
+    for usd in ("1", "2.5"):
+        await set_budget(registry, "acme", BudgetRequest(usd=usd), by_operator=False)
+        await set_budget(registry, "acme", BudgetRequest(usd=usd, period=BudgetPeriod.DAY), by_operator=False)
+    record = registry.budgets("acme")
+    assert record is not None
+    assert [(one.id, one.amount) for one in record.budgets] == [("month", 2_500_000_000), ("day", 2_500_000_000)]
+    for name in ("day", "month"):
+        await remove_budget(registry, "acme", name, by_operator=False)
+    assert registry.budgets("acme") is None
+
+
+async def test_there_may_be_so_many() -> None:
+    """And those of an operator are the operator's."""
+    many = tuple(budget(1, function=f"acme:zoo.f{number}") for number in range(MOST_BUDGETS))
+    registry = MemoryRegistry(budget_records={"acme": BudgetsRecord(tenant="acme", budgets=many)})
+    with pytest.raises(Conflict):
+        await set_budget(registry, "acme", BudgetRequest(usd="1"), by_operator=True)
+    await remove_budget(registry, "acme", many[0].id, by_operator=True)
+    await set_budget(registry, "acme", BudgetRequest(usd="1"), by_operator=True)
+    with pytest.raises(Forbidden):
+        await set_budget(registry, "acme", BudgetRequest(usd="2"), by_operator=False)
+
+
+async def test_a_function_is_named_as_everywhere() -> None:
+    """A version of it has no budget."""
+    with pytest.raises(BadInput) as caught:
+        await set_budget(MemoryRegistry(), "acme", BudgetRequest(usd="1", function="zoo.chat@v3"), by_operator=True)
+    assert caught.value.more["field"] == "function"
+
+
+def test_what_is_noted_of_another_period_is_not_told() -> None:
+    """A month begins with nothing spent."""
+    begins = span_of(BudgetPeriod.MONTH, "UTC", int(NOON)).begins
+    for noted_of, spent in ((begins, "0.000000004"), (begins - 86_400, "0")):
+        noted = HomeTranches(tenant="acme", tranches={"month": Tranche(begins=noted_of, spent=4)})
+        assert budget_info(budget(4), noted, NOON).spent_usd == spent
+        assert budget_info(budget(4), noted, NOON).is_exhausted is (spent != "0")
+    assert instant_text(begins) == "2026-09-01T00:00:00Z"

@@ -1,0 +1,71 @@
+"""What calls may cost, what they did cost, and what those like them cost."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.units import GpuAsk, cost_of
+from pilotlight_gateway.budgets.call_prices import CallPrices, dearest_rate
+from tests.builders.specs import function_spec, method, version_record
+
+BOOK = load_prices()
+
+
+def spec(**more: Any) -> FunctionSpec:
+    """A function."""
+    return function_spec("chat", method(attribute="chat"), **more)
+
+
+def test_the_worst_case_is_the_time_limit_in_the_dearest_slice_with_retries() -> None:
+    """A deadline makes it less, since all tries have to be over by then."""
+    prices = CallPrices(BOOK)
+    version = version_record(spec(gpu=(GpuAsk("L4"), GpuAsk("H100", 2)), timeout=36.0, retries=2, memory=2**20))
+    hour = 2 * BOOK.rate("h100")
+    assert 0 <= prices.rate(version) - hour - BOOK.rate("memory_gib") / 1024 - BOOK.rate("cpu_core") / 10 < 2
+    assert prices.longest_s(version, 1e9) == 3 * 36.0
+    assert abs(prices.worst_of(version, 108.0) - hour * 3 * 36 // 3600) <= hour // 10_000
+    assert prices.longest_s(version, 3.6) == 3.6
+
+
+def test_it_follows_the_fleet_and_the_prices() -> None:
+    """A CPU slot costs what the largest of the fleet does, any GPU what the dearest does."""
+    cpu = spec(cpu=1.0)
+    core = BOOK.rate("cpu")
+    base = dearest_rate(cpu, BOOK, ()) - core
+    assert dearest_rate(cpu, BOOK, [("16xcpu", 250_000), ("2xcpu", 500_000)]) == 4 * core + base
+    anything = spec(gpu=(GpuAsk("ANY"),))
+    assert dearest_rate(anything, BOOK, [("l4", 10**6), ("16xcpu", 10**6)]) < dearest_rate(anything, BOOK, ())
+    assert dearest_rate(spec(gpu=(GpuAsk("CPU"), GpuAsk("L4"))), BOOK, ()) >= BOOK.rate("l4")
+
+
+def test_what_a_call_cost_is_what_the_ledger_bills_rounded_up() -> None:
+    """With cores and memory of the host, to the nano-dollar."""
+    spent = Spent(ns=1_234_567_891, ppm=142_858, price="h100", core_ppm=1_500_000, gib_ppm=2_000_000)
+    exact = sum(
+        (
+            cost_of(spent.ns, spent.ppm, BOOK.rate("h100", ppm=spent.ppm)),
+            cost_of(spent.ns, spent.core_ppm, BOOK.rate("cpu_core")),
+            cost_of(spent.ns, spent.gib_ppm, BOOK.rate("memory_gib")),
+        ),
+        Fraction(0),
+    )
+    cost = CallPrices(BOOK).cost([spent])
+    assert 0 <= cost - exact * 10**9 < 1
+
+
+def test_what_nearly_all_calls_cost_is_learnt() -> None:
+    """Until some are known the worst case is taken."""
+    prices = CallPrices(BOOK)
+    for _ in range(19):
+        prices.learn("v1", 10)
+    assert prices.likely("v1", 500) == 500
+    for number in range(200):
+        prices.learn("v1", 400 if number % 200 == 7 else 10)
+    assert prices.likely("v1", 500) in (10, 400)
+    prices.learn("v1", 450)
+    assert prices.likely("v1", 500) >= 10
+    assert prices.likely("v1", 5) == 5

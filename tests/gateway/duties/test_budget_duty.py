@@ -1,0 +1,42 @@
+"""Homes hear what the ledger has, and up to when."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.model.money.budgets import BilledBudgets, HomeTranches, Tranche
+from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.subjects import BUDGET_BUCKET, USAGE_STREAM
+from pilotlight_gateway.duties.budget_duty import BudgetDuty
+from pilotlight_gateway.ledger.ledger_store import Ledger
+from tests.gateway.ledger.metering import SECOND, delivered, event
+from tests.waiting import until_found
+
+
+async def test_what_is_billed_is_told(bus: Bus, tmp_path: Path) -> None:
+    """As far as the stream is folded; what changes is told again."""
+    ledger, kv = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices()), bus.kv(BUDGET_BUCKET)
+    began = time.time()
+    hour = int(began) // 3_600 * 3_600
+    home = HomeTranches(tenant="acme", tranches={"day": Tranche(begins=hour)})
+    await kv.put("home.acme", msgspec.msgpack.encode(home))
+
+    async def told(*, other: bool) -> BilledBudgets | None:
+        entry = await kv.get("ledger.acme")
+        found = msgspec.msgpack.decode(entry.value, type=BilledBudgets) if entry is not None else None
+        return found if found is not None and bool(found.budgets["day"].other) is other else None
+
+    duty = bus.spawn(BudgetDuty(bus, ledger, holder="test").run())
+    try:
+        first = await until_found(lambda: told(other=False))
+        assert first.upto >= began
+        ledger.fold(USAGE_STREAM, 0, delivered([event(1, 0, SECOND // 1_000, ended_at=hour + 1.0)], at=hour + 2.0))
+        second = await until_found(lambda: told(other=True))
+        assert second.budgets["day"].begins == hour
+    finally:
+        await bus.end(duty)
+        ledger.close()

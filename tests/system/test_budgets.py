@@ -1,0 +1,81 @@
+"""Budgets through the whole platform: two gateways, one purse, and what the ledger has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
+
+BUDGETS = "/v1/tenants/default/budgets"
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A platform with two gateways."""
+    folder = tmp_path_factory.mktemp("budgets")
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "2", "--blanks", "1") as running:
+        running.deploy(APPS / "calls" / "app.py")
+        yield running
+
+
+def call(platform: Platform, gateway: int, deadline_ms: int | None = None) -> httpx.Response:
+    """A call through one of the gateways."""
+    url = f"{platform.urls[gateway]}/v1/functions/calls.echo/calls"
+    body: dict[str, Any] = {"input": {"value": 1}}
+    return platform.http.post(url, json=body if deadline_ms is None else body | {"deadline_ms": deadline_ms})
+
+
+def listed(platform: Platform) -> dict[str, Any]:
+    """The only budget."""
+    (found,) = platform.http.get(BUDGETS).json()["budgets"]
+    return dict(found)
+
+
+def test_two_gateways_share_a_purse(platform: Platform) -> None:
+    """A call that may cost more than is left is refused by both; one with less time is let in, and its cost shows."""
+    platform.cli("billing", "budget", "set", "default", "0.0001", "--period", "lifetime")
+    try:
+        wait_until(lambda: call(platform, 0).status_code == call(platform, 1).status_code == 402, "both know it")
+        refused = call(platform, 1).json()
+        assert (refused["code"], refused["budget"]["id"]) == ("budget_exhausted", "lifetime")
+        assert refused["budget"]["resets_at"] is None
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda number: call(platform, number % 2, 2000).status_code, range(40)))
+        assert set(answers) <= {200, 402, 408}
+        assert answers.count(200) >= 1
+        wait_until(lambda: float(listed(platform)["spent_usd"]) > 0, "what is spent is noted")
+        assert float(listed(platform)["spent_usd"]) < 0.0001
+    finally:
+        platform.cli("billing", "budget", "remove", "default", "lifetime")
+    wait_until(lambda: call(platform, 0).status_code == call(platform, 1).status_code == 200, "it is gone")
+
+
+def containers(platform: Platform) -> int:
+    """Those that are there, of all functions."""
+    found = platform.http.get("/v1/containers").json()["containers"]
+    return sum(one["state"] in ("loading", "ready") for one in found)
+
+
+def test_a_budget_that_is_used_up_keeps_no_container(platform: Platform) -> None:
+    """Whatever floor is set; the reason is told, and calls that are let in again start one."""
+    wait_until(lambda: call(platform, 0).status_code == 200, "it answers")
+    platform.cli("scale", "calls.echo", "--min", "1")
+    wait_until(lambda: containers(platform) >= 1, "one is kept")
+    platform.cli("billing", "budget", "set", "default", "0.000000001", "--period", "lifetime")
+    try:
+        wait_until(lambda: listed(platform)["is_exhausted"], "what is idle spends")
+        wait_until(lambda: containers(platform) == 0, "none is kept")
+        assert "the budget lifetime of default is used up" in platform.cli("explain", "calls.echo").stdout
+        platform.deploy(APPS / "calls" / "app.py")  # never blocked
+    finally:
+        platform.cli("billing", "budget", "remove", "default", "lifetime")
+    wait_until(lambda: containers(platform) >= 1, "there is money again")
+    platform.cli("scale", "calls.echo", "--reset")
