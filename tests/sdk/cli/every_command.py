@@ -126,6 +126,18 @@ INVOICES = {
     "invoices": [{"number": "acme-2026-11", "month": "2026-11", "state": "grace", "amount": "54.85"}],
     "currency": "USD",
 }  # fmt: skip
+BUDGET = {
+    "id": "month", "usd": "250", "period": "month", "tz": "UTC", "function": None, "key": None, "mode": "hard",
+    "thresholds": [50, 80], "by_operator": True, "begins": "2026-11-01T00:00:00Z",
+    "resets_at": "2026-12-01T00:00:00Z", "spent_usd": "130.123456789", "left_usd": "119.876543211",
+    "is_exhausted": False, "reached": [50],
+}  # fmt: skip
+CREDITS = {
+    "balance_usd": "8", "owed_usd": "0", "currency": "USD",
+    "grants": [{"id": "grant_1", "usd": "10", "left_usd": "8", "begins": "2026-11-26", "ends": None, "priority": 0,
+                "note": "to begin with"}],
+    "history": [{"day": "2026-11-26", "change": "granted", "grant": "grant_1", "usd": "10", "balance_usd": "10"}],
+}  # fmt: skip
 TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2.0, "created_at": NOW, "disabled": True}
 KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
@@ -189,6 +201,12 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/usage/fleet"): FLEET_COSTS,
     ("GET", "/v1/billing/invoices"): INVOICES,
     ("GET", "/v1/billing/invoices/2026-11"): INVOICE,
+    ("GET", "/v1/tenants/acme/budgets"): {"budgets": [BUDGET], "currency": "USD"},
+    ("PUT", "/v1/tenants/acme/budgets"): BUDGET,
+    ("DELETE", "/v1/tenants/acme/budgets/month"): {},
+    ("GET", "/v1/tenants/acme/credits"): CREDITS,
+    ("POST", "/v1/tenants/acme/credits"): CREDITS,
+    ("DELETE", "/v1/tenants/acme/credits/grant_1"): CREDITS,
     ("GET", "/v1/prices"): {"prices": [PRICE], "currency": "USD"},
     ("PUT", "/v1/prices/h100"): PRICE,
     ("DELETE", "/v1/prices/h100/changes"): PRICE,
@@ -253,6 +271,12 @@ WORDS = {
     "usage": "usage",
     "billing invoice": "billing invoice",
     "billing rates": "billing rates",
+    "billing budget list": "billing budget list acme",
+    "billing budget set": "billing budget set acme 250",
+    "billing budget remove": "billing budget remove acme month",
+    "billing credit show": "billing credit show acme",
+    "billing credit grant": "billing credit grant acme 10",
+    "billing credit end": "billing credit end acme grant_1",
     "ledger verify": "ledger verify",
     "price list": "price list",
     "price set": "price set h100 3.5",
@@ -291,10 +315,17 @@ FAILS = ("up", "node check")
 
 
 def commands() -> Iterator[str]:
-    """Yield every command there is, as `noun verb`."""
+    """Yield every command there is, as `noun verb`, or `noun noun verb`."""
     for name in COMMANDS:
-        found = typer.main.get_command(import_module(module_of(name)).app)
-        yield from (f"{name} {verb}" for verb in found.commands) if hasattr(found, "commands") else (name,)
+        yield from _below(name, typer.main.get_command(import_module(module_of(name)).app))
+
+
+def _below(name: str, command: Any) -> Iterator[str]:
+    if not hasattr(command, "commands"):
+        yield name
+        return
+    for verb, found in command.commands.items():
+        yield from _below(f"{name} {verb}", found)
 
 
 def script(platform: ScriptedPlatform) -> None:
