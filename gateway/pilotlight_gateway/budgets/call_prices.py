@@ -57,6 +57,8 @@ class CallPrices:
         self._weights: dict[tuple[str, str, int, int, int], int] = {}
         self._weighed = -1
         """The revision of the book by which."""
+        self._rounded: dict[str, int] = {}
+        """By payer: what its calls cost less what was counted, in parts (1/`SCALE`) of a nano-dollar; never above 0."""
         self._costs: dict[str, deque[int]] = {}
         self._learnt = 0
         self._likely: dict[str, int] = {}
@@ -86,12 +88,16 @@ class CallPrices:
             rate = self._rates[version.id] = dearest_rate(version.spec, self._book, self._fleet)
         return rate
 
-    def cost(self, spent: Iterable[Spent]) -> int:
-        """Of starts that were metered."""
-        total = 0
+    def cost(self, spent: Iterable[Spent], payer: str = "") -> int:
+        """Of starts that were metered. What is rounded up of one call is less for the next of the same `payer`."""
+        total = self._rounded.get(payer, 0)
         for one in spent:
             total += one.ns * self._weight(one)
-        return -(-total // SCALE)
+        cost = -(-total // SCALE)
+        if len(self._rounded) >= KNOWN_AT_MOST:
+            self._rounded.clear()
+        self._rounded[payer] = total - cost * SCALE
+        return cost
 
     def _weight(self, spent: Spent) -> int:
         """What a nanosecond costs of all that a start paid for, in parts (1/`SCALE`) of a nano-dollar."""

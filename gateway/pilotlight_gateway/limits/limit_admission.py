@@ -32,7 +32,7 @@ RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 class Admission:
     """One call under a policy. If it is not refused, its owner calls `end` exactly once."""
 
-    __slots__ = ("_end", "answer", "error", "function", "money", "part", "policy", "tenant", "tokens")
+    __slots__ = ("_end", "answer", "error", "function", "money", "part", "payer", "policy", "tenant", "tokens")
 
     def __init__(
         self,
@@ -54,6 +54,8 @@ class Admission:
         self.part = part
         self.tokens: Admission | None = None
         """The second ask, once the call has been read; None: tokens are not limited."""
+        self.payer = ""
+        """Of an ask for money: the tenant, its function and key, which may have budgets of their own."""
         self.money: list[Admission] = []
         """The asks for money: of a stream one for each of its steps."""
         self._end = end
@@ -106,7 +108,10 @@ def admission_of(
     tenant, function, part = asked.tenant, asked.function, asked.part
     if answer.verdict is REFUSED:
         return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant), part=part)
-    return Admission(tenant, function, policy, answer=answer, end=end, part=part)
+    admission = Admission(tenant, function, policy, answer=answer, end=end, part=part)
+    if part is MONEY:
+        admission.payer = f"{tenant} {function} {asked.key}"
+    return admission
 
 
 def settle_admission(
@@ -149,7 +154,7 @@ def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: st
     if usage.lost:
         first.end(None)
     else:
-        cost = prices.cost(usage.spent)
+        cost = prices.cost(usage.spent, first.payer)
         if usage.known and admission.policy.is_soft:
             prices.learn(version, cost)
         first.end(cost)

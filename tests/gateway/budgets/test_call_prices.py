@@ -69,3 +69,11 @@ def test_what_nearly_all_calls_cost_is_learnt() -> None:
     prices.learn("v1", 450)
     assert prices.likely("v1", 500) >= 10
     assert prices.likely("v1", 5) == 5
+
+
+def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
+    """So a thousand cheap calls cost what the ledger bills, to the nano-dollar; of each payer by itself."""
+    prices, spent = CallPrices(BOOK), Spent(ns=999, ppm=1_000, price="cpu")
+    exact = 1_000 * cost_of(spent.ns, spent.ppm, BOOK.rate("cpu")) * 10**9
+    for payer in ("acme zoo.chat k1", "acme zoo.chat k2"):
+        assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
