@@ -21,6 +21,7 @@ import sqlalchemy as sa
 
 from benchmarks import report
 from benchmarks.fold import BEGAN, BINDING, CALLS_PER_S, OWNER, SLICE, metered
+from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Binding, Bound
 from pilotlight_core.model.messages.usage import LeaseState, UsageBatch, UsageEvent
@@ -249,6 +250,7 @@ def main() -> None:
     options = parser.parse_args()
     lines = options.lines or (QUICK_LINES if options.quick else LINES)
     figures: dict[str, float] = {}
+    freeze()  # as the gateways and the duties that do this
     with databases() as known:
         for name, new in known.items():
             figures |= measure(name, new, quick=options.quick)

@@ -254,7 +254,7 @@ class AppInfo(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[FunctionInfo, ...]
 
 
-class UsageLine(msgspec.Struct, frozen=True, kw_only=True):
+class UsageLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of `GET /v1/usage`: a tenant, function, version, day, state and price.
 
     Cores and memory that were promised beside slices have lines of their own, with the prices `cpu_core` and
