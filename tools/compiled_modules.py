@@ -23,9 +23,11 @@ PURE = "PILOTLIGHT_PURE"
 NOT_COMPILED = ("__init__.py", "__main__.py")
 """A package is found, and a program is started, by its file; neither is called often."""
 STRUCTS = ("Struct", "Message")
+"""Base classes that read their subclass's annotations, of which the compiler leaves too little."""
 WAITLESS = ("timeout", "timeout_at", "bound")
 """What makes contexts whose end does not wait."""
-"""Base classes that read their subclass's annotations, of which the compiler leaves too little."""
+CACHED = "cached_property"
+"""A native class has no `__dict__` to keep it in: mypyc makes a property of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,8 @@ def _obstacles(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"mypyc has no async generators: {node.name}{elsewhere}"
         elif isinstance(node, ast.ClassDef) and any(_last_name(base) in STRUCTS for base in node.bases):
             yield node.lineno, f"msgspec reads the annotations of {node.name}, which mypyc does not keep{elsewhere}"
+        if isinstance(node, ast.FunctionDef) and any(_last_name(each) == CACHED for each in node.decorator_list):
+            yield node.lineno, f"compiled, {node.name} is worked out at each look; keep it in an attribute"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (name := _misplaced(node.args)):
             yield node.lineno, f"mypyc crashes at {node.name}: {name} has no default; put it before those that have one"
         if line := _waits_in_error(node):

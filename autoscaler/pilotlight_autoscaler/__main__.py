@@ -8,6 +8,8 @@ import asyncio
 import signal
 import sys
 
+import uvloop
+
 from pilotlight_autoscaler.controller import Controller, Repacking
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
@@ -73,7 +75,9 @@ def main() -> None:
     settings = config.controller(sys.argv[1:])
     telemetry.setup("controller")
     try:
-        sys.exit(asyncio.run(serve(settings)))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            code = runner.run(serve(settings))
+        sys.exit(code)
     except (BadInput, CannotListen) as error:
         log.error("the controller cannot run", error=str(error))
         sys.exit(1)

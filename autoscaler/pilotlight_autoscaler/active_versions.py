@@ -6,10 +6,13 @@ has no place when that may have changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.settled_versions import SettledVersions
 from pilotlight_autoscaler.passes.version_views import coming, function_of
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves
@@ -31,6 +34,9 @@ class ActiveVersions:
     shut_down: dict[str, str] = field(default_factory=dict)
     """Those of which nothing should run, and why."""
     curves: dict[str, Curves] = field(default_factory=dict)
+    _warm: set[str] = field(default_factory=set)
+    """Those with warm windows."""
+    settled: SettledVersions = field(default_factory=SettledVersions)
     _renewed: set[str] = field(default_factory=set)
     _turn: int = 0
 
@@ -50,11 +56,16 @@ class ActiveVersions:
         """Those of the versions of which nothing is known."""
         return ids - self.records.keys()
 
-    def choose(self, world: World, *, at: float, room: bool) -> set[str]:
+    def choose(
+        self, world: World, *, at: float, room: bool, is_deployed: Callable[[str], bool] = lambda _: True
+    ) -> set[str]:
         """The versions to decide on now; `room`: moves will be considered for those that have no place."""
         self._turn = (self._turn + 1) % TURNS
-        chosen = {version for version in self.records if hash(version) % TURNS == self._turn}
+        turn = (version for version in self.records if hash(version) % TURNS == self._turn)
+        chosen = {one for one in turn if not (self.settled.holds(one, world, at) and is_deployed(one))}
         chosen |= world.waiting | world.changed | world.index.changed
+        for function in world.scaling.take_stirred():
+            chosen.update(self.versions_of.get(function, ()))
         chosen.update(bind.version for bind in coming(world))
         ended = world.changed - world.waiting
         due = world.refusals.due(at, room=room, tenant_of=self._tenant_of, first=set(world.reclaimed_free()))
@@ -86,6 +97,8 @@ class ActiveVersions:
                 function = self._functions[version] = function_of(record)
                 self.versions_of.setdefault(function, {})[version] = None
             self.records[version] = record
+            if record.spec.warm is not UNSET:
+                self._warm.add(version)
             if version in deployed:
                 self.deployed.add(version)
             else:
@@ -99,6 +112,11 @@ class ActiveVersions:
                 self.shut_down[version] = shut_down[version]
             else:
                 self.shut_down.pop(version, None)
+
+    def bounded(self, said: Set[str]) -> list[VersionRecord]:
+        """Those that may be held to something else than their spec; of the functions `said` people say something."""
+        of_these = (version for function in self.versions_of.keys() & said for version in self.versions_of[function])
+        return [self.records[version] for version in self._warm.union(of_these)]
 
     def take_renewed(self) -> set[str]:
         """The versions whose records have come, gone or changed since the last time."""
@@ -114,9 +132,11 @@ class ActiveVersions:
         if record is None:
             return
         self._renewed.add(version)
+        self.settled.forget(version)
         function = self._functions.pop(version)
         del self.versions_of[function][version]
         if not self.versions_of[function]:
             del self.versions_of[function]
         self.deployed.discard(version)
+        self._warm.discard(version)
         self.curves.pop(version, None)

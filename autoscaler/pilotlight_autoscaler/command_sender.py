@@ -60,9 +60,9 @@ class CommandSender:
         """How many further commands may be sent now."""
         return MAX_COMMANDS - self._sending
 
-    def advance_plans(self, at: float) -> None:
-        """Send the due steps of plans under way."""
-        due, notes = self._world.executions.advance(self._world, at)
+    def advance_plans(self, at: float, node: str = "") -> None:
+        """Send the due steps of plans under way; if `node` has reported, of those that concern it."""
+        due, notes = self._world.executions.advance(self._world, at, node)
         for note in notes:
             log.warning("a plan was given up", what=note)
         for step in due:

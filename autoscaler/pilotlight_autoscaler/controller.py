@@ -45,6 +45,7 @@ from pilotlight_autoscaler.spent_budgets import SpentBudgets
 from pilotlight_autoscaler.told_shortages import ToldShortages
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
+from pilotlight_core.host.gc_tuning import collect_young
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.report_reader import ReportReader
 from pilotlight_core.model import subjects
@@ -76,8 +77,9 @@ MAX_FAILED_PASSES = 8
 """After so many failed passes in a row, and without a version at fault, the process ends, to be restarted."""
 LEARN_EVERY_S = 0.25
 """Interval of writing a few learnt curves."""
-MEMORIES_AT_ONCE = 32
-"""Of functions, that are stored each quarter of a second."""
+STORE_EVERY_S = 0.1
+MEMORIES_AT_ONCE = 8
+"""Of functions, that are stored each tenth of a second."""
 MOST_STORED_AT_END = 1_000
 RECALL_EVERY_S = 2.0
 RECALLED_WITHIN_S = 60.0
@@ -87,8 +89,10 @@ EDGES_AT_ONCE = 256
 """Versions of which one pass decides on new calls."""
 ENDS_AT_ONCE = 256
 """Bindings that are ended at a time."""
-INSPECTED_AT_ONCE = 32
+INSPECTED_AT_ONCE = 16
 """Versions that a pass looks at before a pause: some milliseconds."""
+SWEEP_EVERY_S = 0.05
+"""Interval of ending the minutes of a few functions."""
 PAUSE_S = 0.001
 ROOM_EVERY_S = 2.0
 """Interval of making room by moves: by then reports show the last moves."""
@@ -183,8 +187,8 @@ class Controller:
             asyncio.TaskGroup() as tasks,
         ):
             self._tasks = self._sender.tasks = tasks
-            leading = (self._lead, self._learn, self._tidy)
-            jobs = (self._tick, self._edge, *((self._advise,) if self._advises else leading))
+            leading = (self._lead, self._learn, self._remember, self._tidy)
+            jobs = (self._tick, self._edge, self._sweep, *((self._advise,) if self._advises else leading))
             loops = [tasks.create_task(job()) for job in jobs]
             yield
             for loop in loops:
@@ -211,8 +215,8 @@ class Controller:
         if not isinstance(message, NodeReport) or not self.intake.on_report(subject, message):
             return
         self._old_agents.on_report(message)
-        if len(self.world.executions) and self.leads:
-            self._sender.advance_plans(time.monotonic())
+        if self.world.executions.concern(message.node) and self.leads:
+            self._sender.advance_plans(time.monotonic(), message.node)
 
     def _on_credit(self, subject: str, message: object, _: str) -> None:
         if isinstance(message, Credit):
@@ -296,6 +300,13 @@ class Controller:
             await asyncio.sleep(TICK_S)
             if self.decides:
                 await self._pass(None)
+                collect_young()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            if self.decides:
+                self.world.scaling.sweep(time.monotonic() + self._wall_offset)
 
     async def _learn(self) -> None:
         """Separate from the ticks, which must not wait for slow writes."""
@@ -304,6 +315,11 @@ class Controller:
             if self.leads:
                 self.world.follow_demand()
                 await self._write_learnt_curves()
+
+    async def _remember(self) -> None:
+        while True:
+            await asyncio.sleep(STORE_EVERY_S)
+            if self.leads:
                 await self._store_memories()
 
     async def _tidy(self) -> None:
@@ -315,8 +331,8 @@ class Controller:
                 continue
             for node, stop in self.intake.stops(self._lease.epoch, at)[: self._sender.room]:
                 self._sender.start_sending(AddressedCommand(node=node, command=stop), at)
-            bound = list(self._bindings.bound.values())
-            ended = self._ended.due(bound, self.world.present(), self.world.nodes, at)[:ENDS_AT_ONCE]
+            absent = [self._bindings.bound[name] for name in self.world.absent(self._bindings.bound.keys())]
+            ended = self._ended.due(absent, self.world.nodes, at)[:ENDS_AT_ONCE]
             with contextlib.suppress(BusError):  # it is found again in a second
                 await asyncio.gather(*(self._bindings.end(binding) for binding in ended))
 
@@ -378,7 +394,6 @@ class Controller:
         whole = only is None
         options = self._options(at, whole=whole)
         if only is None:
-            self.world.scaling.sweep(at + self._wall_offset)
             due = await self._versions.due(at, room=options.force)
             only = {*due.certain, *await self._inspect(due.others, options)}
         else:
@@ -389,13 +404,14 @@ class Controller:
         made = Pass(self.world, self._given(only, options, at))
         if self._advises:
             made.note_wishes(None if whole else only)
-            self._note_sizes(made)
+            self.metrics.decided(made.sizes)
             return
         if whole:
-            self.world.refresh_refusals(made.ask)  # before further ones are refused
+            self.world.refresh_refusals(made.ask, at)  # before further ones are refused
         decision = made.run(None if whole else only)
-        self._note_sizes(made)
+        self.metrics.decided(made.sizes)
         if whole:
+            self.metrics.keep(self._versions.active.records.keys(), refused=len(self.world.refusals))
             decision.shortages += self.world.refusals.shortages(but=only)
         if not self._is_settled(at):
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
@@ -412,10 +428,11 @@ class Controller:
         found: set[str] = set()
         left = list(versions)
         while left and self.decides:
-            at = time.monotonic()
+            some, at = left[-INSPECTED_AT_ONCE:], time.monotonic()
+            await self._versions.read(some, at)
             made = Pass(self.world, self._given((), options, at))
-            found.update(made.inspect(left[-INSPECTED_AT_ONCE:]))
-            self._note_sizes(made)
+            found.update(made.inspect(some))
+            self.metrics.decided(made.sizes)
             del left[-INSPECTED_AT_ONCE:]
             await self._pause()
         return found
@@ -426,9 +443,6 @@ class Controller:
 
     def _given(self, decided: Collection[str], options: PassOptions, at: float) -> PassInput:
         return self._versions.given(decided, options, epoch=self._lease.epoch, at=at, wall=at + self._wall_offset)
-
-    def _note_sizes(self, made: Pass) -> None:
-        self.metrics.decided(made.sizes, self._versions.active.records, refused=len(self.world.refusals))
 
     def _is_settled(self, at: float) -> bool:
         """Whether all nodes have had the time to report, and what leaders before this one knew is read."""

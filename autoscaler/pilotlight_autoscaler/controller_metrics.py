@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
@@ -45,12 +45,12 @@ class ControllerMetrics:
     def pass_ended(self, seconds: float, *, whole: bool) -> None:
         self.passes["all" if whole else "one"].observe(seconds)
 
-    def decided(self, sizes: Mapping[str, tuple[int, int]], active: Collection[str], *, refused: int) -> None:
-        """A pass has decided on some of the active versions: how many containers they have, and should have.
-
-        `refused` is how many have no place.
-        """
+    def decided(self, sizes: Mapping[str, tuple[int, int]]) -> None:
+        """A pass has decided on some versions: how many containers they have, and should have."""
         self._sizes |= sizes
+
+    def keep(self, active: Set[str], *, refused: int) -> None:
+        """Forget all versions that are not active; so many have no place."""
         for version in self._sizes.keys() - active:
             del self._sizes[version]
         self.short = refused

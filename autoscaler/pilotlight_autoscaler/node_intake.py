@@ -112,7 +112,10 @@ class NodeIntake:
         if last is not None and (last.slices, last.devices) == (report.slices, report.devices):
             return ""
         try:
-            self._tried.put(placed_node_of(report))
+            node = placed_node_of(report)
+            if node == self._world.placed_node(report.node):
+                return ""  # its slices and instances are held by others than before
+            self._tried.put(node)
             self._tried.remove(report.node)
         except (ValueError, LookupError, ArithmeticError, PilotlightError) as error:
             self._tried = Fleet()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -17,10 +18,13 @@ from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curve_book import CurveBook
 
+KEEP_EVERY_S = 1.0
+"""What has become active is found at once, what is not any more so often."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DueVersions:
-    """The versions of a pass over all."""
+    """The versions of a pass over all. Those that are certain are read anew."""
 
     certain: Collection[str]
     """Those that it decides on in any case."""
@@ -39,6 +43,8 @@ class PassPreparation:
     """The budget of a version's owner that is used up, in words."""
     quarantine: Quarantine = field(default_factory=Quarantine)
     active: ActiveVersions = field(default_factory=ActiveVersions)
+    _kept_at: float = -math.inf
+    """When it was looked last which versions are active."""
     _read_last: dict[str, VersionRecord] = field(default_factory=dict)
     """What the last pass has read."""
 
@@ -46,18 +52,19 @@ class PassPreparation:
         """The versions of a pass over all; `room`: it considers moves."""
         world, active = self.world, self.active
         ids = self._keep_active(at)
-        chosen = active.choose(world, at=at, room=room) & ids
-        unread = active.unread(ids)
-        await self._read(chosen | unread, at)
-        certain = (chosen & world.refusals.versions()) | unread
+        chosen = active.choose(world, at=at, room=room, is_deployed=self.registered.is_deployed) & ids
+        certain = (chosen & world.refusals.versions()) | active.unread(ids)
         if world.reservation is not None:
             certain.add(world.reservation.version)
+        await self.read(certain, at)
         return DueVersions(certain=certain, others=chosen - certain)
 
     async def read(self, versions: Collection[str], at: float) -> None:
-        """Read what is not known, and anew what is to be decided on at once."""
-        ids = self._keep_active(at) | set(versions)
-        await self._read(self.active.unread(ids) | set(versions), at)
+        """Read versions, anew if they are known, and the deployed ones of their functions if they are not."""
+        await self._read(versions, at)
+        known = self.active.records.keys()
+        if unread := self.registered.current_of(self.active.functions(versions), known=known) - known:
+            await self._read(unread, at)
 
     def given(self, decided: Collection[str], options: PassOptions, *, epoch: int, at: float, wall: float) -> PassInput:
         """The input of a pass that decides on these. `at` is on the world's clock, `wall` the same in unix seconds."""
@@ -66,8 +73,8 @@ class PassPreparation:
             versions=active.records, deployed=active.deployed, epoch=epoch, new_id=self.new_id, at=at, wall=wall,
             curves=active.curves, options=options, shut_down=active.shut_down, versions_of=active.versions_of,
             limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided,
-            stop_grace_s=self.stop_grace_s, bounds=known.bounds(active.records.values()),
-            renewed=active.take_renewed(), unfunded=self.unfunded,
+            stop_grace_s=self.stop_grace_s, bounds=known.bounds(active.bounded(known.said)),
+            renewed=active.take_renewed(), settled=active.settled, unfunded=self.unfunded,
         )  # fmt: skip
 
     def find_faults(self, at: float, wall: float) -> dict[str, Exception]:
@@ -76,28 +83,42 @@ class PassPreparation:
             deployed=self.active.deployed, curves_of=self.book.of, bounds_of=lambda one: self.registered.bounds([one])
         )
         versions = {**self._read_last, **self.active.records}
-        return self.quarantine.find_faults(self.world, versions, known, at=at, wall=wall)
+        faults = self.quarantine.find_faults(self.world, versions, known, at=at, wall=wall)
+        self.active.take(faults, {}, (), {}, {})
+        return faults
 
     def _keep_active(self, at: float) -> set[str]:
         """The versions that are called, run, start, or have a floor. Nothing is kept of all others."""
         world, active, known = self.world, self.active, self.registered
+        if not self._note_changes() and 0.0 <= at - self._kept_at < KEEP_EVERY_S:
+            return active.records.keys() | self._new_ones(at)
+        self._kept_at = at
         ids = world.demands.keys() | world.index.versions().keys() | known.with_floors()
         ids.update(bind.version for bind in coming(world))
         # A version that was just deployed takes over what its function has, before anybody calls it.
         ids |= known.current_of(active.functions(ids).union(world.foreseen(at)), known=active.records.keys())
         active.keep(ids)
         world.refusals.keep(ids)
-        self._note_changes()
         return ids
 
-    def _note_changes(self) -> None:
-        """What people have changed in the registry since the last pass is decided on at once."""
+    def _new_ones(self, at: float) -> set[str]:
+        """Those of them that were not yet, by what has changed since the last pass."""
+        world, known = self.world, self.active.records.keys()
+        stirred = (world.waiting | world.changed | world.index.changed) - known
+        new = {each for each in stirred if each in world.demands or each in world.index.versions()}
+        new.update(bind.version for bind in coming(world))
+        return new | self.registered.current_of(world.foreseen(at), known=known)
+
+    def _note_changes(self) -> bool:
+        """What people have changed in the registry since the last pass is decided on at once; whether they have."""
         changed, are_limits = self.registered.take_changed()
         for version in changed:
             self.world.refusals.forget(version)
         self.world.changed |= changed & self.active.records.keys()
         if are_limits:
             self.world.refusals.open_all()
+            self.active.settled.clear()
+        return bool(changed)
 
     async def _read(self, versions: Collection[str], at: float) -> None:
         known = self.registered

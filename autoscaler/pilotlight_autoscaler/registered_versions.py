@@ -55,8 +55,8 @@ class RegisteredVersions:
         self._registry = registry
         self._wall = wall
         self._load_s_of = load_s_of
-        self._said = {(said.tenant, said.app, said.function) for said in registry.scales()}
-        """The functions of which people say something, or have until it ended."""
+        self.said = {f"{said.tenant}:{said.app}.{said.function}" for said in registry.scales()}
+        """The functions (`tenant:app.function`) of which people say something, or have until it ended."""
         self._bounds: LRUCache[str, _KnownBounds] = LRUCache(BOUNDS_KEPT)
         """By version: the hours of a window are dear to work out for each pass."""
         self._apps: dict[str, AppRecord] = {}
@@ -148,12 +148,12 @@ class RegisteredVersions:
 
     def bounds(self, records: Iterable[VersionRecord]) -> dict[str, ScaleBounds]:
         """By version, what those are held to of which people or warm windows say something now."""
-        wall, said = self._wall(), self._said
+        wall, said = self._wall(), self.said
         return {
             record.id: self._bounds_of(record, wall)
             for record in records
-            # Few have any, and each pass asks for all. A trial has one container, whatever is said of its function.
-            if (record.spec.warm is not UNSET or (said and (record.tenant, record.app, record.function) in said))
+            # A trial has one container, whatever is said of its function.
+            if (record.spec.warm is not UNSET or (said and function_of(record) in said))
             and not record.spec.placing.slice
         }
 
@@ -180,7 +180,7 @@ class RegisteredVersions:
             self._weights.clear()
 
     def _note_word(self, tenant: str, app: str, function: str, *, is_gone: bool) -> None:
-        (self._said.discard if is_gone else self._said.add)((tenant, app, function))
+        (self.said.discard if is_gone else self.said.add)(f"{tenant}:{app}.{function}")
         self._floors = None
         known = self._apps.get(f"app.{tenant}.{app}")
         if known is not None and (version := known.functions.get(function)) is not None:
@@ -213,8 +213,7 @@ class RegisteredVersions:
             self._floors = None
 
     def _may_have_floor(self, record: VersionRecord) -> bool:
-        is_said = (record.tenant, record.app, record.function) in self._said
-        return bool(record.spec.min_containers) or record.spec.warm is not UNSET or is_said
+        return bool(record.spec.min_containers) or record.spec.warm is not UNSET or function_of(record) in self.said
 
     def _bounds_of(self, record: VersionRecord, wall: float) -> ScaleBounds:
         said = self._registry.scale_nowait(record.tenant, record.app, record.function)

@@ -31,7 +31,8 @@ def test_the_leader_tells_what_versions_want_and_hold() -> None:
         "ver_3": record("ver_3"),
     }
     metrics = ControllerMetrics()
-    metrics.decided({"ver_1": (1, 2), "ver_2": (0, 1), "ver_3": (0, 0)}, records, refused=1)
+    metrics.decided({"ver_1": (1, 2), "ver_2": (0, 1), "ver_3": (0, 0)})
+    metrics.keep(records.keys(), refused=1)
 
     found = shown(metrics, world, leads=True)
 

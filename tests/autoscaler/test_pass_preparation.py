@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.pass_preparation import PassPreparation
+from pilotlight_autoscaler.pass_preparation import KEEP_EVERY_S, PassPreparation
 from pilotlight_autoscaler.passes.pass_input import PassOptions
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.bus import connect
@@ -80,7 +80,7 @@ async def test_what_had_no_place_is_decided_on_when_it_is_due(registry: Registry
 
 
 async def test_new_calls_are_prepared_alone_and_nothing_is_kept_of_what_is_over(registry: Registry) -> None:
-    """A version whose container is gone and that nobody calls any more."""
+    """A version whose container is gone and that nobody calls any more is forgotten within a second."""
     version, other = await deployed(registry), await deployed(registry)
     world, there = World(), container("c1", other.id, tenant=other.tenant)
     world.on_report(report(there), 1.0)
@@ -90,7 +90,10 @@ async def test_new_calls_are_prepared_alone_and_nothing_is_kept_of_what_is_over(
 
     world.on_report(report(seq=2), 1.1)
     await prepared.read({version.id}, 1.2)
+    assert prepared.active.records.keys() == {version.id, other.id}
 
+    world.on_demand(demand(version.id, tenant=version.tenant, queued=1), 1.2)
+    await prepared.due(1.0 + KEEP_EVERY_S, room=False)
     assert prepared.active.records.keys() == {version.id}
 
 

@@ -84,6 +84,7 @@ def test_a_list_that_names_too_much_is_refused(tmp_path: Path) -> None:
         ("async def f():\n try:\n  ...\n except E:\n  await g()", "x.py:5: compiled, an await while"),
         ("async def f():\n try:\n  ...\n finally:\n  await g()", "x.py:5: compiled, an await while"),
         ("async def f():\n async with g():\n  await h()", "x.py:2: compiled, an await while"),
+        ("class A:\n @cached_property\n def f(self): ...", "x.py:3: compiled, f is worked out at each look; keep it"),
         ("def f(a, /, **b): ...", "x.py:1: mypyc knows no `/`: ** of f may name what stands before; hand in"),
     ],
 )  # fmt: skip

@@ -22,14 +22,10 @@ class EndedBindings:
     def __init__(self) -> None:
         self._missing: dict[str, float] = {}
 
-    def due(
-        self, bindings: Iterable[Binding], present: Collection[str], nodes: Collection[str], at: float
-    ) -> list[Binding]:
-        """The bindings to end now. `present` are the containers that are there or on their way, `nodes` those heard."""
+    def due(self, bindings: Iterable[Binding], nodes: Collection[str], at: float) -> list[Binding]:
+        """The bindings to end now, of those without a container; `nodes` are those heard."""
         ended, missing = [], {}
         for binding in bindings:
-            if binding.container in present:
-                continue
             since = missing[binding.container] = self._missing.get(binding.container, at)
             if at - since >= (MISSING_S if binding.node in nodes else LOST_S):
                 ended.append(binding)

@@ -5,7 +5,7 @@ A thousand reports come each second, and passes ask about a few versions: so eac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 
@@ -54,7 +54,7 @@ class ContainerIndex:
         """
         return self._by_id[container][0]
 
-    def ids(self) -> Collection[str]:
+    def ids(self) -> Set[str]:
         """Of all containers that are not gone."""
         return self._by_id.keys()
 

@@ -6,6 +6,7 @@ A tenant with a thousand functions without a place must not cost a thousand sear
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import islice, zip_longest
@@ -26,6 +27,9 @@ REVISED_AT_ONCE = 12
 """Versions of which one pass looks whether they have a place now."""
 LEAST_IN_TIME = 3
 """Of them, those that were refused longest ago, of which nothing is new, however many others are due."""
+IN_TIME_EVERY_S = 0.5
+"""Such ones are looked at together, so that there are passes without any: much of what a look costs is the same for all
+of a pass."""
 
 
 @dataclass(kw_only=True)
@@ -49,6 +53,8 @@ class RememberedRefusal:
 class RefusalMemory:
     _refused: dict[str, RememberedRefusal] = field(default_factory=dict)
     """By version; the one that was refused longest ago is first."""
+    _in_time_at: float = -math.inf
+    """When some were last looked at of which nothing was new."""
     _revision: int = -1
     """Of the fleet, as far as its changes are known here."""
 
@@ -134,8 +140,12 @@ class RefusalMemory:
         """
         firsts = [version for version in self._refused if tenant_of(version) in first] if first else []
         opened = [version for version, one in self._refused.items() if one.is_open]
-        others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
+        others: list[str] = []
+        if not 0.0 <= at - self._in_time_at < IN_TIME_EVERY_S:
+            others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
         in_time = list(islice(_round_robin(others, tenant_of), LEAST_IN_TIME))
+        if in_time:
+            self._in_time_at = at
         turns = (*_round_robin(firsts, tenant_of), *islice(_round_robin(opened, tenant_of), REVISED_AT_ONCE))
         kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
         return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))

@@ -7,7 +7,7 @@ ms), so a new leader has it within a second, and what is not repeated is dropped
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -43,6 +43,7 @@ from pilotlight_placement.fleet.reports import (
     slice_named,
 )
 from pilotlight_placement.fragmentation.histogram import DemandHistogram
+from pilotlight_placement.hardware.node import Node
 
 FORGET_EVERY_S = 1.0
 """What is dropped after a minute need not be looked for in each pass."""
@@ -80,19 +81,19 @@ class PendingBind:
     tries: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CallRate:
-    """Calls per second, as of an instant."""
+    """Calls per second, as of an instant. Changed in place: there are thousands of counts a second."""
 
     value: float = 0.0
     at: float = -math.inf
 
-    def after(self, arrivals: int, at: float) -> CallRate:
-        """The rate after so many more calls until `at`."""
+    def count(self, arrivals: int, at: float) -> None:
+        """So many more calls have come until `at`."""
         elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
         part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
         value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
-        return CallRate(value=ewma(value, arrivals / elapsed, part), at=at)
+        self.value, self.at = ewma(value, arrivals / elapsed, part), at
 
 
 def _is_over(demand: Demand, told: float, at: float) -> bool:
@@ -183,14 +184,18 @@ class World:
             self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
 
     def on_demand(self, demand: Demand, at: float) -> None:
-        known = self.demands.get(demand.version)
-        self.demands[demand.version] = (demand, at)
-        if demand.waiting or demand.refused_calls or demand.late:
-            self.waiting.add(demand.version)
-        elif demand.version in self.waiting or known is None or bool(known[0].running) is not bool(demand.running):
-            self.waiting.discard(demand.version)
-            self.changed.add(demand.version)
-        self._rates[demand.version] = self._rates.get(demand.version, CallRate()).after(demand.arrivals, at)
+        version = demand.version
+        known = self.demands.get(version)
+        self.demands[version] = (demand, at)
+        if demand.queued or demand.refused or demand.refused_calls or demand.late:
+            self.waiting.add(version)
+        elif known is None or bool(known[0].running) is not bool(demand.running) or version in self.waiting:
+            self.waiting.discard(version)
+            self.changed.add(version)
+        rate = self._rates.get(version)
+        if rate is None:
+            rate = self._rates[version] = CallRate()
+        rate.count(demand.arrivals, at)
 
     def rate(self, version: str, at: float) -> float:
         """Calls per second that arrive for a version; 0 without reports of it."""
@@ -332,13 +337,18 @@ class World:
         )
         return self._mirror.update(told, beside, at)
 
+    def placed_node(self, name: str) -> Node | None:
+        """A node as containers are placed on it; None: none are."""
+        place = self._mirror.fleet.places.get(name)
+        return place.node if place is not None else None
+
     def follow_demand(self) -> None:
         """Go a step towards scoring places by what is asked for now."""
         self._mirror.fleet.follow_stepwise(self.asked)
 
-    def refresh_refusals(self, ask_of: Callable[[str], Ask | None]) -> None:
+    def refresh_refusals(self, ask_of: Callable[[str], Ask | None], at: float) -> None:
         """Find the versions that had no place, and may have one now."""
-        fleet = self._mirror.fleet
+        fleet = self.fleet(at)
 
         def groups_of(version: str) -> frozenset[DeviceGroup]:
             ask = ask_of(version)
@@ -400,9 +410,10 @@ class World:
         found = self.index.get(container)
         return found.state if found else None
 
-    def present(self) -> set[str]:
-        """The containers that are there, and those whose start is on its way."""
-        return self.index.ids() | self.pending.keys() | {bind.container for _, bind in self.executions.starts()}
+    def absent(self, containers: Set[str]) -> set[str]:
+        """Those of the containers that are not there, and whose start is not on its way either."""
+        missing = containers - self.index.ids() - self.pending.keys()
+        return missing - {bind.container for _, bind in self.executions.starts()} if missing else missing
 
     def lately_drained(self, at: float, within_s: float) -> list[str]:
         """The present containers whose drain began within the last `within_s` seconds."""

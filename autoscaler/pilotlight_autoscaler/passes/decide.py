@@ -63,9 +63,16 @@ class Pass:
         there = [version for version in versions if version in state.versions]
         self._decided += there
         self._explain_levels(there)
-        return [
-            name for name in there if state.missing(name) > 0 or self._has_surplus(name) or has_guesses(state, name)
-        ]
+        return [name for name in there if not self._is_settled(name)]
+
+    def _is_settled(self, name: str) -> bool:
+        """Whether nothing is to change of a version; that is remembered."""
+        state = self._state
+        if state.missing(name) > 0 or self._has_surplus(name) or has_guesses(state, name):
+            return False
+        view, wish = state.functions[function_of(state.versions[name])], state.wish_for(name)
+        state.given.settled.note(name, view, wish, state.at)
+        return True
 
     def _has_surplus(self, name: str) -> bool:
         state, pace = self._state, self._state.world.scale_down
@@ -86,6 +93,8 @@ class Pass:
         """Decide for all versions whose turn it is, or for those with a new demand."""
         state, options = self._state, self._state.given.options
         self._decided = state.decided(only)
+        for name in self._decided:
+            state.given.settled.forget(name)
         kept = current_reservation(state)
         if only is None:
             self._explain_levels(self._decided)

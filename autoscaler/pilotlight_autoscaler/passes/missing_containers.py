@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 
 from pilotlight_autoscaler.passes.pass_shares import free_resources, shares_of
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, held_by
+from pilotlight_autoscaler.policy.missing_starts import MissingStarts
 from pilotlight_autoscaler.policy.scaling_policy import wanted_by_demand, wanted_by_level
-from pilotlight_autoscaler.policy.shares import MissingStarts, TenantShares
+from pilotlight_autoscaler.policy.shares import TenantShares
 from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.tenant_holdings import HeldResources, resources_asked
@@ -26,15 +26,18 @@ class MissingContainers:
         self._taken: dict[str, HeldResources] = {}
         """What of each tenant's borrowing limit is taken by what is missing."""
         self._tenants: Collection[str] = ()
+        self._shares: TenantShares | None = None
         self.limited: list[LimitedVersion] = []
         """The versions with more missing than their tenant's limits allow."""
         self.starts: AskCounts = ()
         """What was found, in the order in which it is to start."""
 
-    @cached_property
+    @property
     def shares(self) -> TenantShares:
         """Of the tenants that hold something or miss something."""
-        return shares_of(self._state, self._tenants)
+        if self._shares is None:
+            self._shares = shares_of(self._state, self._tenants)
+        return self._shares
 
     def find(self, decided: Collection[str], *, at_an_edge: bool = False) -> dict[Ask, list[str]]:
         """For each ask those of the versions that miss a container, each as often as it misses one."""

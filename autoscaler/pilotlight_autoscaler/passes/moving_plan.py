@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pilotlight_autoscaler.observations.world import LIVE
 from pilotlight_autoscaler.passes.missing_containers import AskCounts, within
 from pilotlight_autoscaler.passes.pass_state import PassState
-from pilotlight_autoscaler.passes.version_views import function_of
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.draft import DesiredFunction
-from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, living, plan
+from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, plan
 from pilotlight_placement.plan.reservation import Reservation
 
 LOAD_S = 30.0
@@ -47,33 +47,37 @@ def plan_with_moves(
         empties=limits.empties if moves.allows(state.at, "") else 0,
     )
     tenants = {short.refusal.record.ask.tenant for short in blocked}
-    leaving = {each.id for _, each in state.world.containers(state.at) if each.state not in LIVE}
-    # Exclude pending containers, those of executions, and those that two nodes report.
-    fixed = leaving | state.leaving | state.world.draining.keys() | (state.fleet.held.keys() - state.world.index.ids())
     desired = DesiredState(
-        wants=_movable(state),
+        wants=(),
+        others=partial(_movable, state),
         starts=within(starts, counts),
         epoch=state.given.epoch,
-        fixed=frozenset(fixed),
+        fixed=FixedContainers(state=state),
         waiting=frozenset(tenant for tenant in tenants if not moves.allows(state.at, tenant)),
         kept=kept,
     )
     return plan(state.fleet, desired, state.at, limits)
 
 
-def _movable(state: PassState) -> tuple[DesiredFunction, ...]:
-    """Every function whose containers are all of one version, at its present count."""
-    by_function: dict[str, set[str]] = {}
-    loads: dict[str, float] = {}
-    for _, container in state.world.containers(state.at):
-        if (record := state.versions.get(container.version)) is None:
-            continue
-        function = function_of(record)
-        by_function.setdefault(function, set()).add(container.version)
-        timed = sum(container.timeline.values()) / 1000.0
-        loads[function] = max(loads.get(function, 0.0), timed)
-    return tuple(
-        DesiredFunction(ask=state.ask(min(names)), count=None, load_s=loads[function] or LOAD_S, movable=True)
-        for function, names in sorted(by_function.items())
-        if len(names) == 1 and living(state.fleet, function)
-    )
+@dataclass(frozen=True, kw_only=True)
+class FixedContainers:
+    """The containers that are not moved: those that come or go, or that two nodes report."""
+
+    state: PassState
+
+    def __contains__(self, container: object) -> bool:
+        world = self.state.world
+        there = world.index.get(container) if isinstance(container, str) else None
+        if there is None or there.state not in LIVE:
+            return True
+        return there.id in self.state.leaving or there.id in world.draining
+
+
+def _movable(state: PassState, function: str) -> DesiredFunction | None:
+    """How a function's containers may be moved, which are all of one version; they stay as many."""
+    index = state.world.index
+    names = [name for name in state.functions.versions_of(function) if any(index.of(name))]
+    if len(names) != 1:
+        return None
+    timed = [sum(each.timeline.values()) / 1000.0 for _, each in index.of(names[0])]
+    return DesiredFunction(ask=state.ask(names[0]), count=None, load_s=max(timed) or LOAD_S, movable=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from pilotlight_autoscaler.passes.settled_versions import SettledVersions
 from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
@@ -64,6 +65,8 @@ class PassInput:
     """The versions that a pass over all decides on now; the others have their turn within a second. None: all."""
     renewed: Collection[str] | None = None
     """The versions whose records have come, gone or changed since the last pass; None: those of all may have."""
+    settled: SettledVersions = field(default_factory=SettledVersions)
+    """What passes before this one know of versions of which nothing is to change."""
     stop_grace_s: float = STOP_GRACE_S
     """How long calls of versions that are shut down may go on."""
     options: PassOptions = field(default_factory=PassOptions)

@@ -41,7 +41,7 @@ class PassState:
         self.leaving: set[str] = set(world.executions.containers())
         """Containers that this pass, or a plan under way, ends."""
         world.observe_versions(given.versions, given.renewed)
-        self.fleet: Fleet = world.fleet(given.at)
+        self._fleet: Fleet | None = None
         self.views: Mapping[str, VersionView] = VersionViews(
             world,
             given.versions,
@@ -54,7 +54,7 @@ class PassState:
             unfunded=given.unfunded,
         )
         of_each = given.versions_of if given.versions_of is not None else by_function(given.versions)
-        self.functions = FunctionViews(self.views, of_each, partial(world.planned.of, at=given.at))
+        self.functions: FunctionViews = FunctionViews(self.views, of_each, partial(world.planned.of, at=given.at))
         self._wishes: dict[str, Wish] = {}
         self._wishes_for: dict[str, Wish] = {}
         """By version."""
@@ -62,6 +62,13 @@ class PassState:
         self.room_s: dict[str, float] = {}
         """When a place is expected that others leave for a version."""
         self._next_idle_s: dict[bool, float] = {}
+
+    @property
+    def fleet(self) -> Fleet:
+        """The fleet as it is reported; most passes look at versions alone, and need none."""
+        if self._fleet is None:
+            self._fleet = self.world.fleet(self.at)
+        return self._fleet
 
     def decided(self, only: Collection[str] | None) -> list[str]:
         """The versions that are decided on: those with a new demand, or of a pass over all those whose turn it is."""
@@ -80,7 +87,8 @@ class PassState:
         return found.version
 
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
-        return speed_of(self.versions[version], self.given.curves.get(version), containers, self.fleet)
+        record, curves = self.versions[version], self.given.curves.get(version)
+        return speed_of(record, curves, containers, self.fleet) if curves is not None else None
 
     def wish(self, function: str) -> Wish:
         """What a function should have, by what is known of it now."""

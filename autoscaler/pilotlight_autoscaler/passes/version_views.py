@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 from pilotlight_autoscaler.observations.world import LIVE, NODE_LOST_S, World
@@ -51,6 +50,8 @@ class VersionViews(Mapping[str, VersionView]):
         self._shut_down = shut_down
         self._floors = floors
         self._made: dict[str, VersionView] = {}
+        self._pending: Counter[str] | None = None
+        """Starts under way, by version."""
 
     def __getitem__(self, version: str) -> VersionView:
         view = self._made.get(version)
@@ -67,22 +68,11 @@ class VersionViews(Mapping[str, VersionView]):
     def __len__(self) -> int:
         return len(self._versions)
 
-    @cached_property
-    def _pending(self) -> Counter[str]:
-        return Counter([bind.version for bind in coming(self._world)])
-
     def _view_of(self, version: str, spec: FunctionSpec) -> VersionView:
         world, at = self._world, self._at
-        there: list[ContainerReport] = []
-        leaving = 0
-        for node, container in world.index.of(version):
-            if at - world.seen.get(node, at) > NODE_LOST_S:
-                continue
-            # Containers of a draining node are left alone.
-            if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
-                there.append(container)
-            else:
-                leaving += 1
+        if self._pending is None:
+            self._pending = Counter([bind.version for bind in coming(world)])
+        there, leaving = present_containers(world, version, at)
         return VersionView(
             spec=spec,
             deployed=version in self._deployed,
@@ -118,11 +108,30 @@ class FunctionViews(Mapping[str, FunctionView]):
         versions = {version: self._views[version] for version in self._versions_of[function]}
         return FunctionView(name=function, versions=versions, planned=self._planned(function))
 
+    def versions_of(self, function: str) -> Collection[str]:
+        """The known versions of a function."""
+        return self._versions_of.get(function, ())
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._versions_of)
 
     def __len__(self) -> int:
         return len(self._versions_of)
+
+
+def present_containers(world: World, version: str, at: float) -> tuple[list[ContainerReport], int]:
+    """The containers of a version that do not drain, and how many do."""
+    there: list[ContainerReport] = []
+    leaving = 0
+    for node, container in world.index.of(version):
+        if at - world.seen.get(node, at) > NODE_LOST_S:
+            continue
+        # Containers of a draining node are left alone.
+        if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
+            there.append(container)
+        else:
+            leaving += 1
+    return there, leaving
 
 
 def by_function(versions: Mapping[str, VersionRecord]) -> dict[str, list[str]]:

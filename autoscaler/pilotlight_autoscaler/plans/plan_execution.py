@@ -78,12 +78,15 @@ class PlanExecution:
     """Steps that belong together, by number."""
 
     steps: dict[int, StepProgress]
+    nodes: frozenset[str]
+    """Where they are."""
     notes: list[str] = field(default_factory=list)
     """Failures, for people."""
 
     @classmethod
     def of(cls, steps: Iterable[PlanStep]) -> PlanExecution:
-        return cls(steps={step.number: StepProgress(step=step) for step in steps})
+        progress = {step.number: StepProgress(step=step) for step in steps}
+        return cls(steps=progress, nodes=frozenset([each.step.node for each in progress.values()]))
 
     @property
     def is_over(self) -> bool:
@@ -218,9 +221,17 @@ class PlanExecutions:
     def clear(self) -> None:
         self._works.clear()
 
-    def advance(self, seen: NodeObservations, at: float) -> tuple[list[PlanStep], list[str]]:
-        """The steps to send now, and the failures in words."""
-        due = [step for work in self._works for step in work.advance(seen, at)]
+    def concern(self, node: str) -> bool:
+        """Whether a step of any is on this node."""
+        return any(node in work.nodes for work in self._works)
+
+    def advance(self, seen: NodeObservations, at: float, node: str = "") -> tuple[list[PlanStep], list[str]]:
+        """The steps to send now, and the failures in words; of executions with a step on `node` alone, if it is named.
+
+        Nothing is new of the others but the time.
+        """
+        some = [work for work in self._works if node in work.nodes] if node else self._works
+        due = [step for work in some for step in work.advance(seen, at)]
         notes = []
         for work in self._works:
             notes += work.notes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
 
@@ -36,31 +35,31 @@ class FunctionView:
     """By id."""
     planned: PlannedCalls | None = None
     """None: nothing is known."""
+    current: str = field(init=False)
+    """The version that is deployed, always the same of several; "": none is."""
+    is_called: bool = field(init=False)
+    """Whether calls have come lately, however short."""
+    size: int = field(init=False)
+    """Containers of all versions, those that come included."""
+    needed: int = field(init=False)
+    """Containers that calls need now."""
+    window_s: float = field(init=False)
+    """How long an idle container stays anyway."""
 
-    @cached_property
-    def current(self) -> str:
-        """The version that is deployed, always the same of several; "": none is."""
-        return max([version for version, view in self.versions.items() if view.deployed], default="")
-
-    @cached_property
-    def is_called(self) -> bool:
-        """Whether calls have come lately, however short."""
-        return any(view.demand is not None and view.demand.arrivals > 0 for view in self.versions.values())
-
-    @cached_property
-    def size(self) -> int:
-        """Containers of all versions, those that come included."""
-        return sum([view.size for view in self.versions.values()])
-
-    @cached_property
-    def needed(self) -> int:
-        """Containers that calls need now."""
-        return sum([needed_by_calls(view) for view in self.versions.values()])
-
-    @cached_property
-    def window_s(self) -> float:
-        """How long an idle container stays anyway."""
-        return self.versions[self.current].window_s if self.current else 0.0
+    def __post_init__(self) -> None:
+        # Read many times by whoever decides, so worked out once.
+        current, is_called, size, needed = "", False, 0, 0
+        for version, view in self.versions.items():
+            if view.deployed and version > current:
+                current = version
+            is_called = is_called or (view.demand is not None and view.demand.arrivals > 0)
+            size += view.size
+            needed += needed_by_calls(view)
+        object.__setattr__(self, "current", current)
+        object.__setattr__(self, "is_called", is_called)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "needed", needed)
+        object.__setattr__(self, "window_s", self.versions[current].window_s if current else 0.0)
 
     @property
     def service_s(self) -> float:

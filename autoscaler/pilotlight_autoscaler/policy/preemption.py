@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from pilotlight_autoscaler.policy.scaling_policy import FLOOR_IDLE_S, MIN_RESIDENCY_S, VersionView, may_give_way
@@ -36,15 +35,16 @@ class TrialBudget:
         return self.left >= 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class IdleContainers:
     """The idle containers of all versions beyond their floors, computed once per pass."""
 
     views: Mapping[str, VersionView]
     idle: Mapping[str, str] | None = None
     """container -> version, of those that have no call; None: all versions are asked."""
+    _of_all: dict[float, list[PreemptionVictim]] = field(default_factory=dict)
+    """By how long they have been idle at least."""
 
-    @cached_property
     def _with_idle(self) -> list[tuple[str, VersionView]]:
         if self.idle is None:
             return list(self.views.items())
@@ -54,7 +54,10 @@ class IdleContainers:
         """Idle containers beyond the floors, the longest idle first; with `waited_for` (calls wait) also recently used
         ones.
         """
-        return self._for_a_call if waited_for else self._for_a_floor
+        at_least_s = MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S
+        if at_least_s not in self._of_all:
+            self._of_all[at_least_s] = self._longest_idle(at_least_s, self._with_idle())
+        return self._of_all[at_least_s]
 
     def on_nodes(self, fleet: Fleet, nodes: Collection[int], *, waited_for: bool) -> list[PreemptionVictim]:
         """The same, of the nodes with these ranks alone: there may be thousands on others."""
@@ -69,14 +72,6 @@ class IdleContainers:
         views = [(name, self.views[name]) for name in sorted(names) if name in self.views]
         idle = self._longest_idle(MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S, views)
         return [victim for victim in idle if is_there(victim[0].id)]
-
-    @cached_property
-    def _for_a_call(self) -> list[PreemptionVictim]:
-        return self._longest_idle(MIN_RESIDENCY_S, self._with_idle)
-
-    @cached_property
-    def _for_a_floor(self) -> list[PreemptionVictim]:
-        return self._longest_idle(FLOOR_IDLE_S, self._with_idle)
 
     @staticmethod
     def _longest_idle(at_least_s: float, views: Iterable[tuple[str, VersionView]]) -> list[PreemptionVictim]:

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
@@ -73,20 +72,18 @@ class VersionView:
     """Calls per second that arrive."""
     speed: VersionSpeed | None = None
     """None without a service level or a known curve."""
+    slots: int = field(init=False)
+    """Calls that a container takes at once."""
+    wanted: int = field(init=False)
+    """Containers for the present calls, before floor, buffer and ceiling."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slots", self.spec.slots)
+        object.__setattr__(self, "wanted", max(wanted_by_demand(self), wanted_by_level(self)))
 
     @property
     def size(self) -> int:
         return len(self.containers) + self.pending
-
-    @cached_property
-    def slots(self) -> int:
-        """Calls that a container takes at once."""
-        return self.spec.slots
-
-    @cached_property
-    def wanted(self) -> int:
-        """Containers for the present calls, before floor, buffer and ceiling."""
-        return max(wanted_by_demand(self), wanted_by_level(self))
 
     @property
     def floor(self) -> int:
@@ -135,15 +132,24 @@ def load_s(view: VersionView) -> float:
     return max([FIRST_LOAD_S, *(each.age_s for each in view.containers if each.state is not ContainerState.READY)])
 
 
+def running_calls(view: VersionView) -> int:
+    """The calls that run in a version's containers, by their reports or by the word of its home."""
+    running = sum([container.running for container in view.containers])
+    if view.demand is None:
+        return running
+    # What ran in a container that is gone runs nowhere: the demand has not heard of its end yet.
+    return max(running, min(view.demand.running, (view.size + view.leaving) * view.slots))
+
+
 def wanted_by_demand(view: VersionView) -> int:
     """Containers for the present demand, before floor, buffer and ceiling."""
-    running, slots, queued = sum([container.running for container in view.containers]), view.spec.slots, 0
+    running, slots, queued = running_calls(view), view.slots, 0
     if view.demand is not None:
         # A report newer than the demand shows calls that the demand still counts as queued: count them once.
         asking = max(view.demand.queued + view.demand.refused_calls + view.demand.late, int(view.demand.refused))
-        queued = max(0, asking - max(0, running - view.demand.running))
-        # What ran in a container that is gone runs nowhere: the demand has not heard of its end yet.
-        running = max(running, min(view.demand.running, (view.size + view.leaving) * slots))
+        if asking:
+            reported = sum([container.running for container in view.containers])
+            queued = max(0, asking - max(0, reported - view.demand.running))
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
     holding = holding_of(running, slots)
     if not queued:

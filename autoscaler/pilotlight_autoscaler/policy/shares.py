@@ -23,14 +23,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from typing import Generic, TypeVar
 
+from pilotlight_autoscaler.policy.missing_starts import AskT, MissingStarts
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_placement.fleet.tenant_holdings import NOTHING_HELD, HeldResources
 
 NEGLIGIBLE = 1e-9
 """Shares that differ by less are equal."""
-AskT = TypeVar("AskT")
 Turn = tuple[bool, float]
 """Whether a tenant has its guarantee, and how much it has of what it should: the least is next."""
 LAST: Turn = (True, math.inf)
@@ -51,16 +50,6 @@ class ShareTerms:
 
 
 EVEN_TERMS = ShareTerms()
-
-
-@dataclass(frozen=True, kw_only=True)
-class MissingStarts(Generic[AskT]):
-    """Containers of one kind that a tenant should have more, and what each of them would take."""
-
-    ask: AskT
-    tenant: str
-    need: HeldResources
-    count: int
 
 
 class TenantShares:

@@ -33,16 +33,34 @@ class ReportedHolds:
         self._revision = fleet.revision
         """The fleet's, after the last change that was made here."""
         self._is_foreign = False
-        """Whether somebody else has changed the fleet since it was settled, or a node was described anew."""
+        """Whether somebody else has changed the fleet since it was settled."""
+        self._is_described = False
+        """Whether a node was described anew since then."""
 
     def since(self, container: str, default: float) -> float:
         """The instant at which a reported container came; `default` if it is new."""
         held = self._wanted.get(container)
         return held.since if held is not None else default
 
+    def note_foreign(self) -> None:
+        """Whatever has changed the fleet until now was somebody else."""
+        self._is_foreign |= self._fleet.revision != self._revision
+
+    def described(self, nodes: Sequence[str]) -> None:
+        """These nodes were described anew, or are gone, and nothing else has changed since `note_foreign`."""
+        if self._fleet.revision == self._revision:
+            return
+        self._is_described, self._revision = True, self._fleet.revision
+        held = self._fleet.held
+        for node in nodes:
+            # A part of it may be gone, and be back. Of two that are reported alike, each has another name.
+            reported = self._by_node.get(node, ())
+            self._refused |= {each.container for each in reported if each.container not in held} & self._wanted.keys()
+        self._is_foreign |= self._twice
+
     def report(self, reported: Reported) -> None:
         """Take what nodes report now; a node with nothing may be gone. Of all others nothing is new."""
-        self._is_foreign |= self._fleet.revision != self._revision
+        self.note_foreign()
         changed = [name for name, held in reported.items() if self._by_node.get(name, ()) is not held]
         left = {held.container: held for name in changed for held in self._by_node.get(name, ())}
         came = [held for name in changed for held in reported[name]]
@@ -60,7 +78,7 @@ class ReportedHolds:
         now = {name: held for name, held in expected.items() if held is not None and name not in self._wanted}
         held_by = self._fleet.held
         foreign = self._is_foreign or self._fleet.revision != self._revision
-        if not foreign and not self._refused and now == self._expected:
+        if not (foreign or self._is_described or self._refused) and now == self._expected:
             return
         if foreign:
             wanted = self._wanted
@@ -74,7 +92,8 @@ class ReportedHolds:
         self._refused = {name for name in due if not self._hold(self._wanted[name])}
         for held in now.values():
             self._hold(held)
-        self._expected, self._revision, self._is_foreign = now, self._fleet.revision, False
+        self._expected, self._revision = now, self._fleet.revision
+        self._is_foreign = self._is_described = False
 
     def _replace(self, left: dict[str, PlacedContainer], came: Sequence[PlacedContainer]) -> bool:
         """Take a few changes; False if a container is there twice."""

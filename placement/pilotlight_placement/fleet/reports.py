@@ -133,13 +133,17 @@ def slice_named(node: Node, text: str) -> Slice | None:
                 ppm=slot.ppm, slot=True,
             )  # fmt: skip
     try:
-        name = SliceName.parse(text)
+        name = _parsed(text)
     except BadInput:
         return None
-    gpus = {gpu.id: gpu for gpu in node.gpus}
-    if not all(device in gpus for device in name.devices):
-        return None
-    return _slice_of(node.name, name, gpus[name.devices[0]].device)
+    found = {gpu.id: gpu for gpu in node.gpus if gpu.id in name.devices}
+    return _slice_of(node.name, name, found[name.devices[0]].device) if len(found) == len(name.devices) else None
+
+
+@lru_cache(maxsize=16_384)
+def _parsed(text: str) -> SliceName:
+    """A slice's name, of which passes ask again and again."""
+    return SliceName.parse(text)
 
 
 def _slice_of(node: str, name: SliceName, device: Device) -> Slice | None:
@@ -209,6 +213,8 @@ class FleetMirror:
         self._holds = ReportedHolds(self.fleet)
         self._overlaid: set[str] = set()
         """Nodes whose description is not only their report's."""
+        self._incoming: dict[str, tuple[IncomingContainer, Node | None, PlacedContainer | None]] = {}
+        """What was made of those on their way when they were last told, and of which node."""
 
     def sync(self, reports: Iterable[NodeReport], overlay: ReportOverlay | None = None, at: float = 0.0) -> Fleet:
         """Make the fleet equal to the reports; any other change to it is undone. `at` is in seconds."""
@@ -218,6 +224,7 @@ class FleetMirror:
 
     def update(self, told: Mapping[str, NodeReport | None], overlay: ReportOverlay, at: float) -> Fleet:
         """The same with the reports of some nodes, None: it is gone. Of all others nothing is new."""
+        self._holds.note_foreign()
         described, reported = set[str](), dict[str, Sequence[PlacedContainer]]()
         for name, report in told.items():
             known = self._known.get(name)
@@ -234,22 +241,24 @@ class FleetMirror:
                 reported[name] = read.held
         closed = {node for node, _ in (*overlay.closed, *overlay.recut)}
         overlaid = (closed | overlay.resident.keys()) & self._known.keys()
-        for name in sorted(described | overlaid | (self._overlaid & self._known.keys())):
+        anew = sorted(described | overlaid | (self._overlaid & self._known.keys()))
+        for name in anew:
             self.fleet.put(_with_overlay(self._known[name].node, overlay))
+        self._holds.described(anew)
         self._overlaid = overlaid
         if reported:
             self._holds.report(reported)
-        self._holds.settle({each.container: self._expected(each) for each in overlay.coming})
+        self._incoming = {each.container: self._placed(each) for each in overlay.coming}
+        self._holds.settle({name: held for name, (_, _, held) in self._incoming.items()})
         return self.fleet
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
-        marks = _marks_of(report, overlay)
-        if known is None or not _is_same_node(known.report, report):
-            node = node_of(report)
-        elif known.marks == marks:
+        marks, is_same = _marks_of(report, overlay), known is not None and _is_same_node(known.report, report)
+        if known is not None and is_same and known.marks == marks:
             return _ReadNode(report=report, node=known.node, held=known.held, marks=marks)
-        else:
+        node = known.node if known is not None and is_same else node_of(report)
+        if known is not None and node == known.node:  # who holds which slice is part of a report, not of the node
             node = known.node
         return _ReadNode(report=report, node=node, held=tuple(self._held(report, node, overlay, at)), marks=marks)
 
@@ -264,25 +273,29 @@ class FleetMirror:
         for name, holder in on.items():
             if (slice_ := slice_named(node, name)) is None:
                 continue
-            held = PlacedContainer(container=holder, slice=slice_, since=self._holds.since(holder, at))
-            if (container := containers.get(holder)) is not None:
-                held = replace(
-                    held,
-                    function=f"{container.tenant}:{container.app}.{container.function}",
-                    tenant=container.tenant,
-                    since=self._holds.since(holder, at - container.age_s),
-                    neighbours=container.version in overlay.agreeing,
-                    host=container.host,
-                    avoid=overlay.avoiding.get(container.version, ()),
-                )
-            yield held
+            if (container := containers.get(holder)) is None:
+                yield PlacedContainer(container=holder, slice=slice_, since=self._holds.since(holder, at))
+                continue
+            yield PlacedContainer(
+                container=holder,
+                slice=slice_,
+                function=f"{container.tenant}:{container.app}.{container.function}",
+                tenant=container.tenant,
+                since=self._holds.since(holder, at - container.age_s),
+                neighbours=container.version in overlay.agreeing,
+                host=container.host,
+                avoid=overlay.avoiding.get(container.version, ()),
+            )
 
-    def _expected(self, each: IncomingContainer) -> PlacedContainer | None:
-        known = self._known.get(each.node)
-        slice_ = slice_named(known.node, each.slice) if known else None
+    def _placed(self, each: IncomingContainer) -> tuple[IncomingContainer, Node | None, PlacedContainer | None]:
+        known, made = self._known.get(each.node), self._incoming.get(each.container)
+        node = known.node if known else None
+        if made is not None and made[1] is node and made[0] == each:
+            return made
+        slice_ = slice_named(node, each.slice) if node else None
         if slice_ is None:
-            return None
-        return PlacedContainer(
+            return each, node, None
+        held = PlacedContainer(
             container=each.container,
             slice=slice_,
             function=each.function,
@@ -291,6 +304,7 @@ class FleetMirror:
             host=each.host,
             avoid=each.avoid,
         )
+        return each, node, held
 
 
 def shows_the_same(one: NodeReport, other: NodeReport) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 from pilotlight_placement.hardware.geometry import Family, Layout, layouts
 
@@ -62,10 +62,24 @@ class MaskFragmentation:
             raise ValueError(f"{family.name}: a part in demand is needed for each profile, and one above 0")
         self.family = family
         self.mix = tuple(part / total for part in mix)
+        self._expected_value: tuple[float, ...] = ()
+        self._changes: tuple[tuple[tuple[MaskChange, ...], ...], ...] = ()
 
-    @cached_property
+    @property
     def expected_value(self) -> tuple[float, ...]:
         """The expected value of a device by mask; 0 for masks of no layout."""
+        if not self._expected_value:
+            self._expected_value = self._make_expected_value()
+        return self._expected_value
+
+    @property
+    def changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
+        """`changes[profile][mask]`: the places of the profile on a device in that state, highest start first."""
+        if not self._changes:
+            self._changes = self._make_changes()
+        return self._changes
+
+    def _make_expected_value(self) -> tuple[float, ...]:
         weights = [
             part * math.pow(p.size / HALF, SOON_POWER) for part, p in zip(self.mix, self.family.profiles, strict=True)
         ]
@@ -75,9 +89,7 @@ class MaskFragmentation:
             SOON * _dot(weights, soon[mask]) + ROOM * _dot(rooms, room) for mask, room in enumerate(_rooms(self.family))
         )
 
-    @cached_property
-    def changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
-        """`changes[profile][mask]`: the places of the profile on a device in that state, highest start first."""
+    def _make_changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
         fits, expected_value = self.family.fits, self.expected_value
         return tuple(
             tuple(

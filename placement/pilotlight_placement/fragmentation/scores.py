@@ -50,7 +50,11 @@ class Scores:
 
     def hosting(self, vacant: int) -> float:
         """Empty devices of a node, weighted by the demand for several that they could host together (as FGD)."""
-        return vacant * sum([weight for count, weight in self.groups.items() if count <= vacant])
+        weight = 0.0
+        for count, part in self.groups.items():
+            if count <= vacant:
+                weight += part
+        return vacant * weight
 
 
 def scores_of(device: Device, mix: Mapping[AskShape, float]) -> Scores:

@@ -6,7 +6,7 @@ their addition, and each waits only for earlier ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -52,6 +52,15 @@ class PlanLimits:
     """The worth of an emptied device, in seconds of its time."""
 
 
+OtherFunctions = Callable[[str], DesiredFunction | None]
+"""Of a function: how its containers may be moved; None: not at all."""
+
+
+def none_else(_function: str) -> DesiredFunction | None:
+    """No function beside those that are named."""
+    return None
+
+
 EVERYTHING = -1
 """All memory slices of a device."""
 PlanOutcome = tuple[str, Placement | NoFit]
@@ -73,7 +82,9 @@ class Draft:
     """(node, device) -> the commands that free parts of it: their numbers, and masks of memory slices."""
     freed_hosts: dict[str, list[tuple[int, HostShare]]] = field(default_factory=dict)
     """node -> the numbers of the commands that free parts of its host, and these."""
-    fixed: frozenset[str] = frozenset()
+    others: OtherFunctions = none_else
+    """Of functions that are not among `wants`."""
+    fixed: Container[str] = frozenset()
     """Containers that must stay."""
     explain: bool = True
     """Whether decisions say what lost to them."""
@@ -86,6 +97,10 @@ class Draft:
     switched: int = 0
     groups: int = 0
     ordinals: dict[str, int] = field(default_factory=dict)
+
+    def want(self, function: str) -> DesiredFunction | None:
+        """How many containers a function should have, and what a move of one costs; None: they stay."""
+        return self.wants.get(function) or self.others(function)
 
     def new_group(self) -> int:
         self.groups += 1

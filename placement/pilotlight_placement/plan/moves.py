@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import islice
 
 from pilotlight_placement.asks.ask import Ask
@@ -68,7 +69,10 @@ def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_us
     numbers: list[int] = []
     with draft.fleet.without(eviction.units):
         for victim in eviction.victims:
-            ask = draft.wants[victim.function].ask
+            want = draft.want(victim.function)
+            if want is None:
+                return False
+            ask = want.ask
             found = place(draft.fleet, ask)
             if not isinstance(found, Placement) or (only_used and not _is_used(draft, found)):
                 return False
@@ -89,7 +93,7 @@ def _is_used(draft: Draft, found: Placement) -> bool:
 
 def movable(draft: Draft, held: PlacedContainer) -> bool:
     """Whether a container may be moved: it is known, old enough, not moved already, and its node does not drain."""
-    want = draft.wants.get(held.function)
+    want = draft.want(held.function)
     return (
         want is not None
         and want.movable
@@ -104,7 +108,7 @@ def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[PlacedConta
     room = draft.limits.moves - len(draft.moved) // 2
     if not victims or len(victims) > room or not all(movable(draft, held) for held in victims):
         return None
-    cost = sum(draft.wants[held.function].load_s for held in victims)
+    cost = sum([want.load_s for held in victims if (want := draft.want(held.function)) is not None])
     if cost > draft.limits.move_s:
         return None
     victims = sorted(victims, key=lambda held: (-held.slice.memory, held.container))
@@ -186,7 +190,7 @@ def _least_used(draft: Draft) -> Iterator[Eviction]:
         ways += [(m.bit_count() / slots, r, draft.fleet.units[r]) for m, ranks in states.items() if m for r in ranks]
         for pool in group.shared.values():
             ways += [(1 - s[0] / SHARE_UNITS, r, draft.fleet.units[r]) for s, ranks in pool.items() for r in ranks]
-    for used, _, unit in sorted(ways, key=lambda way: way[:2])[: draft.limits.donors]:
+    for used, _, unit in nsmallest(draft.limits.donors, ways, key=lambda way: way[:2]):
         eviction = _eviction(draft, (unit,), list(unit.held.values()))
         # A moving container holds two places: that must cost less than the emptied device is worth.
         if eviction is not None and eviction.cost_s * used < draft.limits.horizon_s:

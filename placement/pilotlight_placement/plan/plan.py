@@ -11,7 +11,7 @@ Containers on draining nodes are not counted, stopped or moved, and no container
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pilotlight_core.model.placing import Over
@@ -19,7 +19,14 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.commands import PlanCommand
-from pilotlight_placement.plan.draft import DesiredFunction, Draft, PlanLimits, PlanOutcome
+from pilotlight_placement.plan.draft import (
+    DesiredFunction,
+    Draft,
+    OtherFunctions,
+    PlanLimits,
+    PlanOutcome,
+    none_else,
+)
 from pilotlight_placement.plan.mig_switches import instead_of_whole, switch_off, switch_on
 from pilotlight_placement.plan.moves import empty_devices, make_room
 from pilotlight_placement.plan.reservation import Reservation, reserve
@@ -29,7 +36,7 @@ from pilotlight_placement.search.place import place
 
 @dataclass(frozen=True, kw_only=True)
 class DesiredState:
-    """The desired state; functions that are not named stay as they are.
+    """The desired state; functions that are not named stay as they are, and are moved as `others` says.
 
     `revision` is part of container ids, `epoch` is the leader's. `starts` come first, in their order. `fixed`
     containers are not moved, and nothing is moved for `waiting` tenants. `kept` devices are for their ask only, until
@@ -40,7 +47,8 @@ class DesiredState:
     starts: tuple[tuple[Ask, int], ...] = ()
     revision: int = 0
     epoch: int = 0
-    fixed: frozenset[str] = frozenset()
+    others: OtherFunctions = none_else
+    fixed: Container[str] = frozenset()
     waiting: frozenset[str] = frozenset()
     kept: Reservation | None = None
 
@@ -80,7 +88,7 @@ def plan(
         raise ValueError("each function is wanted once, by its name")
     draft = Draft(
         fleet=fleet, wants=wants, at=at, revision=desired.revision, epoch=desired.epoch, limits=limits or PlanLimits(),
-        fixed=desired.fixed, waiting=desired.waiting, explain=not keep,
+        others=desired.others, fixed=desired.fixed, waiting=desired.waiting, explain=not keep,
     )  # fmt: skip
     with fleet.trial() as trial:
         if keep:

@@ -13,7 +13,8 @@ BOUND = [binding("c1")]
 
 
 def due(ended: EndedBindings, world: World, at: float) -> list[Binding]:
-    return ended.due(BOUND, world.present(), world.nodes, at)
+    known = {binding.container: binding for binding in BOUND}
+    return ended.due([known[name] for name in world.absent(known.keys())], world.nodes, at)
 
 
 def test_a_container_that_its_node_reports_no_more_has_ended() -> None:

@@ -85,16 +85,15 @@ def test_each_start_is_timed_once_when_its_container_is_ready() -> None:
     assert memory.load_s == 5.0
 
 
-def test_a_sweep_ends_the_minutes_of_all_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_ends_the_minutes_of_all_in_turn() -> None:
     """A few at a time; those that changed can be stored."""
-    monkeypatch.setattr(scaling_memories, "SWEPT_AT_ONCE", 2)
     memories = ScalingMemories()
     for number in range(5):
         memories.observe(view(*THREE, queued=1, name=f"acme:shop.f{number}"), 0.0)
     memories.changed.clear()
 
     for turn, done in ((1, 2), (2, 4), (3, 5)):
-        memories.sweep(MINUTE_S + turn)
+        memories.sweep(MINUTE_S + turn, sweeps=3)
         assert len(memories.changed) == done
 
 
@@ -173,7 +172,7 @@ def test_forecasts_of_one_tenant_are_bounded_together(monkeypatch: pytest.Monkey
         for minute in range(200):
             memory.observe(0 if minute % 3 else 3, minute * MINUTE_S)
     memories.restore(known)
-    memories.sweep(201 * MINUTE_S)
+    memories.sweep(201 * MINUTE_S, sweeps=1)
     assert sum(count for name, count in memories.ahead.items() if name.startswith("acme:")) == 4
     assert memories.ahead["zoo:shop.a"] == 3
 
@@ -188,7 +187,7 @@ def test_containers_that_calls_use_are_no_guesses(monkeypatch: pytest.MonkeyPatc
         for minute in range(200):
             memory.observe(3, minute * MINUTE_S)
         memories.restore({name: memory})
-    memories.sweep(200 * MINUTE_S)
+    memories.sweep(200 * MINUTE_S, sweeps=1)
     assert memories.ahead == {"acme:shop.a": 3, "acme:shop.b": 3, "acme:shop.c": 3}
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.policy.shares import MissingStarts, ShareTerms, TenantShares, affordable
+from pilotlight_autoscaler.policy.missing_starts import MissingStarts
+from pilotlight_autoscaler.policy.shares import ShareTerms, TenantShares, affordable
 from pilotlight_placement.fleet.tenant_holdings import HeldResources
 
 SLOT = HeldResources(slots=1)

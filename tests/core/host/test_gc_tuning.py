@@ -60,3 +60,17 @@ def test_what_came_since_is_frozen_too_without_a_collection() -> None:
 
     assert not is_walked(later)
     assert ghost() is not None
+
+
+def test_what_is_new_is_looked_at_and_what_is_older_is_not() -> None:
+    """So a look costs as much as has come since the last one."""
+    older = Circle()
+    ghost = weakref.ref(older)
+    gc.collect()
+    del older
+    newer = weakref.ref(Circle())
+
+    gc_tuning.collect_young()
+
+    assert newer() is None
+    assert ghost() is not None

@@ -25,9 +25,10 @@ from pilotlight_autoscaler.policy.prediction.call_chances import (
 )
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.idle_times import IdleTimes, bins, end_of_bin
+from pilotlight_autoscaler.policy.prediction.memory_record import MemoryRecord
 from pilotlight_autoscaler.policy.prediction.method_set import standard_methods
 from pilotlight_autoscaler.policy.prediction.minute_methods import LikelyWarmth
-from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST, PrewarmBudget
+from pilotlight_autoscaler.policy.prediction.prewarm_budget import PrewarmBudget
 from pilotlight_autoscaler.policy.prediction.prior_costs import prior_of_likely
 from pilotlight_autoscaler.policy.prediction.shadow_pool import LIKELY, NOTHING, MethodChoice, ShadowCost, ShadowPool
 
@@ -46,41 +47,6 @@ MOST_MISSED = 10
 """Minutes without a word that are caught up one by one; of more nobody knows what was called, and none is charged."""
 MOST_BYTES = 2_048
 KEPT_BINS, KEPT_ERRORS = 36, 60
-
-
-class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A `FunctionMemory` as it is stored. Readers ignore what they do not know."""
-
-    minute: int
-    """The one that was going on, since 1970."""
-    needed: int = 0
-    loads_ms: tuple[int, ...] = ()
-    idle: tuple[tuple[tuple[int, int], ...], ...] = ()
-    """For each level of concurrency, the weights (times 16) of the bins that weigh most."""
-    never: tuple[int, ...] = ()
-    ages: tuple[int, ...] = ()
-    """Minutes since each level was needed; -1: it never was."""
-    known: tuple[int, ...] = ()
-    """Minutes since each level was needed first."""
-    rates: tuple[tuple[int, ...], ...] = ()
-    """Minutes that needed it, by half-life, times 64."""
-    weights: tuple[tuple[int, ...], ...] = ()
-    """Of the experts, for each level with idle times, times 4,000."""
-    days: tuple[bytes, ...] = ()
-    """Of each, the square root of the part of minutes that is called, times 255, by half-hours."""
-    costs: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    """By method, idle minutes and cold starts, times 16."""
-    chosen: str = ""
-    forecast: tuple[int, int] = (0, 0)
-    """Level and trend, times 16."""
-    errors: tuple[int, ...] = ()
-    """Times 16."""
-    prewarms: int = FIRST
-    minutes: int = 0
-    """That were seen to end."""
-    version: str = ""
-    """The deployed one."""
-    service_ms: int = 0
 
 
 class FunctionMemory:

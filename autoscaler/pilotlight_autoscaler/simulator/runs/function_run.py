@@ -102,7 +102,7 @@ class FunctionRun:
         self.look_at = 0.0 if function.spec.min_containers else math.inf
         """When the policy is to be asked."""
         self.looked_at = -math.inf
-        self.covered: float = 0
+        self.covered = 0.0
         """The most running calls that ask for no container more, and need none more than was seen in this minute."""
         self.covered_queue = 0
         """What waited when the policy was asked last."""
@@ -137,7 +137,7 @@ class FunctionRun:
         """Take the calls of a minute; everything before it is over."""
         self.at = max(self.at, minute * MINUTE_S)
         self.minute_end = (minute + 1) * MINUTE_S
-        self.covered = self.covered_queue = 0
+        self.covered, self.covered_queue = 0.0, 0
         count = self.traffic.count(minute)
         rate = count / MINUTE_S
         if self.by_counts and rate < CALLS_BELOW:

@@ -42,6 +42,7 @@ class SimulatedContainer:
     host = HostShare()
     memory_bytes = 0
     reason = ""
+    guessed: bool | None = None
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_placement.asks.ask import Ask
@@ -21,19 +20,17 @@ class SimulatedFunction:
     """How long a call holds its slot on average, where the trace does not say."""
     priority: str = ""
     """The class of its calls, by which waits are told apart."""
+    key: str = field(init=False)
+    """Of placement: its tenant and its name."""
+    ask: Ask = field(init=False)
 
-    @cached_property
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.tenant}:{self.name}")
+        object.__setattr__(self, "ask", Ask.of(self.spec, function=self.key, tenant=self.tenant))
+
+    @property
     def name(self) -> str:
         return self.spec.name
-
-    @cached_property
-    def key(self) -> str:
-        """Of placement: its tenant and its name."""
-        return f"{self.tenant}:{self.name}"
-
-    @cached_property
-    def ask(self) -> Ask:
-        return Ask.of(self.spec, function=self.key, tenant=self.tenant)
 
 
 def spec_of(name: str, **options: object) -> FunctionSpec:

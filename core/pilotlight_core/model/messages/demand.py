@@ -21,7 +21,7 @@ class JobBacklog(NamedTuple):
 NO_BACKLOG = JobBacklog(0, 0)
 
 
-class ClassLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClassLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The calls of one priority class at one version."""
 
     queued: int = 0
@@ -31,7 +31,7 @@ class ClassLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How long the first of the queued ones has waited."""
 
 
-class Demand(Message, frozen=True, kw_only=True):
+class Demand(Message, frozen=True, kw_only=True, gc=False):
     """The load of a version's queue. Told at once when calls begin to wait, then each 250 ms while they do or run.
 
     What is counted since the last word is lost with a home, and with a word that nobody hears. Homes of release 0.1
@@ -78,7 +78,7 @@ class Demand(Message, frozen=True, kw_only=True):
         return self.queued or int(self.refused)
 
 
-class Demands(Message, frozen=True, kw_only=True):
+class Demands(Message, frozen=True, kw_only=True, gc=False):
     """The demands of one home that are due in one turn. Homes of release 0.1 send each `Demand` alone."""
 
     gateway: str

@@ -79,7 +79,7 @@ class SliceKind(StrEnum):
     SHARE = "share"  # a bounded share of a GPU
 
 
-class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
+class SliceReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A slice that a node offers. `id` is unique on the node; `ppm` is its part of its device."""
 
     id: ShortText
@@ -92,7 +92,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     container: ShortText = ""
 
 
-class HostShare(msgspec.Struct, frozen=True, kw_only=True):
+class HostShare(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A part of a host: what one container is promised of it, or what a node has to promise in all."""
 
     cpu_millis: Count = 0
@@ -109,7 +109,7 @@ class SandboxCeilings(msgspec.Struct, frozen=True, kw_only=True):
     pids: Count
 
 
-class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: ShortText
     version: ShortText
     tenant: ShortText
@@ -132,7 +132,7 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is there by the platform's guess, and has begun no call since; None: an agent of before."""
 
 
-class EndedContainer(msgspec.Struct, frozen=True, kw_only=True):
+class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A container that has ended lately."""
 
     id: ShortText
@@ -142,7 +142,7 @@ class EndedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its start had succeeded."""
 
 
-class NodeReport(Message, frozen=True, kw_only=True):
+class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
     node: ShortText

@@ -1,0 +1,104 @@
+"""Versions of which nothing is to change, and until when that is so. Pure: time is an argument (seconds).
+
+Most functions have what their calls need. Whether that is still so is seen from how many calls run in how many
+containers, which costs a fiftieth of a decision: a version is looked at again when another number of containers would
+be needed, when its containers or its function's past have changed, and after some seconds in any case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.version_views import present_containers
+from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of, most_running, running_calls
+from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
+from pilotlight_core.model.messages.demand import Demand
+
+LOOK_EVERY_S = 8.0
+"""About so long after a look there is another one, whatever was missed."""
+BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
+"""What these ask for changes with the running calls alone."""
+
+
+class SettledVersion(NamedTuple):
+    """What a version had when nothing was to change of it."""
+
+    function: str
+    slots: int
+    size: int
+    """Its containers."""
+    fewest: int
+    most: int
+    """Running calls that need just as many containers."""
+    ends_at: float
+
+
+@dataclass(kw_only=True)
+class SettledVersions:
+    _settled: dict[str, SettledVersion] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._settled)
+
+    def note(self, version: str, function: FunctionView, wish: Wish, at: float) -> None:
+        """A pass has looked at a version, and nothing is to change of it."""
+        view = function.versions[version]
+        if len(function.versions) > 1 or function.planned is not None or not _is_settled(view, wish):
+            self._settled.pop(version, None)
+            return
+        # Not all at the same time: what was looked at in one pass would be due in one pass for ever.
+        ends_at = at + LOOK_EVERY_S * (0.5 + hash(version) % 1024 / 1024)
+        needed = holding_of(running_calls(view), view.slots)
+        self._settled[version] = SettledVersion(
+            function=function.name, slots=view.slots, size=view.size, ends_at=ends_at,
+            fewest=most_running(needed - 1, view.slots) + 1, most=most_running(needed, view.slots),
+        )  # fmt: skip
+
+    def forget(self, version: str) -> None:
+        """Something is to change of it."""
+        self._settled.pop(version, None)
+
+    def clear(self) -> None:
+        """Anything may have changed."""
+        self._settled.clear()
+
+    def holds(self, version: str, world: World, at: float) -> bool:
+        """Whether a look at the version would find nothing now, as far as can be seen from its calls."""
+        known = self._settled.get(version)
+        if known is None or at >= known.ends_at:
+            return False
+        demand = world.demand(version, at)
+        if demand is None or not _is_plain(demand):
+            return False
+        there, leaving = present_containers(world, version, at)
+        if leaving or len(there) != known.size or world.planned.of(known.function, at) is not None:
+            return False
+        running = max(sum([each.running for each in there]), min(demand.running, known.size * known.slots))
+        return known.fewest <= running <= known.most
+
+
+def _is_settled(view: VersionView, wish: Wish) -> bool:
+    demand = view.demand
+    return (
+        wish.count == view.size
+        and wish.declared >= view.size
+        and not any(each.guessed for each in view.containers)
+        and wish.rule in BY_CALLS_ALONE
+        and view.deployed
+        and not view.is_shut_down
+        and view.bounds is None
+        and view.floor_most is None
+        and view.speed is None
+        and not view.pending
+        and not view.leaving
+        and demand is not None
+        and _is_plain(demand)
+    )
+
+
+def _is_plain(demand: Demand) -> bool:
+    """Whether calls run, and none waits or was turned away."""
+    return demand.running > 0 and not (demand.waiting or demand.refused_calls or demand.late or demand.backlog)

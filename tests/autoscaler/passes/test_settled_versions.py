@@ -1,0 +1,156 @@
+"""Versions of which nothing is to change are not decided on, and the same decisions come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SettledVersions
+from pilotlight_core.model.messages.node_messages import ContainerState
+from tests.autoscaler.builders import demand, record, report
+from tests.builders.nodes import container
+from tests.example_counts import examples
+
+FUNCTION = "acme:hello.greet"
+
+
+class Looks:
+    """A world with one version, of which each look is remembered or none."""
+
+    def __init__(self, *, settles: bool, **options: Any) -> None:
+        self.world, self.settled = World(), SettledVersions()
+        self._settles = settles
+        self._record = record(**options)
+        self._seq = 0
+
+    def hear(self, at: float, running: list[int], told: dict[str, Any], *, idle_s: float = 5.0) -> None:
+        """A report of so many calls in each container, and the home's word."""
+        self._seq += 1
+        there = [
+            container(
+                f"c{number}", slice=f"cpu-{number}", slots=4, running=calls, idle_s=0.0 if calls else idle_s,
+                state=ContainerState.READY,
+            )
+            for number, calls in enumerate(running)
+        ]  # fmt: skip
+        self.world.on_report(report(*there, slots=8, seq=self._seq), at)
+        self.world.on_demand(demand(function=FUNCTION, service_ms=100.0, **told), at)
+
+    def is_settled(self, at: float) -> bool:
+        """Whether a turn finds that nothing is to change, without a look."""
+        self.world.scaling.sweep(at, sweeps=1)
+        stirred = FUNCTION in self.world.scaling.take_stirred()
+        return self._settles and not stirred and self.settled.holds("ver_1", self.world, at)
+
+    def look(self, at: float) -> list[str]:
+        """What a look finds to change."""
+        known = {"ver_1": self._record}
+        given_ = PassInput(
+            versions=known, deployed=known, epoch=1, new_id=lambda _: "", at=at, wall=at, settled=self.settled
+        )
+        return Pass(self.world, given_).inspect(known)
+
+
+NOTHING_ELSE: dict[str, Any] = {}
+STEPS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "passes_s": st.sampled_from([0.25, 0.25, 1.0, 3.0, 40.0]),
+            "containers": st.sampled_from([1, 2, 2, 2, 3, 4]),
+            "calls": st.sampled_from([1, 3, 4, 5, 6, 6, 7, 9, 12]),
+            "told": st.just(NOTHING_ELSE)
+            | st.fixed_dictionaries(
+                {},
+                optional={
+                    "queued": st.integers(0, 3), "running": st.integers(0, 16), "backlog": st.integers(0, 2),
+                    "late": st.integers(0, 1), "refused": st.booleans(),
+                },
+            ),
+            "repeats": st.integers(1, 4),
+            "is_up": st.sampled_from([False, False, True]),
+        }
+    ),
+    max_size=8,
+)  # fmt: skip
+OPTIONS = st.fixed_dictionaries(
+    {"max_inputs": st.just(4)},
+    optional={
+        "min_containers": st.integers(0, 3), "buffer_containers": st.integers(0, 2),
+        "max_containers": st.integers(3, 6), "scaledown_window": st.sampled_from([2.0, 60.0]),
+    },
+)  # fmt: skip
+
+
+@given(steps=STEPS, options=OPTIONS)
+@examples(600, deadline=None)
+def test_what_is_not_looked_at_would_not_change(steps: list[dict[str, Any]], options: dict[str, Any]) -> None:
+    """However calls, containers and time go: a version that is left out is one of which a look finds nothing."""
+    some, all_, at = Looks(settles=True, **options), Looks(settles=False, **options), 0.0
+    for step in steps:
+        calls, size = step["calls"], step["containers"]
+        running = [min(4, max(0, calls - 4 * number)) for number in range(size)]
+        for _ in range(step["repeats"]):
+            at += step["passes_s"]
+            for each in (some, all_):
+                each.hear(at, running, {"running": calls, "arrivals": 1} | step["told"])
+            left_out, is_left_out_never = some.is_settled(at), all_.is_settled(at)
+            found = all_.look(at)
+            assert not is_left_out_never
+            assert ([] if left_out else some.look(at)) == found
+            if step["is_up"]:
+                for each in (some, all_):
+                    each.world.scaling.on_up(FUNCTION, at)
+
+
+def busy(calls: int = 3) -> Looks:
+    """Two containers of four slots, and so many calls as need just these."""
+    looks = Looks(settles=True, max_inputs=4)
+    looks.hear(0.0, [calls, calls], {"running": 2 * calls, "arrivals": 1})
+    assert looks.look(0.0) == []
+    return looks
+
+
+def test_a_function_that_has_what_its_calls_need_is_left_out() -> None:
+    """Until it is looked at again in any case."""
+    looks = busy()
+    assert looks.settled.holds("ver_1", looks.world, 1.0)
+
+    looks.hear(1.0, [3, 2], {"running": 5, "arrivals": 1})
+    assert looks.settled.holds("ver_1", looks.world, 1.0)
+
+    looks.hear(2 * LOOK_EVERY_S, [3, 3], {"running": 6, "arrivals": 1})
+    assert not looks.settled.holds("ver_1", looks.world, 2 * LOOK_EVERY_S)
+
+
+def test_it_is_looked_at_when_calls_or_containers_are_others() -> None:
+    """Whatever its home or its containers say."""
+    for running, told in (
+        ([3, 3], {"running": 6, "queued": 1}),
+        ([3, 3], {"running": 6, "backlog": 1}),
+        ([4, 4], {"running": 8}),
+        ([1, 1], {"running": 2}),
+        ([3, 3, 0], {"running": 6}),
+        ([3], {"running": 6}),
+    ):
+        looks = busy()
+        looks.hear(0.5, running, told)
+        assert not looks.settled.holds("ver_1", looks.world, 0.5), (running, told)
+
+    looks = busy()
+    assert not looks.settled.holds("ver_1", looks.world, 4.0)  # its home is silent
+
+
+def test_what_was_forgotten_is_looked_at() -> None:
+    """When it was decided on, or limits of tenants have changed."""
+    looks = busy()
+    looks.settled.forget("ver_1")
+    assert not looks.settled.holds("ver_1", looks.world, 0.5)
+
+    looks = busy()
+    looks.settled.clear()
+    assert len(looks.settled) == 0
