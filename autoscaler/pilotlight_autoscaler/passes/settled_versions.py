@@ -89,6 +89,7 @@ def _is_settled(view: VersionView, wish: Wish) -> bool:
         and wish.rule in BY_CALLS_ALONE
         and view.deployed
         and not view.is_shut_down
+        and not view.unfunded
         and view.bounds is None
         and view.floor_most is None
         and view.speed is None
