@@ -37,6 +37,15 @@ class MoneyAsk(NamedTuple):
     """What it may cost at most."""
     likely: int
     """What nearly all calls like it cost."""
+    seconds: float = 0.0
+    """After so many it can have cost `worst`; 0.0: nobody knows."""
+
+
+class RunningCall(NamedTuple):
+    """A call that holds money."""
+
+    ask: MoneyAsk
+    purses: tuple[Purse, ...]
 
 
 class TenantPurses:
@@ -48,14 +57,18 @@ class TenantPurses:
         """What is set, as the purses follow it."""
         self.changes_at = 0.0
         """When the first of their periods ends."""
+        self.began_at = 0.0
+        """When the last of them began."""
         self.purses: dict[str, Purse] = {}
-        self.permits: dict[ReservationKey, tuple[Purse, ...]] = {}
+        self.permits: dict[ReservationKey, RunningCall] = {}
         self.revision: int | None = None
         """Of the durable record; None: it was not read yet."""
         self.is_claimed = False
         """Whether this home has written it since: then no former one can any more."""
         self.stored: dict[str, Tranche] = {}
         """What it says."""
+        self.writing: HomeTranches | None = None
+        """What is being written."""
         self.attempted: dict[str, Tranche] | None = None
         """What it may say: whether that was written is not known."""
         self.adopted: dict[ReservationKey, MoneyAsk] = {}
@@ -120,24 +133,31 @@ class BudgetHome:
                 return purse.standing(_amount(purse.budget, ask), at)
             waits = waits or verdict is WAITS
         if waits:
-            for purse in purses:
-                amount = _amount(purse.budget, ask)
-                if purse.judge(amount) is WAITS:
-                    purse.wait_for(amount)
-            return self._hurry(known)
+            return self._wait(known, purses, ask, at)
         for purse in purses:
-            purse.reserve(permit, _amount(purse.budget, ask))
+            _reserve(purse, permit, ask, at)
         if permit not in known.permits:
-            known.permits[permit] = tuple(purses)
+            known.permits[permit] = RunningCall(ask, tuple(purses))
         return PurseVerdict.FITS
+
+    def _wait(self, known: TenantPurses, purses: list[Purse], ask: MoneyAsk, at: float) -> PurseVerdict:
+        """Have more taken where too little is, unless the ledger has to be heard before."""
+        is_urgent = False
+        for purse in purses:
+            amount = _amount(purse.budget, ask)
+            if purse.judge(amount) is WAITS and not purse.is_waiting_for_ledger:
+                purse.wait_for(amount, at)
+                is_urgent = True
+        return self._hurry(known) if is_urgent else WAITS
 
     def ended(self, tenant: str, permit: ReservationKey, spent: int | None) -> None:
         """A call has ended, and cost `spent`; None: nobody knows."""
         known = self._tenants.get(tenant)
         if known is not None:
             known.adopted.pop(permit, None)  # what it cost is within what was taken
-            for purse in known.permits.pop(permit, ()):
-                purse.settle(permit, spent, self._wall())
+            if (running := known.permits.pop(permit, None)) is not None:
+                for purse in running.purses:
+                    purse.settle(permit, spent, self._wall())
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
@@ -169,7 +189,7 @@ class BudgetHome:
         purses = tuple(purse for purse in known.purses.values() if falls_under(purse.budget, ask))
         for purse in purses:
             purse.take_over(permit, _amount(purse.budget, ask))
-        known.permits[permit] = purses
+        known.permits[permit] = RunningCall(ask, purses)
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -197,9 +217,10 @@ class BudgetHome:
         known = self._tenants.get(billed.tenant)
         if known is None or known.revision is None:
             return
+        at = self._wall()
         for name, purse in known.purses.items():
             if (spending := billed.budgets.get(name)) is not None:
-                purse.on_billed(spending, billed.upto)
+                purse.on_billed(spending, billed.upto, at)
 
     def unwritten(self, tenant: str) -> tuple[HomeTranches, int] | None:
         """What to write over which revision; None: nothing has changed, or it has to be read before."""
@@ -214,22 +235,26 @@ class BudgetHome:
             if not tranches:
                 del self._tenants[tenant]  # its budgets are removed
             return None
-        return HomeTranches(tenant=tenant, tranches=tranches), known.revision
+        known.writing = HomeTranches(tenant=tenant, tranches=tranches)
+        return known.writing, known.revision
 
     def written(self, record: HomeTranches, revision: int) -> None:
         """The record has what `unwritten` wanted."""
         known = self._tenants.get(record.tenant)
-        if known is None:
+        if known is None or known.writing is not record:  # it was written before this gateway became the home again
             return
+        known.writing = None
         known.revision, known.stored, known.is_claimed = revision, record.tranches, True
         for name, tranche in record.tranches.items():
             if (purse := known.purses.get(name)) is not None:
                 purse.written(tranche)
 
-    def forget(self, record: HomeTranches) -> None:
-        """Whether this was written is not known: the record has to be read again."""
-        if (known := self._tenants.get(record.tenant)) is not None:
-            known.revision, known.attempted, known.is_claimed = None, record.tranches, False
+    def forget(self, record: HomeTranches, *, is_refused: bool = False) -> None:
+        """Whether this was written is not known, or somebody else has written: the record has to be read again."""
+        known = self._tenants.get(record.tenant)
+        if known is not None and known.writing is record:
+            known.writing, known.revision, known.is_claimed = None, None, False
+            known.attempted = {} if is_refused else record.tranches
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -253,7 +278,7 @@ class BudgetHome:
     def _follow(self, known: TenantPurses, at: float) -> None:
         """Take over what is set now, and let periods end."""
         record = self._budgets_of(known.tenant)
-        if record is known.record and at < known.changes_at:
+        if record is known.record and known.began_at <= at < known.changes_at:
             return
         known.record = record
         budgets = {one.id: one for one in record.budgets} if record is not None else {}
@@ -265,7 +290,9 @@ class BudgetHome:
             else:
                 purse = known.purses[name] = Purse(budget, at)
                 purse.load(known.stored.get(name), at)
+                _adopt_running(known, purse, at)
         known.changes_at = min((purse.span.ends for purse in known.purses.values()), default=NEVER_ENDS)
+        known.began_at = max((purse.span.begins for purse in known.purses.values()), default=0.0)
         if (billed := self.billed_of(known.tenant)) is not None:
             self.on_billed(billed)
 
@@ -273,6 +300,19 @@ class BudgetHome:
 def falls_under(budget: Budget, ask: MoneyAsk) -> bool:
     """Whether a call counts under a budget."""
     return budget.function in ("", ask.function) and budget.key in ("", ask.key)
+
+
+def _adopt_running(known: TenantPurses, purse: Purse, at: float) -> None:
+    """What runs counts under a budget that is new."""
+    for permit, (ask, purses) in known.permits.items():
+        if falls_under(purse.budget, ask):
+            _reserve(purse, permit, ask, at)
+            known.permits[permit] = RunningCall(ask, (*purses, purse))
+
+
+def _reserve(purse: Purse, permit: ReservationKey, ask: MoneyAsk, at: float) -> None:
+    amount = _amount(purse.budget, ask)
+    purse.reserve(permit, amount, at, ask.seconds * amount / ask.worst if ask.worst else 0.0)
 
 
 def _amount(budget: Budget, ask: MoneyAsk) -> int:

@@ -1,14 +1,17 @@
 """What is left of one budget, at the home of its tenant's limits. Pure: unix seconds and nano-dollars.
 
     taken ──────────────────────────────────┐  durable: a next home counts all of it as spent
-    used = certain + presumed + reserved    │  never above what is granted, and so never above `taken`
+    used = certain + presumed + reserved + excess
       certain   calls that ended here, or at a home that noted them
       presumed  of a home that died, of gateways that died, of ends that were lost: the most that it can have been
       reserved  the worst case of each call that runs
+      excess    what the ledger has of calls beyond all that: of calls without a reservation, or beyond theirs
 
 A call may begin where `used`, what passes no admission and its worst case are within the budget. If they are, but not
-within the tranche, it waits until more is taken. What is presumed shrinks when the ledger has all that ended before:
-then `calls` of the ledger, and what ended here since, are the most that can have been spent.
+within the tranche, it waits until more is taken; so it does while the ledger was not heard yet of a period of which
+nothing is known here. What is presumed shrinks when the ledger has all that ended before: then `calls` of the ledger,
+and what ended here since, are the most that can have been spent. The excess is reckoned anew with each word of the
+ledger: what a call has cost is no part of it once the call has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from pilotlight_core.model.money.budgets import BilledSpending, Budget, BudgetSpan, Tranche, span_of
+import structlog
+
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.money.budgets import NEVER_ENDS, BilledSpending, Budget, BudgetSpan, Tranche, span_of
 
 PART = 100
 """A tranche is at least this part of its budget."""
@@ -29,8 +35,18 @@ may run on for 30 of them."""
 BILLED_AFTER_S = 6.0
 """Seconds after which what a call cost that ended here is in the ledger."""
 
+AHEAD_S = 2.0
+"""The ledger may have what was spent so long after the instant up to which it surely has all."""
+UNHEARD_S = 10.0
+"""Seconds after which a new purse decides by what is known, though the ledger was not heard."""
+LARGEST_KEPT_S = 30.0
+"""A tranche has room for the largest worst case that was asked for in so many seconds, or twice as many."""
+RETRIED_S = 0.05
+"""A call that waits for a tranche asks again after so many seconds, not sooner."""
+
 MOST_PRESUMPTIONS = 16
 
+log = structlog.get_logger(__name__)
 ReservationKey = tuple[str, int]
 """A call: its gateway, and its number there."""
 
@@ -42,9 +58,26 @@ class Presumption(NamedTuple):
     settled_at: float
 
 
+class Reservation(NamedTuple):
+    """The money of a call that runs."""
+
+    amount: int
+    since: float
+    """Unix seconds at which it was let in."""
+    spent_after_s: float
+    """Seconds after which it can have cost the amount; 0.0: nobody knows, and none of the ledger's is taken for its."""
+
+    def most_at(self, at: float) -> int:
+        """The most that it can have cost by then."""
+        ran_s = at - self.since
+        if ran_s <= 0.0 or self.spent_after_s <= 0.0:
+            return 0
+        return self.amount if ran_s >= self.spent_after_s else int(self.amount * ran_s / self.spent_after_s)
+
+
 class PurseVerdict(Enum):
     FITS = 0
-    WAITS = 1  # for the next tranche
+    WAITS = 1  # for the next tranche, or for the ledger
     EXHAUSTED = 2
 
 
@@ -66,24 +99,35 @@ class Purse:
     """One budget in its present period."""
 
     __slots__ = (
-        "_billed_upto", "_carried", "_granted", "_largest", "_other", "_presumed", "_presumptions", "_recent",
-        "_reserved", "_reserved_sum", "_taken", "_told", "_told_at", "_waiting", "budget", "certain", "span",
+        "_billed_calls", "_billed_upto", "_born", "_carried", "_excess", "_granted", "_is_noted", "_largest",
+        "_largest_before", "_largest_since", "_other", "_presumed", "_presumptions", "_recent", "_reserved",
+        "_reserved_sum", "_taken", "_told", "_told_at", "_waiting", "_waiting_now", "_waiting_since", "budget",
+        "certain", "is_heard", "span",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, at: float) -> None:
         self.budget = budget
-        self.span = span_of(budget.period, budget.tz, int(at))
-        self._reserved: dict[ReservationKey, int] = {}
+        self.span = span_here(budget, at)
+        self._reserved: dict[ReservationKey, Reservation] = {}
         self._reserved_sum = 0
         self._carried: set[ReservationKey] = set()
-        """Calls that began in an earlier period."""
-        self._largest = 0
-        """The largest worst case that was asked for."""
-        self._begin_period()
+        """Calls that may have begun in an earlier period."""
+        self._largest = self._largest_before = 0
+        """The largest worst cases that were asked for: since `_largest_since`, and before."""
+        self._largest_since = at
+        self._begin_period(at, is_heard=False)
 
-    def _begin_period(self) -> None:
-        self.certain = self._other = self._taken = self._granted = self._waiting = 0
-        self._presumed = 0
+    def _begin_period(self, at: float, *, is_heard: bool) -> None:
+        self._born = at
+        self.is_heard = is_heard
+        """Whether what the ledger has of the period is known, or surely nothing."""
+        self._is_noted = False
+        """Whether the record has the period."""
+        self.certain = self._other = self._taken = self._granted = 0
+        self._waiting = self._waiting_now = 0
+        """The most that calls waited for at a time, and those since `_waiting_since`."""
+        self._waiting_since = 0.0
+        self._presumed = self._excess = self._billed_calls = 0
         self._presumptions: list[Presumption] = []
         """What `_presumed` is the sum of, the first to be settled first."""
         self._billed_upto = 0.0
@@ -97,12 +141,12 @@ class Purse:
     @property
     def used(self) -> int:
         """The most that calls can have cost, with those that run."""
-        return self.certain + self._presumed + self._reserved_sum
+        return self.certain + self._presumed + self._reserved_sum + self._excess
 
     @property
     def spent(self) -> int:
         """All that is known to be spent."""
-        return self.certain + self._other
+        return max(self.certain, self._billed_calls) + self._other
 
     @property
     def presumed(self) -> int:
@@ -111,6 +155,11 @@ class Purse:
     @property
     def reserved(self) -> int:
         return self._reserved_sum
+
+    @property
+    def is_waiting_for_ledger(self) -> bool:
+        """Whether nothing is to be done here until the ledger is heard."""
+        return self._is_noted and not self.is_heard
 
     def holds(self, key: ReservationKey) -> bool:
         return key in self._reserved
@@ -122,38 +171,51 @@ class Purse:
 
     def judge(self, worst: int) -> PurseVerdict:
         """Whether a call may begin that costs at most `worst`."""
-        used = self.certain + self._presumed + self._reserved_sum + worst
+        used = self.certain + self._presumed + self._reserved_sum + self._excess + worst
         if used + self._other > self.budget.amount:
             return PurseVerdict.EXHAUSTED
-        if used > self._granted:
+        if used > self._granted or not self.is_heard:
             return PurseVerdict.WAITS
         return PurseVerdict.FITS
 
-    def wait_for(self, worst: int) -> None:
+    def wait_for(self, worst: int, at: float) -> None:
         """Take so much more with the next tranche."""
-        self._waiting += worst
+        if not 0.0 <= at - self._waiting_since < RETRIED_S:  # from now on those that waited before ask again
+            self._waiting_since, self._waiting_now = at, 0
+        self._waiting_now += worst
+        self._waiting = max(self._waiting, self._waiting_now)
         self._largest = max(self._largest, worst)
 
-    def reserve(self, key: ReservationKey, worst: int) -> None:
+    def reserve(self, key: ReservationKey, worst: int, at: float = 0.0, spent_after_s: float = 0.0) -> None:
         """Keep the worst case of a call, on top of what it has."""
-        self._reserved[key] = self._reserved.get(key, 0) + worst
+        had = self._reserved.get(key)
+        if had is None:
+            self._reserved[key] = Reservation(worst, at, spent_after_s)
+        else:
+            self._reserved[key] = Reservation(had.amount + worst, had.since, had.spent_after_s + spent_after_s)
         self._reserved_sum += worst
         if worst > self._largest:
             self._largest = worst
 
     def take_over(self, key: ReservationKey, worst: int) -> None:
-        """A call runs that a former home let in."""
+        """A call runs that a former home let in, nobody knows when: it may have cost all of it, or some of it in an
+        earlier period."""
         if key not in self._reserved:
-            self.reserve(key, worst)
+            self.reserve(key, worst, -NEVER_ENDS, 1.0)
+            self._carried.add(key)
             self._shrink_presumed(worst)
 
     def settle(self, key: ReservationKey, spent: int | None, at: float) -> None:
         """A call has ended, and cost `spent`; None: nobody knows. Unknown calls are ignored."""
-        worst = self._reserved.pop(key, None)
-        if worst is None:
+        had = self._reserved.pop(key, None)
+        if had is None:
             return
+        worst = had.amount
         self._reserved_sum -= worst
-        if key in self._carried:  # a part of it is of the period before
+        if self._excess:  # what the ledger has of it beyond what it could have cost is known now
+            known = worst if spent is None else spent
+            self._excess = max(0, self._excess - max(0, known - had.most_at(self._billed_upto + AHEAD_S)))
+        if key in self._carried:  # a part of it may be of the period before
             self._carried.discard(key)
             self._presume(worst if spent is None else spent, at)
         elif spent is None:
@@ -198,7 +260,7 @@ class Purse:
         return PurseStanding(
             budget=self.budget,
             span=self.span,
-            spent=self.spent + self._presumed,
+            spent=self.used - self._reserved_sum + self._other,
             reserved=self._reserved_sum,
             left=max(0, left),
             asked=worst,
@@ -210,11 +272,13 @@ class Purse:
     def follow(self, budget: Budget, at: float) -> None:
         """The budget may have been set anew, or its period may be over."""
         self.budget = budget
-        span = span_of(budget.period, budget.tz, int(at))
+        span = span_here(budget, at)
         if span != self.span:
+            # Of what comes after it nothing can have been granted but to what runs.
+            is_next = span.begins >= self.span.ends
             self.span = span
             self._carried.update(self._reserved)
-            self._begin_period()
+            self._begin_period(at, is_heard=is_next)
 
     def load(self, known: Tranche | None, at: float, *, is_own: bool = False) -> None:
         """Take over what the durable record has: all that others took of it counts as spent.
@@ -223,21 +287,29 @@ class Purse:
         """
         if known is None or known.begins != self.span.begins:
             return
+        self._is_noted = True
         if is_own:
             self._taken = self._granted = known.taken
             return
+        self.is_heard = True
         self._taken = self._granted = known.taken
         self.certain = max(self.certain, known.noted)
         self._told, self._told_at = known.told, known.told_at
         if not self._presumptions:
             self._keep_presumed([Presumption(*one) for one in known.presumed])
-        self._presume(known.taken - self.used, at)
+        self._presume(known.taken - self.used + self._excess, at)
+        self._reckon_excess()
 
-    def on_billed(self, billed: BilledSpending, upto: float) -> None:
-        """The ledger has this of the period, with all that the bus had at `upto`."""
+    def on_billed(self, billed: BilledSpending, upto: float, at: float | None = None) -> None:
+        """The ledger has this of the period, with all that the bus had at `upto`; it is `at` now."""
+        if at is not None:  # clocks may be wrong, and put right
+            upto = min(upto, at)
+            if self._billed_upto > at:
+                self._billed_upto = 0.0
         if billed.begins != self.span.begins or upto < self._billed_upto:
             return
-        self._billed_upto, self._other = upto, billed.other
+        self._billed_upto, self._billed_calls, self._other = upto, billed.calls, billed.other
+        self.is_heard = self.is_heard or upto >= self._born - AHEAD_S
         while self._recent and self._recent[0][0] < upto - BILLED_AFTER_S:
             self._recent.popleft()
         due = [one for one in self._presumptions if one.settled_at <= upto]
@@ -246,15 +318,26 @@ class Purse:
             known = min(sum(one.amount for one in due), max(0, most))
             rest = self._presumptions[len(due) :]
             self._keep_presumed([Presumption(known, due[-1].settled_at), *rest] if known else rest)
-        if billed.calls > self.used:  # of calls that began before there was a budget
-            self.certain += billed.calls - self.used
+        self._reckon_excess()
+
+    def _reckon_excess(self) -> None:
+        """What the ledger has that neither ended here, nor is presumed, nor can be of calls that run."""
+        known = self.certain + self._presumed
+        if self._billed_calls > known:
+            upto = self._billed_upto + AHEAD_S
+            known += sum(one.most_at(upto) for one in self._reserved.values())
+        self._excess = max(0, self._billed_calls - known)
 
     # -- tranches --------------------------------------------------------------------------------------------------
 
     def next_tranche(self, at: float) -> Tranche:
         """What to write: as much as is needed soon. Until it is written no more is granted than both allow."""
+        if not 0.0 <= at - self._largest_since < LARGEST_KEPT_S:
+            self._largest_since, self._largest_before, self._largest = at, self._largest, 0
+        if not 0.0 <= at - self._born < UNHEARD_S:
+            self.is_heard = True
         used, room = self.used, self.budget.amount - self._other
-        step = max(self.budget.amount // PART, self._largest)
+        step = max(self.budget.amount // PART, self._largest, self._largest_before)
         want = max(used, min(used + self._waiting + step, room))
         taken = self._taken
         if self._waiting or taken - used < step // 2 or taken - want > step:
@@ -270,7 +353,7 @@ class Purse:
             amount=self.budget.amount,
             function=self.budget.function,
             key=self.budget.key,
-            is_exhausted=self.spent >= self.budget.amount,
+            is_exhausted=used + self._other >= self.budget.amount,
             told=self._told,
             told_at=self._told_at,
         )
@@ -279,9 +362,19 @@ class Purse:
         """The record has it."""
         if tranche.begins == self.span.begins:
             self._taken = self._granted = tranche.taken
-            self._waiting = 0
+            self._waiting = self._waiting_now = 0
+            self._is_noted = True
 
     def _note_thresholds(self, at: float) -> None:
         for percent in self.budget.thresholds:
             if percent not in self._told and self.spent * 100 >= percent * self.budget.amount:
                 self._told, self._told_at = (*self._told, percent), (*self._told_at, at)
+
+
+def span_here(budget: Budget, at: float) -> BudgetSpan:
+    """The present period of a budget; of a zone that is not known here, that of UTC."""
+    try:
+        return span_of(budget.period, budget.tz, int(at))
+    except BadInput as error:
+        log.warning("a budget's period is reckoned in UTC", budget=budget.id, error=str(error))
+        return span_of(budget.period, "UTC", int(at))

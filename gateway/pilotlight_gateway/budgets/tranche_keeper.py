@@ -16,6 +16,8 @@ from pilotlight_core.model.subjects import BUDGET_BUCKET
 from pilotlight_gateway.budgets.budget_home import BudgetHome
 
 EVERY_S = 1.0
+LEFT_EVERY_S = 20.0
+"""Seconds between two looks at the records of tenants whose budgets were removed while nobody was their home."""
 """Seconds between two looks at all tenants: what is spent is noted so often."""
 AT_ONCE = 64
 """Records that are read or written at a time."""
@@ -75,8 +77,19 @@ class TrancheKeeper:
         if entry is not None and (billed := _read_billed(entry)) is not None:
             self._home.on_billed(billed)
 
+    async def follow_left(self) -> None:
+        """Follow also the tenants that have a record and no budgets any more: it is to say so."""
+        try:
+            keys = await self._kv.keys(HOME)
+        except BusError as error:
+            log.warning("the records of budgets are not listed", error=str(error))
+            return
+        for tenant in (key.removeprefix(HOME) for key in keys):
+            if self._is_home(tenant):
+                self._home.follow(tenant)
+
     async def _keep(self) -> None:
-        looked_at = float("-inf")
+        looked_at = left_at = float("-inf")
         while True:
             self._due.clear()
             at = self._bus.loop.time()
@@ -84,6 +97,9 @@ class TrancheKeeper:
                 looked_at = at
                 for tenant in self._tenants():
                     self._home.follow(tenant)
+                if at - left_at >= LEFT_EVERY_S:
+                    left_at = at
+                    await self.follow_left()
                 await self._keep_each(self._home.due())
             else:
                 await self._keep_each(self._home.urgent())
@@ -104,16 +120,18 @@ class TrancheKeeper:
                 entry = await self._kv.read(f"{HOME}{tenant}")
                 record = _tranches.decode(entry.data) if entry is not None and not entry.gone else None
                 self._home.loaded(tenant, record, entry.seq if entry is not None else 0)
-            if (wanted := self._home.unwritten(tenant)) is not None:
+            if self._is_home(tenant) and (wanted := self._home.unwritten(tenant)) is not None:
                 await self._write(*wanted)
         except (BusError, msgspec.DecodeError) as error:
             log.warning("what is taken of a tenant's budgets is not kept", tenant=tenant, error=str(error))
+        except Exception:  # one tenant's trouble is not that of the others
+            log.exception("what is taken of a tenant's budgets is not kept", tenant=tenant)
 
     async def _write(self, record: HomeTranches, revision: int) -> None:
         try:
             new = await self._kv.update(f"{HOME}{record.tenant}", msgspec.msgpack.encode(record), revision)
         except WrongRevision:
-            self._home.forget(HomeTranches(tenant=record.tenant))
+            self._home.forget(record, is_refused=True)
         except BusError:
             self._home.forget(record)
             raise

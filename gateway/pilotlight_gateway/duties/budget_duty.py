@@ -19,6 +19,8 @@ from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.ledger.ledger_store import Ledger
 
 EVERY_S = 1.0
+SOON_S = 0.1
+"""Seconds between two looks at least."""
 REPEATED_S = 10.0
 """What has not changed is told again so often: with it homes hear how much of the stream is folded."""
 SAMPLES = 600
@@ -37,6 +39,10 @@ class BudgetDuty:
         self._sums = BudgetSums(ledger)
         self._holder = holder
         self._homes: dict[str, HomeTranches] = {}
+        self._news = asyncio.Event()
+        """A period has begun or a budget is new: its home waits for what the ledger has of it."""
+        self._seen: dict[str, float] = {}
+        """When a home was first seen with its present periods, in unix seconds."""
         self._told: dict[str, BilledBudgets] = {}
         self._ends: deque[tuple[float, int]] = deque(maxlen=SAMPLES)
         """(unix second, last message of the stream of usage then)."""
@@ -52,19 +58,30 @@ class BudgetDuty:
         mirror.on_change.append(self._changed)
         self._homes.clear()
         self._told.clear()
+        self._seen.clear()
         async with mirror:
             while lease.valid(time.monotonic()):
+                self._news.clear()
                 began = time.monotonic()
                 if self._homes:
                     await self._report(time.time())
-                await asyncio.sleep(max(0.0, began + EVERY_S - time.monotonic()))
+                pause_s = max(0.0, began + EVERY_S - time.monotonic())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await asyncio.sleep(min(pause_s, SOON_S))
+                        await self._news.wait()
 
     def _changed(self, key: str, entry: KvEntry | None) -> None:
         tenant = key.removeprefix(HOME)
-        self._homes.pop(tenant, None)
+        had = self._homes.pop(tenant, None)
         if entry is not None:
             with contextlib.suppress(msgspec.DecodeError):  # of a later release, whose duties tell it
                 self._homes[tenant] = _decoder.decode(entry.value)
+        if _periods(self._homes.get(tenant)) - _periods(had):
+            self._seen[tenant] = time.time()
+            self._news.set()
+        if tenant not in self._homes:
+            self._seen.pop(tenant, None)
 
     async def _report(self, at: float) -> None:
         self._ends.append((at, await self._bus.jetstream.last_sequence(USAGE_STREAM)))
@@ -82,4 +99,10 @@ class BudgetDuty:
 
     def _is_news(self, tenant: str, budgets: dict[str, BilledSpending]) -> bool:
         told = self._told.get(tenant)
-        return told is None or told.budgets != budgets or self._upto - told.upto >= REPEATED_S
+        is_awaited = told is not None and told.upto < self._seen.get(tenant, 0.0) <= self._upto
+        return told is None or told.budgets != budgets or self._upto - told.upto >= REPEATED_S or is_awaited
+
+
+def _periods(home: HomeTranches | None) -> set[tuple[str, int]]:
+    """The budgets of a home, each with the beginning of its period."""
+    return {(name, one.begins) for name, one in home.tranches.items()} if home is not None else set()

@@ -87,7 +87,7 @@ class JobPermit:
         if not policy.budgets or prices is None or version is None:
             return 0.0
         worst = prices.worst_of(version, self._seconds)
-        ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version, worst))
+        ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version, worst), self._seconds)
         money = await self._limits.reserve(self._tenant, ask, policy)
         if money.error is not None:
             end_unused(admission)

@@ -98,7 +98,7 @@ class Admission:
 def money_asked(number: int, tenant: str, money: MoneyAsk) -> LimitAsk:
     """The ask for a call's money."""
     worst, likely = money.worst, money.likely
-    return LimitAsk(number, tenant, money.function, 0.0, MONEY, worst, likely, money.key)
+    return LimitAsk(number, tenant, money.function, 0.0, MONEY, worst, likely, money.key, money.seconds)
 
 
 def admission_of(

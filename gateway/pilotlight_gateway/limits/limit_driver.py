@@ -207,14 +207,24 @@ class LimitDriver:
         return ask
 
     def forget(self, ask: PendingAsk) -> None:
-        """Stop asking. A permit in a late answer is given back by the next report."""
+        """Stop asking. A permit in a late answer is given back by the next report, money at once."""
         self._asks.pop(ask.name, None)
-        self._asked.pop(ask.number, None)
+        if self._asked.pop(ask.number, None) is not None:
+            self._take_back(ask)
         self._timers.clear(ask.name)
+
+    def _take_back(self, ask: PendingAsk) -> None:
+        """Have the home spend nothing for an ask whose answer nobody awaits: else it presumes the worst."""
+        if ask.asked.part is MONEY:
+            self.flush()  # the ask must arrive before
+            self._outbox.end(ask.home, _unspent(ask.asked, ask.number))
 
     def drop(self, asked: LimitAsk, answer: LimitAnswer) -> None:
         """Give back the permit of a call whose caller left before the answer."""
-        self._no_longer_held(subjects.shard_of(asked.tenant), answer.number)
+        if asked.part is MONEY:
+            self.ended(_unspent(asked, answer.number))
+        else:
+            self._no_longer_held(subjects.shard_of(asked.tenant), answer.number)
 
     def ended(self, end: LimitEnd) -> None:
         """An admitted call has ended."""
@@ -235,7 +245,8 @@ class LimitDriver:
 
     def _try(self, ask: PendingAsk) -> None:
         at = self._port.clock()
-        self._asked.pop(ask.number, None)
+        if self._asked.pop(ask.number, None) is not None:
+            self._take_back(ask)
         if at >= ask.expires_at:
             self._finish(ask, None)
             return
@@ -388,6 +399,11 @@ def held_permits(held: Mapping[int, LimitAsk]) -> tuple[HeldPermits, ...]:
         )
         for (tenant, function, key, of_money), numbers in running.items()
     )
+
+
+def _unspent(asked: LimitAsk, number: int) -> LimitEnd:
+    """The end of a call that has not run."""
+    return LimitEnd(number, asked.tenant, asked.function, spent=0)
 
 
 def _is_decided(answer: LimitAnswer) -> bool:

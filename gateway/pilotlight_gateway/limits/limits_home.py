@@ -161,7 +161,7 @@ class LimitHome:
             return LimitAnswer(ask.number, GRANTED, state.epoch)
         if state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
-        money = MoneyAsk(ask.function, ask.key, ask.worst, ask.likely)
+        money = MoneyAsk(ask.function, ask.key, ask.worst, ask.likely, ask.seconds)
         found = self._budgets.ask(ask.tenant, (gateway, ask.number), money)
         if found is FITS:
             self._granted += 1

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pilotlight_core.model.money.budgets import Budget, BudgetMode, BudgetPeriod, BudgetsRecord, HomeTranches, budget_id
+from pilotlight_core.model.money.budgets import (
+    NEVER_ENDS,
+    BilledBudgets,
+    BilledSpending,
+    Budget,
+    BudgetMode,
+    BudgetPeriod,
+    BudgetsRecord,
+    HomeTranches,
+    budget_id,
+)
 from pilotlight_gateway.budgets.budget_home import BudgetHome
 
 NOON = 1_790_000_000.0
@@ -40,23 +50,31 @@ class StoredTranches:
         self.revision = 0
         self.loses: Callable[[], str] = lambda: ""
         """What happens to the next write: "" it is stored, "before" or "after" its answer is lost."""
+        self.billed: dict[str, int] | None = {}
+        """What the ledger has of calls, by budget: told to purses that wait for it. None: nothing is told."""
 
     def keep(self, home: BudgetHome, tenant: str = "acme") -> None:
-        """As the keeper does, once."""
+        """As the keeper does, once; and as the duty does where a purse waits for it."""
         if home.needs_reading(tenant):
             record, revision = self.records.get(tenant, (None, 0))
             home.loaded(tenant, record, revision)
         wanted = home.unwritten(tenant)
-        if wanted is None:
-            return
-        record, revision = wanted
-        if revision != self.records.get(tenant, (None, 0))[1]:
-            home.forget(HomeTranches(tenant=tenant))
+        if wanted is not None:
+            self._write(home, *wanted)
+        if self.billed is not None:
+            for name, purse in home.purses(tenant).items():
+                if purse.is_waiting_for_ledger:
+                    spending = BilledSpending(begins=purse.span.begins, calls=self.billed.get(name, 0))
+                    home.on_billed(BilledBudgets(tenant=tenant, upto=NEVER_ENDS, budgets={name: spending}))
+
+    def _write(self, home: BudgetHome, record: HomeTranches, revision: int) -> None:
+        if revision != self.records.get(record.tenant, (None, 0))[1]:
+            home.forget(record, is_refused=True)
             return
         lost = self.loses()
         if lost != "before":
             self.revision += 1
-            self.records[tenant] = record, self.revision
+            self.records[record.tenant] = record, self.revision
         if lost:
             home.forget(record)
         else:

@@ -9,7 +9,7 @@ import pytest
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending, BudgetMode, BudgetPeriod
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
-from pilotlight_gateway.budgets.purse import SETTLED_AFTER_S, PurseStanding, PurseVerdict
+from pilotlight_gateway.budgets.purse import LARGEST_KEPT_S, SETTLED_AFTER_S, UNHEARD_S, PurseStanding, PurseVerdict
 from tests.gateway.budgets.stored_tranches import FUNCTION, NOON, Settings, StoredTranches, budget
 
 FITS, WAITS = PurseVerdict.FITS, PurseVerdict.WAITS
@@ -144,6 +144,90 @@ def test_budgets_change_while_calls_run() -> None:
     assert store.records["acme"][0].tranches == {}
     home.begin(SHARD)
     assert home.purses("acme") == {}
+
+
+def test_a_budget_that_is_set_again_does_not_begin_with_all_of_it() -> None:
+    """What the ledger has of its period counts, and so does what runs."""
+    store, settings, wall = StoredTranches(), Settings(budget(1_000), budget(5_000, key="k1")), Wall()
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(400)) is FITS
+    assert ask(home, 2, asked(300)) is FITS
+    home.ended("acme", ("g1", 1), 400)
+    settings.set(budget(5_000, key="k1"))
+    store.keep(home)
+    store.billed = {"month": 500}
+    settings.set(budget(1_000), budget(5_000, key="k1"))
+    assert isinstance(ask(home, 3, asked(201)), PurseStanding)
+    assert home.purses("acme")["month"].reserved == 300
+    assert ask(home, 4, asked(200)) is FITS
+    home.ended("acme", ("g1", 2), 100)
+    home.ended("acme", ("g1", 4), 0)
+    assert home.purses("acme")["month"].reserved == 0
+
+
+def test_a_call_waits_quietly_until_the_ledger_is_heard() -> None:
+    """The record is written once, however often it asks."""
+    store, settings, wall = StoredTranches(), Settings(budget(1_000)), Wall()
+    store.billed = None
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(100)) is WAITS
+    written = store.revision
+    assert [ask(home, number, asked(100)) for number in range(2, 9)] == [WAITS] * 7
+    assert (store.revision, home.urgent()) == (written, [])
+    wall.at += UNHEARD_S
+    store.keep(home)
+    assert ask(home, 10, asked(100)) is FITS
+
+
+def test_a_clock_that_steps_forward_and_back_leaves_no_other_period() -> None:
+    """And what the ledger has of the one that is back counts again."""
+    store, settings, wall = StoredTranches(), Settings(budget(1_000)), Wall()
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(1_000)) is FITS
+    home.ended("acme", ("g1", 1), 1_000)
+    span = home.purses("acme")["month"].span
+    wall.at += 40 * 86_400
+    store.keep(home)
+    assert home.purses("acme")["month"].span != span
+    wall.at -= 40 * 86_400
+    store.billed = {"month": 1_000}
+    store.keep(home)
+    assert home.purses("acme")["month"].span == span
+    assert isinstance(ask(home, 2, asked(1)), PurseStanding)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_answer_to_a_write_of_before_says_nothing_of_a_home_that_began_again(is_kept: bool) -> None:
+    """What it has taken over is counted, and its record is read."""
+    store, settings, wall = StoredTranches(), Settings(budget(1_000)), Wall()
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(100)) is FITS
+    home.wake = lambda: None
+    home.ended("acme", ("g1", 1), 7)
+    taken, wanted = store.taken(), home.unwritten("acme")
+    assert wanted is not None
+    home.begin(SHARD)
+    home.take_over("acme", ("g1", 2), asked(100))
+    if is_kept:
+        home.written(wanted[0], 2)
+    else:
+        home.forget(wanted[0])
+    assert home.needs_reading("acme")
+    store.keep(home)
+    assert home.purses("acme")["month"].reserved == 100
+    assert home.purses("acme")["month"].used == taken
+
+
+def test_a_large_call_holds_the_tranche_large_for_a_minute_at_most() -> None:
+    """Then a death costs a hundredth of the budget again."""
+    store, settings, wall = StoredTranches(), Settings(budget(100_000)), Wall()
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(90_000)) is FITS
+    home.ended("acme", ("g1", 1), 5)
+    for _ in range(3):
+        wall.at += LARGEST_KEPT_S
+        store.keep(home)
+    assert store.taken() == 1_005
 
 
 def test_homes_that_die_at_any_instant_spend_no_more_than_there_is() -> None:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pilotlight_core.model.money.budgets import BilledSpending, BudgetPeriod, Tranche
-from pilotlight_gateway.budgets.purse import BILLED_AFTER_S, SETTLED_AFTER_S, Purse, PurseVerdict
+from pilotlight_gateway.budgets.purse import (
+    BILLED_AFTER_S,
+    LARGEST_KEPT_S,
+    SETTLED_AFTER_S,
+    UNHEARD_S,
+    Purse,
+    PurseVerdict,
+)
 from tests.gateway.budgets.stored_tranches import NOON, budget
 
 FITS, WAITS, EXHAUSTED = PurseVerdict.FITS, PurseVerdict.WAITS, PurseVerdict.EXHAUSTED
@@ -14,18 +21,30 @@ def key(number: int) -> tuple[str, int]:
     return "g1", number
 
 
+def new_purse(amount: int, **more: object) -> Purse:
+    """A purse that has heard that nothing is spent yet."""
+    purse = Purse(budget(amount, **more), NOON)
+    tell(purse, 0, NOON)
+    return purse
+
+
 def purse_of(amount: int, **more: object) -> Purse:
     """A purse that has taken its first tranche."""
-    purse = Purse(budget(amount, **more), NOON)
+    purse = new_purse(amount, **more)
     purse.written(purse.next_tranche(NOON))
     return purse
+
+
+def tell(purse: Purse, calls: int, upto: float, other: int = 0) -> None:
+    """The ledger tells what it has."""
+    purse.on_billed(BilledSpending(begins=purse.span.begins, calls=calls, other=other), upto, upto)
 
 
 def admit(purse: Purse, number: int, worst: int) -> PurseVerdict:
     """Ask for one call as the home does, with tranches that come at once."""
     verdict = purse.judge(worst)
     if verdict is WAITS:
-        purse.wait_for(worst)
+        purse.wait_for(worst, NOON)
         purse.written(purse.next_tranche(NOON))
         verdict = purse.judge(worst)
     if verdict is FITS:
@@ -47,27 +66,27 @@ def test_worst_cases_that_fit_are_granted_and_no_more() -> None:
 
 def test_nothing_is_granted_beyond_what_is_taken() -> None:
     """It waits until the record has it."""
-    purse = Purse(budget(1_000_000), NOON)
+    purse = new_purse(1_000_000)
     assert purse.judge(1) is WAITS
     first = purse.next_tranche(NOON)
     assert first.taken == 10_000  # a hundredth
     assert purse.judge(1) is WAITS  # it is not written yet
     purse.written(first)
     assert (purse.judge(10_000), purse.judge(10_001), purse.judge(1_000_001)) == (FITS, WAITS, EXHAUSTED)
-    purse.wait_for(60_000)
-    purse.wait_for(60_000)
+    purse.wait_for(60_000, NOON)
+    purse.wait_for(60_000, NOON)
     assert purse.next_tranche(NOON).taken == 180_000  # for both, and one worst case more
 
 
 def test_what_is_given_back_is_not_granted_any_more() -> None:
     """From before it is written on."""
     purse = purse_of(1_000_000)
-    purse.wait_for(500_000)
+    purse.wait_for(500_000, NOON)
     purse.written(purse.next_tranche(NOON))
     purse.reserve(key(1), 500_000)
     purse.settle(key(1), 10, NOON)
-    purse._largest = 0
-    less = purse.next_tranche(NOON)
+    for after_s in (LARGEST_KEPT_S, 2 * LARGEST_KEPT_S):
+        less = purse.next_tranche(NOON + after_s)
     assert less.taken == 10 + 10_000
     assert purse.judge(20_000) is WAITS
 
@@ -98,9 +117,9 @@ def test_what_ended_here_lately_is_no_part_of_what_the_ledger_must_have() -> Non
     later = NOON + SETTLED_AFTER_S
     purse.reserve(key(1), 10)
     purse.settle(key(1), 7, later)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, calls=40), later)
+    tell(purse, 40, later)
     assert (purse.certain, purse.presumed) == (7, 40)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, calls=47), later + BILLED_AFTER_S + 1)
+    tell(purse, 47, later + BILLED_AFTER_S + 1)
     assert (purse.certain, purse.presumed, purse.used) == (7, 40, 47)
 
 
@@ -110,26 +129,26 @@ def test_an_end_that_nobody_knows_costs_its_worst_case_until_the_ledger_tells() 
     assert admit(purse, 1, 900) is FITS
     purse.settle(key(1), None, NOON)
     assert (purse.used, purse.judge(200)) == (900, EXHAUSTED)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, calls=3), NOON + SETTLED_AFTER_S)
+    tell(purse, 3, NOON + SETTLED_AFTER_S)
     assert purse.used == 3
 
 
 def test_what_passes_no_admission_leaves_less_for_calls() -> None:
     """Idle containers spend too."""
     purse = purse_of(1_000)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, other=950), NOON)
+    tell(purse, 0, NOON, other=950)
     assert (purse.judge(50), purse.judge(51), purse.spent) == (WAITS, EXHAUSTED, 950)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, other=1_000), NOON + 1)
+    tell(purse, 0, NOON + 1, other=1_000)
     assert purse.next_tranche(NOON).is_exhausted
 
 
 def test_what_the_ledger_has_of_calls_without_a_reservation_counts() -> None:
     """They began before there was a budget."""
     purse = purse_of(1_000)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, calls=800), NOON)
-    assert purse.certain == 800
+    tell(purse, 800, NOON)
+    assert (purse.spent, purse.used) == (800, 800)
     purse.on_billed(BilledSpending(begins=0, calls=990), NOON + 1)
-    assert purse.certain == 800  # of another period
+    assert (purse.spent, purse.used) == (800, 800)  # of another period
 
 
 def test_a_period_ends_and_what_runs_goes_on_in_the_next() -> None:
@@ -145,7 +164,7 @@ def test_a_period_ends_and_what_runs_goes_on_in_the_next() -> None:
     assert (purse.judge(600), purse.judge(601)) == (FITS, EXHAUSTED)
     purse.settle(key(1), 400, at + 1)
     assert (purse.certain, purse.presumed) == (0, 400)
-    purse.on_billed(BilledSpending(begins=purse.span.begins, calls=5), at + 1 + SETTLED_AFTER_S)
+    tell(purse, 5, at + 1 + SETTLED_AFTER_S)
     assert purse.used == 5
 
 
@@ -163,3 +182,117 @@ def test_each_threshold_is_told_once_in_a_period() -> None:
     other.load(told, NOON)
     again = other.next_tranche(NOON + 20)
     assert (again.told, again.told_at) == (told.told, told.told_at)
+
+
+def test_what_running_calls_reserve_leaves_nothing_for_what_nobody_calls() -> None:
+    """Idle containers are ended before they spend what is reserved."""
+    purse = purse_of(1_000)
+    assert [admit(purse, number, 100) for number in range(10)] == [FITS] * 10
+    tell(purse, 0, NOON + 1, other=1)
+    assert purse.next_tranche(NOON + 1).is_exhausted
+
+
+def test_reservations_hide_no_usage_of_others() -> None:
+    """Only what calls can have cost by then: none of it, where nobody knows how long they take."""
+    purse = purse_of(1_000)
+    for number in range(7):
+        purse.reserve(key(number), 100, NOON)
+    tell(purse, 300, NOON + 60)
+    assert (purse.used, purse.judge(1)) == (1_000, EXHAUSTED)
+
+    purse = purse_of(1_000)
+    for number in range(7):
+        purse.reserve(key(number), 100, NOON, 600.0)
+    tell(purse, 70, NOON + 60)
+    assert purse.used == 700  # theirs
+    tell(purse, 370, NOON + 60)
+    assert purse.used == 700 + 370 - 7 * 10
+    standing = purse.standing(1, NOON)
+    assert standing.spent + standing.reserved + standing.left == 1_000
+    for number in range(7):
+        purse.settle(key(number), 10, NOON + 60)
+    tell(purse, 370, NOON + 61)
+    assert (purse.used, purse.spent) == (370, 370)
+
+
+def test_what_a_call_costs_beyond_its_reservation_counts_once() -> None:
+    """While it runs it is in the ledger, and then it has ended here."""
+    for seconds in (0.0, 30.0):
+        purse = purse_of(1_000)
+        purse.reserve(key(1), 10, NOON, seconds)
+        tell(purse, 60, NOON + 60)
+        assert purse.used >= 60
+        purse.settle(key(1), 70, NOON + 70)
+        assert (purse.used, purse.spent) == (70, 70)
+        tell(purse, 70, NOON + 500)
+        assert (purse.used, purse.spent) == (70, 70)
+
+
+def test_a_new_purse_waits_for_the_ledger_for_some_time() -> None:
+    """What it tells of long before counts no more than nothing; then what is known decides."""
+    purse = Purse(budget(1_000), NOON)
+    purse.written(purse.next_tranche(NOON))
+    assert (purse.judge(1), purse.is_waiting_for_ledger) == (WAITS, True)
+    tell(purse, 1_000, NOON - 60)
+    assert purse.judge(1) is EXHAUSTED
+    tell(purse, 400, NOON)
+    purse.written(purse.next_tranche(NOON))
+    assert (purse.judge(1), purse.judge(601)) == (FITS, EXHAUSTED)
+
+    purse = Purse(budget(1_000), NOON)
+    for after_s in (0.0, UNHEARD_S - 1):
+        purse.written(purse.next_tranche(NOON + after_s))
+        assert purse.judge(1) is WAITS
+    purse.written(purse.next_tranche(NOON + UNHEARD_S))
+    assert purse.judge(1) is FITS
+
+
+def test_another_zone_has_the_ledger_asked_and_the_next_period_has_not() -> None:
+    """What was spent since the midnight of the new zone is not known here."""
+    purse = purse_of(1_000)
+    assert admit(purse, 1, 1_000) is FITS
+    purse.settle(key(1), 1_000, NOON)
+    purse.follow(budget(1_000, tz="Europe/Berlin"), NOON)
+    purse.written(purse.next_tranche(NOON))
+    assert purse.judge(1) is WAITS
+    tell(purse, 1_000, NOON)
+    assert purse.judge(1) is EXHAUSTED
+    at = purse.span.ends
+    purse.follow(purse.budget, at)
+    purse.written(purse.next_tranche(at))
+    assert purse.judge(1) is FITS
+
+
+def test_a_zone_that_is_unknown_here_is_utc() -> None:
+    """It was set by a gateway that knows it."""
+    assert Purse(budget(1, tz="Nowhere/Here"), NOON).span == Purse(budget(1), NOON).span
+
+
+def test_calls_that_ask_again_are_waited_for_once() -> None:
+    """They ask every 50 ms until there is a tranche."""
+    purse = new_purse(1_000_000)
+    for again in range(5):
+        for _ in range(100):
+            purse.wait_for(100, NOON + 0.06 * again)
+    assert purse.next_tranche(NOON).taken == 100 * 100 + 10_000
+
+
+def test_a_clock_of_the_duty_that_is_ahead_stops_nothing() -> None:
+    """What it tells is of now at most."""
+    purse = purse_of(1_000)
+    begins = purse.span.begins
+    purse.on_billed(BilledSpending(begins=begins, other=1), NOON + 3_600, NOON)
+    purse.on_billed(BilledSpending(begins=begins, other=1_000), NOON + 10, NOON + 10)
+    assert purse.spent == 1_000
+    purse.on_billed(BilledSpending(begins=begins, other=1_001), NOON - 3_600, NOON - 3_600)  # ours was ahead
+    assert purse.spent == 1_001
+
+
+def test_what_was_taken_over_counts_only_as_far_as_it_is_of_the_period() -> None:
+    """Nobody here knows when it began."""
+    purse = purse_of(1_000)
+    purse.take_over(key(1), 900)
+    purse.settle(key(1), 900, NOON)
+    assert purse.used == 900
+    tell(purse, 10, NOON + SETTLED_AFTER_S)
+    assert purse.used == 10

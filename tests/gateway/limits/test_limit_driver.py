@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+
 from pilotlight_core.bus import NO_RESPONDERS
 from pilotlight_core.model import subjects
 from pilotlight_core.model.limits import LONG_AGO, NO_LIMITS, EffectiveLimits, Limits, RateLimitStart
@@ -13,14 +15,18 @@ from pilotlight_core.model.messages.limiting import (
     LimitAnswer,
     LimitAnswers,
     LimitAsk,
+    LimitAskKind,
     LimitEnd,
     LimitVerdict,
 )
 from pilotlight_core.model.messages.message import Message
+from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_gateway.budgets.purse import PurseVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_driver import REFRESH_S, REPORT_EVERY, RETRY_S, LimitDriver, PendingAsk
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.silent_homes import PATIENCE_S
+from tests.gateway.budgets.stored_tranches import NOON, Settings, StoredTranches, budget
 from tests.gateway.driver_port import MemoryDriverPort
 
 REGION = "local"
@@ -32,14 +38,20 @@ GRANTED, REFUSED = LimitVerdict.GRANTED, LimitVerdict.REFUSED
 class Gateway:
     """One driver, its port, and the answers to its callers."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: Limits, budgets: BudgetHome | None = None) -> None:
         self.name = name
         self.port = MemoryDriverPort()
         self.ownership = MemoryShardOwnership(gateway=name)
         effective = EffectiveLimits(tenant=limits, function=NO_LIMITS, tenant_begun=RateLimitStart(requests=LONG_AGO))
         policy = policy_of(effective, FUNCTION)
         self.driver = LimitDriver(
-            self.port, self.ownership, lambda *_: policy, lambda _: None, region=REGION, gateway=name
+            self.port,
+            self.ownership,
+            lambda *_: policy,
+            lambda _: None,
+            region=REGION,
+            gateway=name,
+            budgets=budgets,
         )
         self.heard: list[LimitAnswer | None] = []
 
@@ -60,8 +72,9 @@ class Gateway:
 class Fleet:
     """Live gateways that reach each other."""
 
-    def __init__(self, *names: str, home: str = "g1", **limits: Any) -> None:
-        self.gateways = {name: Gateway(name, Limits(**limits)) for name in names}
+    def __init__(self, *names: str, home: str = "g1", budgets: BudgetHome | None = None, **limits: Any) -> None:
+        """`budgets` are kept by the home."""
+        self.gateways = {name: Gateway(name, Limits(**limits), budgets if name == home else None) for name in names}
         self.announce(ShardOwner(home, 5))
         self.settle()
         self.later(1000.0)
@@ -278,3 +291,34 @@ def test_the_next_turn_is_asked_for_when_something_is_due() -> None:
     gateway.driver.take_turn()
 
     assert gateway.port.woken() == gateway.port.at + RETRY_S
+
+
+@pytest.mark.parametrize("leaves", ["before the answer", "with the answer", "after a lost answer"])
+def test_the_money_of_a_caller_that_has_left_is_there_at_once(leaves: str) -> None:
+    """Its call has not run, so nothing is presumed to be spent."""
+    budgets = BudgetHome(Settings(budget(1_000)), lambda: NOON)
+    StoredTranches().serve(budgets)
+    fleet = Fleet("g1", "g2", budgets=budgets)
+    asking = fleet["g2"].driver
+    while budgets.ask("acme", ("g1", 0), MoneyAsk(FUNCTION, "k1", 600, 600)) is not PurseVerdict.FITS:
+        pass  # a tranche is taken
+    budgets.ended("acme", ("g1", 0), 0)
+    asked = LimitAsk(0, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 600, 600, "k1")
+    heard: list[LimitAnswer | None] = []
+    ask = asking.ask(asked, heard.append)
+    if leaves == "before the answer":
+        asking.forget(ask)
+        fleet.settle()
+        assert heard == []
+    elif leaves == "with the answer":
+        fleet.settle()
+        assert heard[0] is not None
+        assert budgets.purses("acme")["month"].reserved == 600
+        asking.drop(asked, heard[0])
+        fleet.settle()
+    else:
+        fleet.settle(lambda message: isinstance(message, LimitAnswers))
+        assert budgets.purses("acme")["month"].reserved == 600
+        fleet.later(PATIENCE_S)
+        assert heard == [None]
+    assert budgets.purses("acme")["month"].used == 0

@@ -38,6 +38,8 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     """What nearly all calls like it cost."""
     key: str = ""
     """The id of the API key that asks for it."""
+    seconds: float = 0.0
+    """After so many it can have cost `worst`; 0.0: nobody knows."""
 
 
 class LimitEnd(msgspec.Struct, frozen=True, array_like=True):

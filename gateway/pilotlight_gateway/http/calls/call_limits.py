@@ -145,8 +145,9 @@ class CallLimits:
 
     def _money(self, call: PreparedCall, seconds: float | None = None) -> MoneyAsk:
         longest_s = self.longest_s(call)
-        worst = self.prices.worst_of(call.version, longest_s if seconds is None else min(seconds, longest_s))
-        return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst))
+        most_s = longest_s if seconds is None else min(seconds, longest_s)
+        worst = self.prices.worst_of(call.version, most_s)
+        return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst), most_s)
 
     def _keep(self, first: Admission, money: Admission) -> None:
         if money.error is not None:
