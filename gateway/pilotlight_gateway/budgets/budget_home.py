@@ -20,7 +20,7 @@ from pilotlight_core.model.money.budgets import (
     Tranche,
 )
 from pilotlight_core.model.subjects import shard_of
-from pilotlight_gateway.budgets.purse import Purse, PurseStanding, PurseVerdict, ReservationKey
+from pilotlight_gateway.budgets.purse import LONG_SINCE, Purse, PurseStanding, PurseVerdict, ReservationKey
 
 EXHAUSTED, WAITS = PurseVerdict.EXHAUSTED, PurseVerdict.WAITS
 HARD = BudgetMode.HARD
@@ -46,6 +46,8 @@ class RunningCall(NamedTuple):
 
     ask: MoneyAsk
     purses: tuple[Purse, ...]
+    since: float
+    """Unix seconds at which it was let in."""
 
 
 class TenantPurses:
@@ -137,7 +139,7 @@ class BudgetHome:
         for purse in purses:
             _reserve(purse, permit, ask, at)
         if permit not in known.permits:
-            known.permits[permit] = RunningCall(ask, tuple(purses))
+            known.permits[permit] = RunningCall(ask, tuple(purses), at)
         return PurseVerdict.FITS
 
     def _wait(self, known: TenantPurses, purses: list[Purse], ask: MoneyAsk, at: float) -> PurseVerdict:
@@ -189,7 +191,7 @@ class BudgetHome:
         purses = tuple(purse for purse in known.purses.values() if falls_under(purse.budget, ask))
         for purse in purses:
             purse.take_over(permit, _amount(purse.budget, ask))
-        known.permits[permit] = RunningCall(ask, purses)
+        known.permits[permit] = RunningCall(ask, purses, LONG_SINCE)
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -290,7 +292,7 @@ class BudgetHome:
             else:
                 purse = known.purses[name] = Purse(budget, at)
                 purse.load(known.stored.get(name), at)
-                _adopt_running(known, purse, at)
+                _adopt_running(known, purse)
         known.changes_at = min((purse.span.ends for purse in known.purses.values()), default=NEVER_ENDS)
         known.began_at = max((purse.span.begins for purse in known.purses.values()), default=0.0)
         if (billed := self.billed_of(known.tenant)) is not None:
@@ -302,17 +304,17 @@ def falls_under(budget: Budget, ask: MoneyAsk) -> bool:
     return budget.function in ("", ask.function) and budget.key in ("", ask.key)
 
 
-def _adopt_running(known: TenantPurses, purse: Purse, at: float) -> None:
+def _adopt_running(known: TenantPurses, purse: Purse) -> None:
     """What runs counts under a budget that is new."""
-    for permit, (ask, purses) in known.permits.items():
+    for permit, (ask, purses, since) in known.permits.items():
         if falls_under(purse.budget, ask):
-            _reserve(purse, permit, ask, at)
-            known.permits[permit] = RunningCall(ask, (*purses, purse))
+            _reserve(purse, permit, ask, since)
+            known.permits[permit] = RunningCall(ask, (*purses, purse), since)
 
 
-def _reserve(purse: Purse, permit: ReservationKey, ask: MoneyAsk, at: float) -> None:
+def _reserve(purse: Purse, permit: ReservationKey, ask: MoneyAsk, since: float) -> None:
     amount = _amount(purse.budget, ask)
-    purse.reserve(permit, amount, at, ask.seconds * amount / ask.worst if ask.worst else 0.0)
+    purse.reserve(permit, amount, since, ask.seconds * amount / ask.worst if ask.worst else 0.0)
 
 
 def _amount(budget: Budget, ask: MoneyAsk) -> int:

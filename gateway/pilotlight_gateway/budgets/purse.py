@@ -41,6 +41,7 @@ UNHEARD_S = 10.0
 """Seconds after which a new purse decides by what is known, though the ledger was not heard."""
 LARGEST_KEPT_S = 30.0
 """A tranche has room for the largest worst case that was asked for in so many seconds, or twice as many."""
+LONG_SINCE = -NEVER_ENDS
 RETRIED_S = 0.05
 """A call that waits for a tranche asks again after so many seconds, not sooner."""
 
@@ -186,11 +187,13 @@ class Purse:
         self._waiting = max(self._waiting, self._waiting_now)
         self._largest = max(self._largest, worst)
 
-    def reserve(self, key: ReservationKey, worst: int, at: float = 0.0, spent_after_s: float = 0.0) -> None:
-        """Keep the worst case of a call, on top of what it has."""
+    def reserve(self, key: ReservationKey, worst: int, since: float = NEVER_ENDS, spent_after_s: float = 0.0) -> None:
+        """Keep the worst case of a call that was let in `since`, on top of what it has."""
+        if since < self.span.begins:
+            self._carried.add(key)
         had = self._reserved.get(key)
         if had is None:
-            self._reserved[key] = Reservation(worst, at, spent_after_s)
+            self._reserved[key] = Reservation(worst, since, spent_after_s)
         else:
             self._reserved[key] = Reservation(had.amount + worst, had.since, had.spent_after_s + spent_after_s)
         self._reserved_sum += worst
@@ -201,8 +204,7 @@ class Purse:
         """A call runs that a former home let in, nobody knows when: it may have cost all of it, or some of it in an
         earlier period."""
         if key not in self._reserved:
-            self.reserve(key, worst, -NEVER_ENDS, 1.0)
-            self._carried.add(key)
+            self.reserve(key, worst, LONG_SINCE, 1.0)
             self._shrink_presumed(worst)
 
     def settle(self, key: ReservationKey, spent: int | None, at: float) -> None:
@@ -291,7 +293,7 @@ class Purse:
         if is_own:
             self._taken = self._granted = known.taken
             return
-        self.is_heard = True
+        self.is_heard = self.is_heard or known.taken > 0
         self._taken = self._granted = known.taken
         self.certain = max(self.certain, known.noted)
         self._told, self._told_at = known.told, known.told_at
@@ -342,6 +344,8 @@ class Purse:
         taken = self._taken
         if self._waiting or taken - used < step // 2 or taken - want > step:
             taken = want
+        if not self.is_heard:
+            taken = used  # so that a next home sees that it was not
         self._granted = min(self._granted, taken)
         self._note_thresholds(at)
         return Tranche(

@@ -97,10 +97,10 @@ class TrancheKeeper:
                 looked_at = at
                 for tenant in self._tenants():
                     self._home.follow(tenant)
+                await self._keep_each(self._home.due())
                 if at - left_at >= LEFT_EVERY_S:
                     left_at = at
                     await self.follow_left()
-                await self._keep_each(self._home.due())
             else:
                 await self._keep_each(self._home.urgent())
             with contextlib.suppress(TimeoutError):

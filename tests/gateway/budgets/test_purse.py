@@ -247,6 +247,19 @@ def test_a_new_purse_waits_for_the_ledger_for_some_time() -> None:
     assert purse.judge(1) is FITS
 
 
+def test_a_purse_that_has_not_heard_leaves_none_that_seems_to_have() -> None:
+    """A next home waits for the ledger too."""
+    purse = Purse(budget(1_000), NOON)
+    unheard = purse.next_tranche(NOON)
+    assert unheard.taken == 0
+    other = Purse(budget(1_000), NOON)
+    other.load(unheard, NOON)
+    assert other.is_waiting_for_ledger
+    tell(purse, 0, NOON)
+    other.load(purse.next_tranche(NOON), NOON)
+    assert other.is_heard
+
+
 def test_another_zone_has_the_ledger_asked_and_the_next_period_has_not() -> None:
     """What was spent since the midnight of the new zone is not known here."""
     purse = purse_of(1_000)
