@@ -41,7 +41,7 @@ class MoneyAsk(NamedTuple):
     """After so many it can have cost `worst`; 0.0: nobody knows."""
 
 
-class RunningCall(NamedTuple):
+class PaidCall(NamedTuple):
     """A call that holds money."""
 
     ask: MoneyAsk
@@ -62,7 +62,7 @@ class TenantPurses:
         self.began_at = 0.0
         """When the last of them began."""
         self.purses: dict[str, Purse] = {}
-        self.permits: dict[ReservationKey, RunningCall] = {}
+        self.permits: dict[ReservationKey, PaidCall] = {}
         self.revision: int | None = None
         """Of the durable record; None: it was not read yet."""
         self.is_claimed = False
@@ -139,7 +139,7 @@ class BudgetHome:
         for purse in purses:
             _reserve(purse, permit, ask, at)
         if permit not in known.permits:
-            known.permits[permit] = RunningCall(ask, tuple(purses), at)
+            known.permits[permit] = PaidCall(ask, tuple(purses), at)
         return PurseVerdict.FITS
 
     def _wait(self, known: TenantPurses, purses: list[Purse], ask: MoneyAsk, at: float) -> PurseVerdict:
@@ -191,7 +191,7 @@ class BudgetHome:
         purses = tuple(purse for purse in known.purses.values() if falls_under(purse.budget, ask))
         for purse in purses:
             purse.take_over(permit, _amount(purse.budget, ask))
-        known.permits[permit] = RunningCall(ask, purses, LONG_SINCE)
+        known.permits[permit] = PaidCall(ask, purses, LONG_SINCE)
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ def _adopt_running(known: TenantPurses, purse: Purse) -> None:
     for permit, (ask, purses, since) in known.permits.items():
         if falls_under(purse.budget, ask):
             _reserve(purse, permit, ask, since)
-            known.permits[permit] = RunningCall(ask, (*purses, purse), since)
+            known.permits[permit] = PaidCall(ask, (*purses, purse), since)
 
 
 def _reserve(purse: Purse, permit: ReservationKey, ask: MoneyAsk, since: float) -> None:

@@ -59,7 +59,7 @@ class Presumption(NamedTuple):
     settled_at: float
 
 
-class Reservation(NamedTuple):
+class PurseReservation(NamedTuple):
     """The money of a call that runs."""
 
     amount: int
@@ -109,7 +109,7 @@ class Purse:
     def __init__(self, budget: Budget, at: float) -> None:
         self.budget = budget
         self.span = span_here(budget, at)
-        self._reserved: dict[ReservationKey, Reservation] = {}
+        self._reserved: dict[ReservationKey, PurseReservation] = {}
         self._reserved_sum = 0
         self._carried: set[ReservationKey] = set()
         """Calls that may have begun in an earlier period."""
@@ -193,9 +193,9 @@ class Purse:
             self._carried.add(key)
         had = self._reserved.get(key)
         if had is None:
-            self._reserved[key] = Reservation(worst, since, spent_after_s)
+            self._reserved[key] = PurseReservation(worst, since, spent_after_s)
         else:
-            self._reserved[key] = Reservation(had.amount + worst, had.since, had.spent_after_s + spent_after_s)
+            self._reserved[key] = PurseReservation(had.amount + worst, had.since, had.spent_after_s + spent_after_s)
         self._reserved_sum += worst
         if worst > self._largest:
             self._largest = worst
