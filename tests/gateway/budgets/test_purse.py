@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from pilotlight_core.model.money.budgets import BilledSpending, BudgetPeriod, Tranche
 from pilotlight_gateway.budgets.purse import (
     BILLED_AFTER_S,
@@ -309,3 +311,35 @@ def test_what_was_taken_over_counts_only_as_far_as_it_is_of_the_period() -> None
     assert purse.used == 900
     tell(purse, 10, NOON + SETTLED_AFTER_S)
     assert purse.used == 10
+
+
+def test_what_calls_cost_while_they_run_is_never_taken_for_that_of_others() -> None:
+    """A hundred seeds of calls that cost what they may, and of a ledger that lags: nothing is held back but theirs."""
+    for seed in range(100):
+        _check_calls(random.Random(seed))
+
+
+def _check_calls(rng: random.Random) -> None:
+    purse, at, ended = purse_of(10**9), NOON, 0
+    running: dict[int, tuple[float, float, float]] = {}  # since when, for how long, and nano-dollars per second
+    bills = [(at, 0)]
+
+    def cost(since: float, seconds: float, rate: float) -> int:
+        return int(rate * min(at - since, seconds))
+
+    for number in range(200):
+        at += rng.random()
+        if rng.random() < 0.6:
+            seconds, rate = rng.uniform(1, 60), rng.uniform(1, 1_000)
+            purse.reserve(key(number), int(rate * seconds) + 1, at, seconds)
+            running[number] = at, seconds, rate * rng.uniform(0.2, 1)
+        elif running:
+            one = rng.choice(list(running))
+            spent = cost(*running.pop(one))
+            ended += spent
+            purse.settle(key(one), spent, at)
+        bills.append((at, ended + sum(cost(*one) for one in running.values())))
+        late = at - rng.uniform(1, 5)
+        upto, calls = max((one for one in bills if one[0] <= late), default=bills[0])
+        tell(purse, calls, upto)
+        assert purse.used == purse.certain + purse.reserved
