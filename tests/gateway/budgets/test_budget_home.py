@@ -171,9 +171,11 @@ def test_a_call_waits_quietly_until_the_ledger_is_heard() -> None:
     store.billed = None
     home = home_over(store, settings, wall)
     assert ask(home, 1, asked(100)) is WAITS
-    written = store.revision
+    woken: list[bool] = []
+    home.wake = lambda: woken.append(True)
     assert [ask(home, number, asked(100)) for number in range(2, 9)] == [WAITS] * 7
-    assert (store.revision, home.urgent()) == (written, [])
+    assert (woken, home.urgent()) == ([], [])
+    store.serve(home)
     wall.at += UNHEARD_S
     store.keep(home)
     assert ask(home, 10, asked(100)) is FITS

@@ -249,6 +249,15 @@ def test_a_new_purse_waits_for_the_ledger_for_some_time() -> None:
     assert purse.judge(1) is FITS
 
 
+def test_what_runs_leaves_nothing_to_a_purse_that_has_not_heard() -> None:
+    """Neither while it runs nor when it has ended."""
+    purse = Purse(budget(1_000), NOON)
+    purse.reserve(key(1), 300, NOON)
+    purse.written(purse.next_tranche(NOON))
+    purse.settle(key(1), 0, NOON)
+    assert purse.judge(100) is WAITS
+
+
 def test_a_purse_that_has_not_heard_leaves_none_that_seems_to_have() -> None:
     """A next home waits for the ledger too."""
     purse = Purse(budget(1_000), NOON)
@@ -296,7 +305,10 @@ def test_a_clock_of_the_duty_that_is_ahead_stops_nothing() -> None:
     """What it tells is of now at most."""
     purse = purse_of(1_000)
     begins = purse.span.begins
+    purse.reserve(key(1), 100, NOON)
+    purse.settle(key(1), None, NOON)
     purse.on_billed(BilledSpending(begins=begins, other=1), NOON + 3_600, NOON)
+    assert purse.presumed == 100  # what it cost need not be there yet
     purse.on_billed(BilledSpending(begins=begins, other=1_000), NOON + 10, NOON + 10)
     assert purse.spent == 1_000
     purse.on_billed(BilledSpending(begins=begins, other=1_001), NOON - 3_600, NOON - 3_600)  # ours was ahead
